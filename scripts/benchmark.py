@@ -22,6 +22,7 @@ from scripts.reporting import tables
 from scripts.reporting.cli import plain_errors, plain_interrupt
 from scripts.reporting.comparisons import (
     BANDWIDTH,
+    LOWER,
     Comparison,
     Sizes,
     choices,
@@ -175,18 +176,57 @@ def main(
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
     """Print a table and write a picture of each setting; write rows and summary as CSV."""
-    from scripts.reporting.charts import policies_as_dots
-
     records = []
     for item in compared:
         name = item.setting.name
         rows = [row for row in store.rows if row.setting == name]
         console.print()
         console.print(tables.comparison_table(rows, item))
-        policies_as_dots(rows, folder / f"{re.sub('[/:]', '-', name)}.png", item)
+        draw(rows, folder / f"{re.sub('[/:]', '-', name)}.png", item)
         records += tables.summary_records(rows, item.references, item.metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     write_csv(folder / "rows.csv", Row._fields, store.rows)
+
+
+def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
+    """Draw the first metric of every policy with 95% intervals, best on top, and its differences.
+
+    Differences to the first reference are paired. Bounds are lines, policies are dots.
+    """
+    import pandas as pd
+
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, paired, table
+
+    metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
+    values = table(rows, metric)
+    summary = means(values).sort_values("mean", ascending=metric in LOWER)
+    level, close = (
+        f"mean over {values.seed.nunique()} {compared.over}",
+        f"minus {reference}, paired",
+    )
+    apart = means(paired(values, values[values.policy == reference]))
+    data = pd.concat([summary.assign(panel=level), apart.assign(panel=close)])
+    names = [name for name in summary.policy if name in compared.setting.policies]
+    mean = summary.set_index("policy")["mean"]
+    rules = [
+        charts.Rule(mean[label], compared.lines[label], dash, level)
+        for label, dash in zip(bounds, charts.DASHES, strict=False)
+    ]
+    charts.dots(
+        data[data.policy.isin(names)].rename(columns={"policy": "y", "mean": "x"}),
+        path,
+        charts.Frame(
+            compared.title,
+            {
+                level: charts.Axis(f"{metric}:\n{charts.METRIC_UNITS[metric]}"),
+                close: charts.Axis("difference, with its 95% interval"),
+            },
+            shared="y",
+            upright=[*rules, charts.Rule(0.0, None, "-", close)],
+        ),
+        names=names,
+    )
 
 
 if __name__ == "__main__":

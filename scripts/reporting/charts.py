@@ -1,230 +1,36 @@
-"""Charts of rows, one function per kind of chart.
+"""Charts of tables: lines, dots, points, bars, scatter plots and heat maps, in one style.
+
+A table has a row per mark. Its columns are ``x`` and ``y`` (a number, or the name of a line of
+text), ``half`` (the half-width of an interval; NaN for none) or ``low`` and ``high`` (its ends),
+``label`` (colour, marker and entry in the legend) and ``panel`` (title of the panel), as far as a
+chart reads them.
 
 Colours are the colour-blind safe palette of Okabe and Ito; lines also differ in their markers.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
 
-from crawl_envs.evaluation import Row, Summary, mean_and_half_width, summarize
-from crawl_envs.types import FloatArray
-from scripts.reporting.bounds import BASELINE, OPTIMUM
-from scripts.reporting.comparisons import LOWER, Comparison
-from scripts.reporting.rows import gathered, replacing
-
-DRAWN_INSTANCES = 10
-COLOUR_NAMES = {
-    "recall": "recall (share of changes with a signal)",
-    "change_rate": "change rate (per unit of time)",
-    "false_signal_rate": "rate of false signals (per unit of time)",
-}
-NO_SIGNALS = "rate of BASELINE (no signals)"
-"""Name of the rate of BASELINE where policies receive signals: it is not the optimum there."""
-
-
-def rates_against_optimal(
-    rows: Sequence[Row],
-    path: Path,
-    *,
-    title: str,
-    colour: str | None = None,
-    baseline: str = "optimal rate (BASELINE)",
-) -> None:
-    """Draw each page's crawl rate against its rate in BASELINE, a panel per policy and setting.
-
-    Args:
-        rows: rows of :mod:`scripts.experiments.ncis.setup.page_rates`.
-        path: file of the picture.
-        title: title of the picture.
-        colour: parameter of the pages shown by the colour of the dots.
-        baseline: name of the rate in BASELINE.
-    """
-    rates, shades = gathered(rows, "crawl_rate"), gathered(rows, colour or "")
-    settings = list(dict.fromkeys(setting for setting, _, _ in rates))
-    labels = [label for label in dict.fromkeys(key[1] for key in rates) if label != BASELINE]
-    seeds = sorted({seed for _, _, seed in rates})[:DRAWN_INSTANCES]
-    size = (1.6 + 3.6 * len(labels), 0.9 + 3.5 * len(settings))
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(settings), len(labels), squeeze=False, sharey="row")
-    for row, setting in zip(grid, settings, strict=True):
-        optimal = np.concatenate([rates[setting, BASELINE, seed] for seed in seeds])
-        shade = [shades[setting, BASELINE, seed] for seed in seeds] if colour else None
-        for axes, label in zip(row, labels, strict=True):
-            rate = np.concatenate([rates[setting, label, seed] for seed in seeds])
-            dots = axes.scatter(
-                optimal,
-                rate,
-                s=3.5,
-                **({"color": COLOURS[0]} if shade is None else {"c": np.concatenate(shade)}),
-                alpha=0.55,
-                linewidths=0.0,
-            )
-            end = 1.02 * optimal.max()
-            axes.plot([0.0, end], [0.0, end], color=COLOURS[1], linewidth=1.0, zorder=0.9)
-            axes.set_title(f"{label}, {setting.replace('m=', '')} pages", fontsize=10)
-            axes.set_xlabel(f"{baseline},\ncrawls per unit of time")
-            bare(axes)
-        row[0].set_ylabel("rate, crawls per unit of time")
-    if colour:
-        bar = figure.colorbar(dots, ax=grid, label=COLOUR_NAMES[colour], aspect=40)
-        bar.solids.set_alpha(1.0)
-    figure.suptitle(
-        f"{title}\na dot per page of {len(seeds)} instances; line: the {baseline}", fontsize=11
-    )
-    save(figure, path)
-
-
-def courses(
-    rows: Sequence[Row],
-    path: Path,
-    *,
-    title: str,
-    metric: str,
-    times: float,
-    label: str,
-    marks: Sequence[float] = (),
-) -> None:
-    """Draw an indexed metric over time, a panel per setting, with 95% bands over the seeds.
-
-    Entry k is at time (k + 1) ``times``; ``marks`` are times marked by vertical lines.
-    """
-    series = gathered(rows, metric)
-    settings = list(dict.fromkeys(setting for setting, _, _ in series))
-    figure = Figure(figsize=(5.6 * len(settings), 4.6), layout="constrained")
-    panels = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
-    counts = set()
-    for axes, setting in zip(panels, settings, strict=True):
-        labels = dict.fromkeys(label for name, label, _ in series if name == setting)
-        for position, arm in enumerate(labels):
-            values = np.array([series[key] for key in series if key[:2] == (setting, arm)])
-            counts.add(len(values))
-            estimates = [mean_and_half_width(column) for column in values.T]
-            mean, half = np.array(estimates).T
-            time = times * np.arange(1, mean.size + 1)
-            colour = COLOURS[position % len(COLOURS)]
-            axes.plot(time, mean, color=colour, linewidth=1.4, label=arm)
-            axes.fill_between(time, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
-        for mark in marks:
-            axes.axvline(mark, color=LINE_COLOUR, linestyle=":", linewidth=1.0)
-        axes.set_title(setting, fontsize=10)
-        axes.set_xlabel("time (units of the instance)")
-        axes.margins(x=0.01)
-        bare(axes)
-    panels[0].set_ylabel(label)
-    figure.suptitle(
-        f"{title}\nmean over {max(counts)} repetitions; bands: 95% intervals", fontsize=11
-    )
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    save(figure, path)
-
-
-def values_over_time(
-    rows: Sequence[Row], path: Path, *, title: str, panels: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Draw crawl values over the effective elapsed time, a panel per setting.
-
-    ``panels`` maps each setting to its ``title``, the ``end`` of the time axis and ``beta``, whose
-    multiples are marked. Values are in units of mu/Delta, the red line.
-    """
-    curves = gathered(rows, "value")
-    figure = Figure(figsize=(5.4 * len(panels), 4.6), layout="constrained")
-    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    for axes, (setting, panel) in zip(grid, panels.items(), strict=True):
-        axes.axhline(1.0, color=COLOURS[1], linewidth=1.4, label="mu/Delta")
-        for multiple in np.arange(panel["beta"], panel["end"], panel["beta"]):
-            axes.axvline(multiple, color="#999999", linestyle=":", linewidth=0.9)
-        labels = [label for name, label, _ in curves if name == setting]
-        colours = (LINE_COLOUR, COLOURS[0], COLOURS[2], COLOURS[3])
-        dashes = ("-", (0, (2, 1.5)), (0, (5, 2)), (0, (8, 2, 2, 2)))
-        for label, colour, dash in zip(labels, colours, dashes, strict=False):
-            values = curves[setting, label, 0]
-            time = np.linspace(0.0, panel["end"], values.size)
-            axes.plot(time, values, color=colour, linestyle=dash, linewidth=1.6, label=label)
-        axes.set_title(panel["title"], fontsize=9)
-        axes.set_xlabel("effective elapsed time (dotted: multiples of beta)")
-        axes.set_ylim(0.0, 1.05)
-        axes.margins(x=0.0)
-        bare(axes)
-    grid[0].set_ylabel("crawl value, in units of mu/Delta")
-    figure.suptitle(title, fontsize=11)
-    handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    save(figure, path)
-
-
-def shares_by_quality(
-    rows: Sequence[Row],
-    path: Path,
-    *,
-    title: str,
-    metric: str,
-    cells: Callable[[float, float], str],
-    axes: tuple[Sequence[float], Sequence[float]],
-    beside: tuple[str, str],
-    marked: tuple[float, float],
-) -> None:
-    """Draw mean shares in a grid of precision and recall, with 95% intervals, a panel per setting.
-
-    Args:
-        rows: rows with policies named by ``cells(precision, recall)``.
-        path: file of the picture.
-        title: title of the picture.
-        metric: metric of the shares.
-        cells: function that returns the policy of a cell.
-        axes: precisions and recalls.
-        beside: a policy outside the grid, and its name in the title of the panel.
-        marked: range of shares whose cells are framed.
-    """
-    summaries = {(item.setting, item.policy): item for item in summarize(rows, metric)}
-    precisions, recalls = axes
-    settings = [
-        name
-        for name in dict.fromkeys(key[0] for key in summaries)
-        if (name, cells(precisions[0], recalls[0])) in summaries
-    ]
-    figure = Figure(figsize=(5.9 * len(settings), 5.4), layout="constrained")
-    grid = figure.subplots(1, len(settings), squeeze=False)[0]
-    for panel, setting in zip(grid, settings, strict=True):
-        table = [[summaries[setting, cells(p, r)] for p in precisions] for r in recalls]
-        mean = 100.0 * np.array([[cell.mean for cell in line] for line in table])
-        image = panel.imshow(mean, origin="lower", cmap="cividis", vmin=0.0, vmax=80.0)
-        for (row, column), value in np.ndenumerate(mean):
-            half = 100.0 * table[row][column].half_width
-            shade = "white" if value < 42.0 else "black"
-            text = f"{value:.1f}" if math.isnan(half) else f"{value:.1f}\n±{half:.1f}"
-            panel.text(column, row, text, ha="center", va="center", fontsize=8, color=shade)
-            if 100.0 * marked[0] <= value <= 100.0 * marked[1]:
-                frame = Rectangle((column - 0.47, row - 0.47), 0.94, 0.94, fill=False)
-                frame.set(edgecolor=COLOURS[1], linewidth=2.5)
-                panel.add_patch(frame)
-        aside = summaries[setting, beside[0]]
-        name = f"{setting.replace('m=', '')} pages"
-        panel.set_title(f"{name}; {beside[1]}: {100 * aside.mean:.1f}%", fontsize=10)
-        panel.set_xticks(range(len(precisions)), [f"{p:g}" for p in precisions])
-        panel.set_yticks(range(len(recalls)), [f"{r:g}" for r in recalls])
-        panel.set_xlabel("precision (share of signals that are true)")
-        panel.set_ylabel("recall (share of changes with a signal)")
-    figure.colorbar(image, ax=grid, label="crawls saved (% of GREEDY's)")
-    framed = f"framed: {100 * marked[0]:g} to {100 * marked[1]:g}%; ±: 95% intervals"
-    figure.suptitle(f"{title}\nat equal freshness, bandwidth 100; {framed}", fontsize=11)
-    save(figure, path)
-
+from scripts.reporting.rows import replacing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_COLOUR = "#000000"
+DASHES = ("--", ":", "-.")
+ALIKE = ("all", "row", "y")
+"""Ways of sharing in which panels side by side have the same vertical axis."""
 DPI = 130
 METRIC_UNITS = {
     "accuracy": "share of requests served fresh",
@@ -233,174 +39,481 @@ METRIC_UNITS = {
 }
 
 
-class Curve(NamedTuple):
-    """Mean and standard error of a policy by number of pages."""
+class Axis(NamedTuple):
+    """An axis: its label, scale, limits and ticks, None for automatic ones.
 
-    num_pages: list[int]
-    mean: FloatArray
-    error: FloatArray
+    The scale is ``linear``, ``log``, or ``symlog``, which is linear below ``linear``.
 
-
-def accuracy_by_pages(
-    rows: Sequence[Row], path: Path, *, title: str, reference: str, metric: str
-) -> None:
-    """Draw a metric against the number of pages, and its paired difference to the reference.
-
-    Settings are named ``m=<number of pages>``; error bars are standard errors over the seeds.
+    ``names`` are the texts of the ticks; ``percent`` is the number of decimals of
+    percentages.
     """
-    rows = [row for row in rows if row.metric == metric]
-    policies = dict.fromkeys(row.policy for row in rows)
-    labels = [label for label in policies if label not in (reference, OPTIMUM)]
-    values = {label: _by_pages(rows, label) for label in (reference, *policies)}
-    figure = Figure(figsize=(11.0, 4.9), layout="constrained")
-    level, difference = figure.subplots(1, 2)
-    shift = 1.012
-    _draw(level, _curve(values[reference]), LINE_COLOUR, {"linestyle": "--", "label": reference})
-    if OPTIMUM in values:
-        dotted = {"linestyle": ":", "label": OPTIMUM}
-        _draw(level, _curve(values[OPTIMUM]), LINE_COLOUR, dotted)
-        paired = _differences(values[OPTIMUM], values[reference])
-        _draw(difference, _curve(paired), LINE_COLOUR, dotted)
-    for position, label in enumerate(labels):
-        style = {
-            "marker": MARKERS[position % len(MARKERS)],
-            "markersize": max(9.0 - 1.5 * position, 4.5),
-            "fillstyle": "none",
-            "label": label,
-        }
-        colour = COLOURS[position % len(COLOURS)]
-        offset = shift ** (position - (len(labels) - 1) / 2)
-        _draw(level, _curve(values[label]), colour, style, offset)
-        paired = _differences(values[label], values[reference])
-        _draw(difference, _curve(paired), colour, style, offset)
-    difference.axhline(0.0, color=LINE_COLOUR, linestyle="--", linewidth=1.3)
-    seeds = sorted({len(by_seed) for by_pages in values.values() for by_seed in by_pages.values()})
-    spread = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    _finish_pages(level, sorted(values[reference]), f"{metric} ({METRIC_UNITS[metric]})")
-    _finish_pages(difference, sorted(values[reference]), f"{metric} minus {reference}, same seeds")
-    level.set_ylim(bottom=0.0)
-    figure.suptitle(
-        f"{title}\nbars, mostly within the marks: one standard error over {spread} repetitions",
-        fontsize=11,
-    )
-    handles, names = level.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    save(figure, path)
+
+    label: str = ""
+    scale: str = "linear"
+    limits: tuple[float | None, float | None] | None = None
+    ticks: Sequence[float] | None = None
+    names: Sequence[str] | None = None
+    linear: float = 1e-3
+    percent: int | None = None
 
 
-def _by_pages(rows: Sequence[Row], label: str) -> dict[int, dict[int, float]]:
-    """Return the values of a policy by number of pages and seed."""
-    values: dict[int, dict[int, float]] = {}
-    for row in rows:
-        if row.policy == label:
-            values.setdefault(int(row.setting.removeprefix("m=")), {})[row.seed] = row.value
-    return values
+class Rule(NamedTuple):
+    """A straight line at ``value``, across the x axis (or the y axis), perhaps in the legend."""
+
+    value: float
+    label: str | None = None
+    dash: str = "--"
+    panel: str | None = None
 
 
-def _differences(
-    values: Mapping[int, Mapping[int, float]], base: Mapping[int, Mapping[int, float]]
-) -> dict[int, dict[int, float]]:
-    return {
-        num_pages: {
-            seed: value - base[num_pages][seed]
-            for seed, value in by_seed.items()
-            if seed in base.get(num_pages, {})
-        }
-        for num_pages, by_seed in values.items()
+class Frame(NamedTuple):
+    """Everything around the marks of a chart.
+
+    Attributes:
+        title: title of the picture.
+        x: horizontal axis, or one by panel.
+        y: vertical axis, or one by panel.
+        columns: panels side by side, at most.
+        size: width and height of a panel, in inches.
+        shared: ``all``, ``row``, ``x``, ``y`` or ``none``: axes that panels share.
+        across: lines at values of the vertical axis.
+        upright: lines at values of the horizontal axis.
+        legend: ``below``, with all labels; ``each``, in every panel, with labels and styles of its
+            own; or ``none``.
+        grid: whether there is a grid.
+        diagonal: whether there is a line of equality.
+    """
+
+    title: str
+    x: Axis | Mapping[str, Axis] = Axis()
+    y: Axis | Mapping[str, Axis] = Axis()
+    columns: int = 2
+    size: tuple[float, float] = (4.8, 3.8)
+    shared: str = "all"
+    across: Sequence[Rule] = ()
+    upright: Sequence[Rule] = ()
+    legend: str = "below"
+    grid: bool = True
+    diagonal: bool = False
+
+
+def style(position: int, black: bool = False) -> dict[str, Any]:
+    """Return colour, marker and dashes of the label at a position; references are black."""
+    turn = position // len(COLOURS)
+    if black:
+        marker, colour, dash = "x+."[position % 3], LINE_COLOUR, DASHES[position % 3]
+    else:
+        marker = MARKERS[position % len(MARKERS)]
+        colour, dash = COLOURS[position % len(COLOURS)], ("-", *DASHES)[turn % 4]
+    return {"color": colour, "marker": marker, "linestyle": dash, "markersize": 5.0}
+
+
+def styles(labels: Sequence[str], black: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Return the style of each label."""
+    coloured = [label for label in labels if label not in black]
+    return {label: style(place) for place, label in enumerate(coloured)} | {
+        label: style(place, black=True)
+        for place, label in enumerate([label for label in black if label in labels])
     }
 
 
-def _curve(values: Mapping[int, Mapping[int, float]]) -> Curve:
-    num_pages = sorted(pages for pages, by_seed in values.items() if by_seed)
-    samples = [np.array(list(values[pages].values())) for pages in num_pages]
-    errors = [
-        sample.std(ddof=1) / np.sqrt(sample.size) if sample.size > 1 else 0.0 for sample in samples
-    ]
-    return Curve(num_pages, np.array([s.mean() for s in samples]), np.array(errors))
-
-
-def _draw(
-    axes: Axes, curve: Curve, colour: str, style: Mapping[str, Any], offset: float = 1.0
-) -> None:
-    """Draw a curve, shifted by a factor so that equal curves stay distinguishable."""
-    axes.errorbar(
-        np.array(curve.num_pages) * offset,
-        curve.mean,
-        curve.error,
-        color=colour,
-        linewidth=1.3,
-        capsize=2.5,
-        **style,
-    )
-
-
-def _finish_pages(axes: Axes, num_pages: Sequence[int], label: str) -> None:
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(pages) for pages in num_pages]))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{pages:,}" for pages in num_pages]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.tick_params(axis="x", labelrotation=45)
-    axes.set_xlabel("pages m (logarithmic scale), bandwidth 100 crawls per unit of time")
-    axes.set_ylabel(label)
-    bare(axes)
-
-
-def policies_as_dots(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
-    """Draw the first metric of every policy with 95% intervals, best on top, and its differences.
-
-    Differences to the first reference are paired. Bounds are lines, policies are dots.
-    """
-    metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
-    summaries = {item.policy: item for item in summarize(rows, metric, reference)}
-    named = [summaries[label] for label in compared.setting.policies]
-    dots = sorted(named, key=attrgetter("mean"), reverse=metric in LOWER)
-    count = max(item.seeds for item in dots)
-    figure = Figure(figsize=(10.5, 1.9 + 0.34 * len(dots)), layout="constrained")
-    level, difference = figure.subplots(1, 2, sharey=True)
-    _dots(level, dots, "mean", "half_width", f"mean, 95% interval over {count} {compared.over}")
-    _dots(difference, dots, "difference", "difference_half_width", "")
-    for label in bounds:
-        style = {"color": COLOURS[1], "linestyle": "--"}
-        if label != reference:
-            style = {"color": LINE_COLOUR, "linestyle": ":"}
-        level.axvline(summaries[label].mean, label=compared.lines[label], **style)
-    zero = COLOURS[1] if reference in bounds else LINE_COLOUR
-    difference.axvline(0.0, color=zero, linestyle="--")
-    difference.tick_params(axis="y", length=0)
-    level.set_xlabel(f"{metric} ({METRIC_UNITS[metric]})")
-    difference.set_xlabel(f"{metric} minus {reference}, on the same {compared.over}")
-    figure.suptitle(compared.title, fontsize=11)
-    handles, names = level.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+@contextmanager
+def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str, Axes]]:
+    """Yield the axes by the titles of their panels; afterwards, finish and write the picture."""
+    columns = min(len(names), frame.columns)
+    rows = -(-len(names) // columns)
+    width, height = frame.size
+    if len(names) == 1:
+        width, height = 1.45 * width, 1.2 * height
+    figure = Figure(figsize=(width * columns, 0.9 + height * rows), layout="constrained")
+    share = {
+        "all": (True, True),
+        "row": (False, "row"),
+        "x": (True, False),
+        "y": (False, True),
+    }.get(frame.shared, (False, False))
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share[0], sharey=share[1])
+    every = dict(zip(names, grid.flat, strict=False))
+    yield every
+    for place, (name, axes) in enumerate(every.items()):
+        _rules(axes, name, frame)
+        bare(axes, frame.grid)
+        _scale(axes, "x", _of(frame.x, name))
+        _scale(axes, "y", _of(frame.y, name))
+        if share[0] and place + columns < len(names):
+            axes.set_xlabel("")
+        axes.tick_params(labelbottom=True)
+        if share[1] and place % columns:
+            axes.set_ylabel("")
+        if len(names) > 1:
+            axes.set_title(_wrapped(name, 12.5 * width), fontsize=10)
+        if frame.legend == "each":
+            beside = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 3}
+            axes.legend(frameon=False, fontsize=8, **beside)
+    for axes in grid.flat[len(names) :]:
+        axes.set_visible(False)
+    figure.suptitle(_wrapped(frame.title, 11.5 * columns * width), fontsize=11)
+    if frame.legend == "below":
+        _legend(figure, columns * width)
     save(figure, path)
 
 
-def _dots(axes: Axes, dots: Sequence[Summary], centre: str, half: str, label: str) -> None:
-    """Draw a dot for each policy, with its interval if any."""
-    height = np.arange(len(dots))
-    axes.errorbar(
-        [getattr(item, centre) for item in dots],
-        height,
-        xerr=np.nan_to_num([getattr(item, half) for item in dots]),
-        fmt="o",
-        color=COLOURS[0],
-        markersize=6,
-        capsize=3,
-        label=label,
-    )
-    axes.set_yticks(height, [item.policy for item in dots])
-    axes.xaxis.set_major_locator(MaxNLocator(7))
-    bare(axes)
+def _wrapped(text: str, width: float) -> str:
+    """Return a text with lines of at most so many characters."""
+    lines = [textwrap.wrap(line, max(int(width), 20)) for line in text.splitlines()]
+    return "\n".join(line for wrapped in lines for line in wrapped)
 
 
-def bare(axes: Axes) -> None:
+def _of(axis: Axis | Mapping[str, Axis], panel: str) -> Axis:
+    return axis if isinstance(axis, Axis) else axis[panel]
+
+
+def _rules(axes: Axes, panel: str, frame: Frame) -> None:
+    if frame.diagonal:
+        axes.axline((0.0, 0.0), slope=1.0, color=COLOURS[1], linewidth=1.0, zorder=1.5)
+    for draw, rules in ((axes.axhline, frame.across), (axes.axvline, frame.upright)):
+        for rule in rules:
+            if rule.panel in (None, panel):
+                draw(
+                    rule.value,
+                    color=LINE_COLOUR,
+                    linestyle=rule.dash,
+                    linewidth=1.1,
+                    label=rule.label,
+                    zorder=1.5,
+                )
+
+
+def _scale(axes: Axes, which: str, axis: Axis) -> None:
+    """Label and scale an axis."""
+    getattr(axes, f"set_{which}label")(axis.label, fontsize=9.5)
+    if axis.scale != "linear":
+        more = {"linthresh": axis.linear} if axis.scale == "symlog" else {}
+        getattr(axes, f"set_{which}scale")(axis.scale, **more)
+    if axis.ticks is not None:
+        side = getattr(axes, f"{which}axis")
+        side.set_major_locator(FixedLocator([float(tick) for tick in axis.ticks]))
+        side.set_minor_locator(NullLocator())
+        names = axis.names or [f"{tick:,g}" if tick < 1e6 else f"{tick:g}" for tick in axis.ticks]
+        side.set_major_formatter(FixedFormatter(names))
+        if which == "x" and len(axis.ticks) > 6:
+            axes.tick_params("x", labelrotation=45)
+    if axis.percent is not None and axis.ticks is None:
+        getattr(axes, f"{which}axis").set_major_formatter(PercentFormatter(1.0, axis.percent))
+    if axis.limits is not None:
+        getattr(axes, f"set_{which}lim")(*axis.limits)
+
+
+def _legend(figure: Figure, width: float) -> None:
+    """Put the labels of all panels below, each once, in as many columns as fit."""
+    entries: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries = dict(zip(labels, handles, strict=True)) | entries
+    if entries:
+        longest = max(map(len, entries))
+        columns = max(1, min(len(entries), int(width / (0.55 + 0.082 * longest))))
+        figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            fontsize=9.5,
+        )
+
+
+def bare(axes: Axes, grid: bool = True) -> None:
     """Remove the top and right spines and add a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
-    axes.grid(color="#dddddd", linewidth=0.6)
+    if grid:
+        axes.grid(color="#dddddd", linewidth=0.6)
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture atomically."""
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=DPI, metadata={"Software": None})
+
+
+def _by_panel(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the parts of a table by panel, in the order of first appearance."""
+    if "panel" not in data or data.empty:
+        return {"": data}
+    return {str(name): part for name, part in data.groupby("panel", sort=False)}
+
+
+def _labels(data: pd.DataFrame, labels: Sequence[str]) -> list[str]:
+    if "label" not in data:
+        return [""]
+    return [label for label in labels or dict.fromkeys(data.label) if label in set(data.label)]
+
+
+def _errors(part: pd.DataFrame, of: str) -> Any:
+    """Return the lengths of intervals, (n,) or (2, n), or None."""
+    if "low" in part:
+        return np.array([part[of] - part["low"], part["high"] - part[of]])
+    half = np.nan_to_num(part["half"]) if "half" in part else np.zeros(len(part))
+    return half if half.any() else None
+
+
+def _labelled(part: pd.DataFrame, label: str) -> pd.DataFrame:
+    return part[part.label == label] if "label" in part else part
+
+
+def lines(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    labels: Sequence[str] = (),
+    black: Sequence[str] = (),
+    bands: bool = False,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Draw a line per label with intervals, a panel per ``panel``.
+
+    Args:
+        data: ``x``, ``y``, and as far as needed ``half``, ``label`` and ``panel``.
+        path: file of the picture.
+        frame: everything around the lines.
+        labels: labels in order; empty: all.
+        black: references among them, drawn black and dashed.
+        bands: draw intervals as bands without markers, instead of bars.
+        own: properties of the lines of some labels, instead of those of the style.
+    """
+    with panels(path, list(parts := _by_panel(data)), frame) as every:
+        for name, part in parts.items():
+            shown = _labels(part if frame.legend == "each" else data, labels)
+            looks = styles(shown, black)
+            for label in shown:
+                line = _labelled(part, label).sort_values("x")
+                if line.empty:
+                    continue
+                look = {**looks[label], **(own or {}).get(label, {})}
+                _line(every[name], line, look, label, bands)
+
+
+def _line(
+    axes: Axes,
+    line: pd.DataFrame,
+    look: dict[str, Any],
+    label: str,
+    bands: bool,
+) -> None:
+    x, y = line["x"].to_numpy(), line["y"].to_numpy()
+    half = _errors(line, "y")
+    if bands:
+        plain = {key: value for key, value in look.items() if not key.startswith("marker")}
+        axes.plot(x, y, **{"linewidth": 1.5, **plain}, label=label or None)
+        if half is not None:
+            axes.fill_between(x, y - half, y + half, color=look["color"], alpha=0.2, linewidth=0)
+    else:
+        bars = {"linewidth": 1.3, "capsize": 2.5, **look}
+        axes.errorbar(x, y, half, **bars, label=label or None)
+
+
+def dots(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    labels: Sequence[str] = (),
+    names: Sequence[str] = (),
+    black: Sequence[str] = (),
+) -> None:
+    """Draw a dot with an interval per line of text, side by side for labels.
+
+    Args:
+        data: ``y`` (the text), ``x``, and as far as needed ``half``, ``label`` and ``panel``.
+        path: file of the picture.
+        frame: everything around the dots.
+        labels: labels in order; empty: all.
+        names: texts from the top; empty: all.
+        black: references among the labels.
+    """
+    shown = _labels(data, labels)
+    looks = styles(shown, black)
+    parts = _by_panel(data)
+    texts = {
+        name: _names(data if frame.shared in ALIKE else part, names) for name, part in parts.items()
+    }
+    most = max(map(len, texts.values()))
+    height = max(1.6, 0.55 + most * max(0.24, 0.16 * len(shown)))
+    with panels(path, list(parts), frame._replace(size=(frame.size[0], height))) as every:
+        for name, part in parts.items():
+            axes, rows = every[name], texts[name]
+            for place, label in enumerate(shown):
+                marks = _labelled(part, label)
+                marks = marks[marks.y.isin(rows)]
+                aside = 0.6 * ((place + 0.5) / len(shown) - 0.5)
+                heights = np.array([rows.index(text) for text in marks.y]) + aside
+                look = {**looks[label], "linestyle": "none", "capsize": 2.5}
+                errors = _errors(marks, "x")
+                axes.errorbar(marks.x, heights, xerr=errors, **look, label=label or None)
+            _text_lines(axes, rows)
+
+
+def _names(data: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return the lines of text, in the order of ``names`` if there are any."""
+    there = dict.fromkeys(data.y)
+    return [name for name in names if name in there] if names else list(there)
+
+
+def _text_lines(axes: Axes, rows: Sequence[str]) -> None:
+    axes.set_yticks(range(len(rows)), rows, fontsize=9)
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+
+
+def points(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    names: Sequence[str] = (),
+    medians: bool = True,
+) -> None:
+    """Draw all values of each line of text as points, with a bar at their median.
+
+    Values beyond the limits of the horizontal axis lie on its ends.
+
+    Args:
+        data: ``y`` (the text), ``x``, and ``panel`` if needed.
+        path: file of the picture.
+        frame: everything around the points.
+        names: texts from the top; empty: all.
+        medians: whether there are bars.
+    """
+    rows = _names(data, names)
+    size = (frame.size[0], 0.55 + 0.27 * len(rows))
+    with panels(path, list(parts := _by_panel(data)), frame._replace(size=size)) as every:
+        for name, part in parts.items():
+            axes, limits = every[name], _of(frame.x, name).limits
+            for height, text in enumerate(rows):
+                values = part[part.y == text].x.to_numpy()
+                if values.size == 0:
+                    continue
+                shown = np.clip(values, *limits) if limits else values
+                axes.plot(shown, np.full(values.size, height), "o", color=COLOURS[5], markersize=4)
+                if medians:
+                    middle = np.median(shown)
+                    ends = [height - 0.36, height + 0.36]
+                    axes.plot([middle, middle], ends, color=COLOURS[1], linewidth=2.2)
+            _text_lines(axes, rows)
+
+
+def bars(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    names: Sequence[str] = (),
+    texts: Callable[[float], str] = "{:,.3g}".format,
+) -> None:
+    """Draw a horizontal bar per line of text, with its value; NaNs are left out.
+
+    Args:
+        data: ``y`` (the text), ``x``, and as far as needed ``half``, ``text`` (in place of
+            ``texts``) and ``panel``.
+        path: file of the picture.
+        frame: everything around the bars.
+        names: texts from the top; empty: all.
+        texts: function of a value that returns the text beside its bar.
+    """
+    rows = list(names or dict.fromkeys(data.y))
+    size = (frame.size[0], 0.55 + 0.33 * len(rows))
+    with panels(path, list(parts := _by_panel(data)), frame._replace(size=size)) as every:
+        for place, (name, part) in enumerate(parts.items()):
+            axes = every[name]
+            heights = [rows.index(text) for text in part.y]
+            half = np.nan_to_num(part["half"]) if "half" in part else None
+            colour = COLOURS[place % len(COLOURS)]
+            axes.barh(heights, np.nan_to_num(part.x), xerr=half, color=colour, height=0.62)
+            said = part["text"] if "text" in part else part.x.map(texts)
+            for height, x, text in zip(heights, np.nan_to_num(part.x), said, strict=True):
+                at = axes.annotate(text, (x, height), (7, 0), textcoords="offset points")
+                at.set(fontsize=8.5, va="center")
+            _text_lines(axes, rows)
+            axes.margins(x=0.2)
+
+
+def scatter(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    shade: Axis | None = None,
+    size: float = 3.5,
+) -> None:
+    """Draw a dot per row.
+
+    Args:
+        data: ``x``, ``y``, and as far as needed ``shade`` and ``panel``.
+        path: file of the picture.
+        frame: everything around the dots.
+        shade: the colour bar of ``shade``; None for dots of one colour.
+        size: of the dots.
+    """
+    span = (data["shade"].min(), data["shade"].max()) if shade else (0.0, 1.0)
+    dots = None
+    with panels(path, list(parts := _by_panel(data)), frame) as every:
+        for name, part in parts.items():
+            axes = every[name]
+            look: dict[str, Any] = {"color": COLOURS[0]}
+            if shade:
+                look = {"c": part["shade"], "cmap": "viridis", "vmin": span[0], "vmax": span[1]}
+            dots = axes.scatter(part.x, part.y, s=size, alpha=0.55, linewidths=0.0, **look)
+        if shade is not None and dots is not None:
+            figure: Any = next(iter(every.values())).figure
+            bar = figure.colorbar(dots, ax=list(every.values()), label=shade.label, aspect=40)
+            bar.solids.set_alpha(1.0)
+            if shade.ticks is not None:
+                bar.set_ticks(list(shade.ticks), labels=list(shade.names or shade.ticks))
+
+
+def heat_map(
+    data: pd.DataFrame,
+    path: Path,
+    frame: Frame,
+    *,
+    values: str,
+    texts: Callable[[float, float], str],
+    framed: tuple[float, float] | None = None,
+    limits: tuple[float, float],
+) -> None:
+    """Draw a number per cell of a grid.
+
+    Args:
+        data: ``x``, ``y``, ``value``, ``half``, and ``panel`` if needed.
+        path: file of the picture.
+        frame: everything around the grids.
+        values: label of the colour bar.
+        texts: function of a value and its half-width that returns the text of the cell.
+        framed: range of values whose cells are framed.
+        limits: of the colours.
+    """
+    parts = _by_panel(data)
+    image = None
+    with panels(path, list(parts), frame._replace(legend="none", grid=False)) as every:
+        for name, part in parts.items():
+            axes = every[name]
+            grid = part.pivot(index="y", columns="x", values="value")
+            image = axes.imshow(
+                grid, origin="lower", cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto"
+            )
+            columns, rows = list(grid.columns), list(grid.index)
+            for cell in part.itertuples():
+                at = columns.index(cell.x), rows.index(cell.y)
+                dark = cell.value < 0.5 * sum(limits)
+                shade = "white" if dark else "black"
+                text = axes.text(*at, texts(cell.value, cell.half), color=shade, fontsize=8)
+                text.set(ha="center", va="center")
+                if framed and framed[0] <= cell.value <= framed[1]:
+                    edge = Rectangle((at[0] - 0.47, at[1] - 0.47), 0.94, 0.94, fill=False)
+                    edge.set(edgecolor=COLOURS[1], linewidth=2.5)
+                    axes.add_patch(edge)
+            axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
+            axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
+        figure: Any = next(iter(every.values())).figure
+        figure.colorbar(image, ax=list(every.values()), label=values)

@@ -242,16 +242,14 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 def _sizes(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy, and the loss against GREEDY-NCIS, over the number of pages."""
-    from scripts.experiments.agents.setup.learned_charts import over_sizes
+    from scripts.experiments.agents.setup.charts import over_sizes
 
-    names = {name_of(size): size for size in SIZES}
-    horizons = f"{HORIZON:g} units of time, {LARGE_HORIZON:g} where m = {SIZES[-1]:,}"
     over_sizes(
         rows,
         path,
-        title=TITLE,
-        sizes=names,
-        horizons=horizons,
+        title=f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
+        f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
+        sizes={name_of(size): size for size in SIZES},
         metric=METRIC,
         reference=REFERENCE,
     )
@@ -259,7 +257,7 @@ def _sizes(rows: Sequence[Row], path: Path) -> None:
 
 def _bandwidths(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss at other bandwidths."""
-    from scripts.experiments.agents.setup.learned_charts import at_bandwidths
+    from scripts.experiments.agents.setup.charts import at_bandwidths
 
     ratios = (RATIOS[0], 1.0, *RATIOS[1:])
     names = {name_of(FLAT_PAGES, ratio): f"R = {ratio:g} m" for ratio in ratios}
@@ -268,14 +266,14 @@ def _bandwidths(rows: Sequence[Row], path: Path) -> None:
 
 def _lines(rows: Sequence[Row], path: Path) -> None:
     """Draw values over elapsed time and signals."""
-    from scripts.experiments.agents.setup.learned_charts import values_of_pages
+    from scripts.experiments.agents.setup.charts import values_of_pages
 
     values_of_pages([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 
 
 def _instants(rows: Sequence[Row], path: Path) -> None:
     """Draw when agents and formula would crawl each page."""
-    from scripts.experiments.agents.setup.learned_charts import crawl_instants
+    from scripts.experiments.agents.setup.charts import crawl_instants
 
     crawl_instants([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 

@@ -290,31 +290,30 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     Only budgets that were played on all sites, at every importance that has rows.
     """
     from scripts.experiments.real.setup.charts import scores
+    from scripts.reporting.means import means, table
 
-    whole = {tuple(row.setting.split(", ")[1:]) for row in rows if row.setting.startswith(TOGETHER)}
-    importances = {importance for _, importance in whole}
-    kept: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        site, days, _ = row.setting.split(", ")
-        single = row.metric == METRIC and site not in (TOGETHER, EIGHT)
-        if single and all((days, importance) in whole for importance in importances):
-            kept.setdefault((row.setting, row.policy), []).append(row.value)
-    means = [_row(*key, 0, METRIC, float(np.mean(values))) for key, values in kept.items()]
-    scores(means, path, title=TITLE, labels=LABELS)
+    values = table(rows, METRIC)
+    site = values.setting.str.partition(", ")
+    budgets = set(site[2][site[0].isin([TOGETHER])])
+    days = {text.partition(",")[0] for text in budgets}
+    importances = {text.partition(", ")[2] for text in budgets}
+    whole = {each for each in days if all(f"{each}, {name}" in budgets for name in importances)}
+    single = ~site[0].isin([TOGETHER, EIGHT]) & site[2].str.partition(",")[0].isin(whole)
+    drawn = means(values[single]).rename(columns={"mean": "value"})
+    scores(drawn, path, title=TITLE, labels=LABELS)
 
 
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
     """Draw mean scores against the budget."""
-    from scripts.experiments.real.setup.budget_charts import mean_scores
+    from scripts.experiments.real.setup.charts import mean_scores
+    from scripts.reporting.means import table
 
     group = EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
-    mean_scores(
-        [row for row in rows if row.setting.startswith(group)],
-        path,
-        title=f"{TITLE}, {group}",
-        labels=LABELS,
-        metric=OVER_SITES,
-    )
+    kept = [row for row in rows if row.setting.startswith(group)]
+    ends = {OVER_SITES: "value", f"{OVER_SITES}, low": "low", f"{OVER_SITES}, high": "high"}
+    values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
+    values = values.rename(columns=ends).reset_index()
+    mean_scores(values, path, title=f"{TITLE}, {group}", labels=LABELS)
 
 
 PICTURES = {"sites": _of_sites, "budgets": _against_budget}

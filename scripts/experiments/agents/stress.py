@@ -364,27 +364,14 @@ def _together(fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str]
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
     """Draw freshness minus that of the best analytic policy, setting by setting."""
-    from scripts.experiments.agents.setup.charts import Panel, over_best
+    from scripts.experiments.agents.setup.charts import over_best
 
-    panels = [
-        Panel(name, order[0], (AGENT, BELIEF, *order[:3], *FAR), FAR)
-        for name in STRESS
-        if (order := _unlike(rows, name))
-    ]
-    over_best(rows, path, title=TITLE, panels=panels, ours=OURS, reference=BEST)
-
-
-def _unlike(rows: Sequence[Row], setting: str) -> list[str]:
-    """Return the analytic policies, best first, without exact duplicates of a better one."""
-    fresh = table(rows, METRIC)[setting] if (order := ranked(rows, setting)) else {}
-    firsts: dict[tuple[tuple[int, float], ...], str] = {}
-    for label in order:
-        firsts.setdefault(tuple(sorted(fresh[label].items())), label)
-    return list(firsts.values())
+    kept = [row for row in rows if row.setting in STRESS]
+    over_best(kept, path, title=TITLE, labels=(AGENT, BELIEF, *FAR), reference=BEST)
 
 
 def _aggregate(rows: Sequence[Row], path: Path) -> None:
-    """Draw the interquartile mean of normalised freshness over all settings."""
+    """Draw the interquartile mean of normalised freshness over most settings."""
     from scripts.experiments.agents.setup.charts import aggregate
 
     together = [row for row in rows if row.setting == TOGETHER]
@@ -393,8 +380,14 @@ def _aggregate(rows: Sequence[Row], path: Path) -> None:
         for row in together
         if row.metric == SETTINGS_PLAYED and row.value > len(STRESS) / 2
     }
-    kept = [row for row in together if row.policy in wide]
-    aggregate(kept, path, title=TITLE, metric=NORMALISED, count=SETTINGS_PLAYED, ours=OURS)
+    aggregate(
+        [row for row in together if row.policy in wide],
+        path,
+        title=TITLE,
+        metric=NORMALISED,
+        labels=(*OURS, "Greedy", "LambdaCrawl", "UniformCrawl", REFERENCE, "RandomCrawl"),
+        best=12,
+    )
 
 
 PICTURES = {"over_best": _differences, "together": _aggregate}

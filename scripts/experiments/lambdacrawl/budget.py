@@ -19,6 +19,7 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     BLC_EPS,
     BOUND,
     CC,
+    COST_NAMES,
     J_B,
     J_H,
     LC,
@@ -242,53 +243,29 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
-    """Draw a cost per unit of importance against the budget."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+    """Draw a cost over that of the bound against the budget."""
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, numbered, paired, table
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, curve, style_of
-    from scripts.reporting.charts import LINE_COLOUR, bare, save
-
-    costs: dict[tuple[str, str], list[float]] = {}
-    paces: dict[str, list[float]] = {}
-    for row in rows:
-        if row.metric == UNIT[metric]:
-            costs.setdefault((row.setting, row.policy), []).append(row.value)
-        if row.metric == CRAWL_RATE and row.setting == OWN:
-            paces.setdefault(row.policy, []).append(row.value)
-    budgets = [b for b in BUDGETS if (f"R={b:g}m", BOUND) in costs]
-    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
-    axes = figure.subplots()
-    for position, label in enumerate((*LABELS, BOUNDS[metric])):
-        if ONLY.get(label, metric) != metric:
-            continue
-        style: dict[str, Any] = {**style_of(position), "label": label}
-        if label == BOUNDS[metric]:
-            style |= {"color": LINE_COLOUR, "linestyle": "--", "marker": "", "zorder": 3}
-        curve(axes, budgets, [costs[f"R={b:g}m", label] for b in budgets], style)
-        if label in SHIPPED:
-            own = label + OWN_PACE
-            style |= {"linestyle": "none", "markersize": 13, "fillstyle": "none", "label": own}
-            curve(axes, [float(np.mean(paces[own]))], [costs[OWN, own]], style)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(BUDGETS))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{b:g}" for b in BUDGETS]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(FixedLocator(COSTS))
-    axes.yaxis.set_major_formatter(FixedFormatter([f"{cost:g}" for cost in COSTS]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("budget R / m, crawls per page and day (logarithmic scale)")
-    axes.set_ylabel(f"{COST_NAMES[metric]} per unit of importance (logarithmic scale)")
-    count = max(map(len, costs.values()))
-    axes.set_title(
-        f"{TITLE}\n{count} draws of stand-in pages, after the start; "
-        "bars, mostly within the marks: 95% intervals",
-        fontsize=11,
+    values = table(rows, UNIT[metric])
+    values = values[[ONLY.get(label, metric) == metric for label in values.policy]]
+    bound = values[values.policy == BOUNDS[metric]]
+    data = numbered(means(paired(values, bound, ratio=True)), "R=", "setting")
+    charts.lines(
+        data.rename(columns={"policy": "label", "mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, after the start; 95% "
+            "intervals; own pace: see the claims",
+            charts.Axis("budget R / m, crawls per page and day", "log", ticks=BUDGETS),
+            charts.Axis(
+                f"{COST_NAMES[metric]} over that of the bound", "log", ticks=(1, 1.5, 2, 3, 4, 6, 8)
+            ),
+            across=[charts.Rule(1.0, "bound")],
+            size=(5.4, 4.6),
+        ),
+        labels=LABELS,
     )
-    bare(axes)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, path)
 
 
 PICTURES = {"harmonic": partial(draw, metric=J_H), "binary": partial(draw, metric=J_B)}

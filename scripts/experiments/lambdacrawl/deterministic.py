@@ -11,13 +11,14 @@ import numpy as np
 
 import policies as crawl_policies
 from crawl_envs import instances
-from crawl_envs.evaluation import Row, summarize
+from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import Instance
 from scripts.experiments.lambdacrawl.setup.costs import (
     BINARY_BOUND,
     BLC,
     BOUND,
+    COST_NAMES,
     J_B,
     J_H,
     LC,
@@ -155,45 +156,30 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw costs over those of the Poisson policies' formulas, a line of panels per setting."""
-    from matplotlib.figure import Figure
+    """Draw costs over those of the Poisson policies' formulas, a panel per cost."""
+    import pandas as pd
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES
-    from scripts.reporting.charts import COLOURS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    settings = list(dict.fromkeys(row.setting for row in rows))
-    figure = Figure(figsize=(11.0, 1.0 + 1.9 * len(settings)), layout="constrained")
-    grid = figure.subplots(len(settings), 2, squeeze=False, sharex="col")
-    parts = ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA))
-    for line, setting in zip(grid, settings, strict=True):
-        for axes, (metric, labels, _) in zip(line, parts, strict=True):
-            below = {
-                item.policy: item
-                for item in summarize(rows, BELOW[metric])
-                if item.setting == setting
-            }
-            shown = [label for label in labels if label in below][::-1]
-            axes.errorbar(
-                [100.0 * (1.0 - below[label].mean) for label in shown],
-                range(len(shown)),
-                xerr=np.nan_to_num([100.0 * below[label].half_width for label in shown]),
-                fmt="o",
-                color=COLOURS[0],
-                capsize=3,
-            )
-            axes.axvline(100.0, color="#000000", linestyle="--", linewidth=1.0)
-            axes.set_yticks(range(len(shown)), shown)
-            axes.set_ylim(-0.6, len(shown) - 0.4)
-            count = max(item.seeds for item in below.values())
-            axes.set_title(f"{setting}, {count} draws", fontsize=10)
-            bare(axes)
-    for axes, (metric, _, base) in zip(grid[-1], parts, strict=True):
-        axes.set_xlabel(f"{COST_NAMES[metric]}, in % of that of {base}")
-    figure.suptitle(
-        f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
-        fontsize=11,
+    parts = []
+    for metric, labels, base in ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA)):
+        panel = f"{COST_NAMES[metric]},\nin % of that of {base}"
+        values = table([row for row in rows if row.policy in labels], BELOW[metric])
+        parts.append(means(values).assign(panel=panel))
+    data = pd.concat(parts)
+    data = data.assign(x=100.0 * (1.0 - data["mean"]), half=100.0 * data["half"])
+    data = data.rename(columns={"setting": "label", "policy": "y"})
+    charts.dots(
+        data,
+        path,
+        charts.Frame(
+            f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
+            charts.Axis("% of the Poisson policy's cost"),
+            shared="none",
+            upright=[charts.Rule(100.0)],
+        ),
     )
-    save(figure, path)
 
 
 PICTURES = {"costs": plot}

@@ -20,6 +20,7 @@ from policies.solvers import Allocation
 from scripts.experiments.lambdacrawl.setup.costs import (
     AT_PAR,
     BLC_EPS,
+    COST_NAMES,
     FLOOR,
     J_B,
     J_H,
@@ -286,50 +287,46 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs of the policies of each day, over LC's, with dashed limits."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, band, style_of
-    from scripts.reporting.charts import bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries, means, paired, table
 
-    courses = {metric: gathered(rows, metric) for metric in (J_H, J_B)}
-    limits = {J_H: _by_key(rows, LIMIT_H), J_B: _by_key(rows, LIMIT_B)}
-    settings = list(dict.fromkeys(key[0] for key in courses[J_H]))
-    figure = Figure(figsize=(11.0, 0.9 + 3.9 * len(settings)), layout="constrained")
-    grid = figure.subplots(len(settings), 2, squeeze=False)
-    for line, setting in zip(grid, settings, strict=True):
-        seeds = sorted({key[2] for key in courses[J_H] if key[0] == setting})
-        for axes, metric in zip(line, (J_H, J_B), strict=True):
-            base = {seed: limits[metric][setting, LLC, seed] for seed in seeds}
-            for position, label in enumerate(LEARNERS):
-                if (setting, label, seeds[0]) not in courses[metric]:
-                    continue
-                style = {"color": style_of(position)["color"], "label": label}
-                ratios = [courses[metric][setting, label, seed] / base[seed] for seed in seeds]
-                band(axes, range(len(ratios[0])), np.array(ratios), style)
-                if label != MORE:
-                    ends = [limits[metric][setting, label, seed] / base[seed] for seed in seeds]
-                    axes.axhline(
-                        float(np.mean(ends)),
-                        color=style["color"],
-                        linestyle="--",
-                        linewidth=1.1,
-                        label=f"limit: {LIMIT[label]}",
-                    )
-            axes.set_title(f"{setting}, {len(seeds)} runs", fontsize=10)
-            axes.set_xlabel("days of observations before the policy was made")
-            axes.set_ylabel(f"{COST_NAMES[metric]} over LC's")
-            bare(axes)
-    figure.suptitle(
-        f"{TITLE}\nlong-run cost of each day's policy under the true rates; bands: 95% intervals",
-        fontsize=11,
+    parts, own = [], {}
+    for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
+        limits = table(rows, limit)
+        base = limits[limits.policy == LLC]
+        courses = means(paired(entries(rows, metric), base, ratio=True), (*GROUP, "index"))
+        ends = means(paired(limits[limits.policy != MORE], base, ratio=True), GROUP)
+        ends = courses.drop(columns=["mean", "half"]).merge(ends[[*GROUP, "mean"]])
+        ends = ends.assign(policy=ends.policy.map(lambda label: f"limit: {LIMIT[label]}"))
+        both = pd.concat([courses, ends])
+        parts.append(both.assign(panel=both.setting + f"\n{COST_NAMES[metric]} over LC's"))
+    for place, label in enumerate(LEARNERS):
+        own |= (
+            {f"limit: {LIMIT[label]}": {"color": charts.COLOURS[place], "linestyle": "--"}}
+            if (label != MORE)
+            else {}
+        )
+    charts.lines(
+        pd.concat(parts).rename(columns={"policy": "label", "mean": "y", "index": "x"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\nlong-run cost of each day's policy under the true rates; bands: 95% "
+            "intervals",
+            charts.Axis("days of observations before the policy was made"),
+            charts.Axis("cost over LC's"),
+            shared="none",
+        ),
+        labels=(*LEARNERS, *own),
+        bands=True,
+        own=own,
     )
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    save(figure, path)
 
 
 def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str, int], float]:
     return {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == metric}
 
 
+GROUP = ("setting", "policy")
 PICTURES = {"learning": plot}

@@ -19,6 +19,7 @@ from policies import lambdacrawl as learning
 from scripts.experiments.lambdacrawl.setup.costs import (
     BINARY_BOUND,
     BOUND,
+    COST_NAMES,
     FLOOR,
     J_B,
     J_H,
@@ -76,7 +77,7 @@ TIMES = (*EARLY_TIMES, 10000.0, 20000.0)
 """Bounds of the windows of costs; only policies without a model go beyond EARLY_TIMES."""
 NUM_PAGES, QUICK_PAGES, QUICK_TIMES = 100, 30, TIMES[:6]
 
-REGRET, SLOPE = "regret", "slope"
+REGRET, SLOPE, ROOT = "regret", "slope", "proportional to sqrt(T)"
 REGRET_SETTING = "regret"
 HORIZONS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
 QUICK_HORIZONS = HORIZONS[:3]
@@ -239,68 +240,70 @@ def growth(regret: FloatArray) -> float:
     return float(np.polyfit(np.log(HORIZONS[: regret.size]), np.log(regret), 1)[0])
 
 
+GROUP = ("setting", "policy", "index")
+GROUPS = {"from a model of changes": (LLC, LLCA, BLLC, ETC), "by gradients": (LLC, *PROBING)}
+
+
 def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     """Draw a cost over time, over that of LambdaCrawl's formula, a panel per kind of pages."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, band, style_of
-    from scripts.reporting.charts import bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries, means, paired, table
 
-    courses = gathered(rows, metric)
-    limits = {row[1:4]: row.value for row in rows if row.metric == LIMITS[metric]}
-    figure = Figure(figsize=(12.0, 5.4), layout="constrained")
-    panels = figure.subplots(1, len(KINDS), sharey=True)
-    for axes, kind in zip(panels, KINDS, strict=True):
-        seeds = sorted({key[2] for key in courses if key[0] == kind})
-        for position, label in enumerate((*KNOWN_RATES, *LEARNERS)):
-            ratios = [courses[kind, label, seed] / limits[kind, LC, seed] for seed in seeds]
-            count = len(ratios[0])
-            edges = np.array(TIMES[: count + 1])
-            middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
-            style = {**style_of(position), "label": label, "markersize": 5}
-            band(axes, middle, np.array(ratios), style)
-        best = BOUNDS[metric]
-        ratio = float(np.mean([limits[kind, best, s] / limits[kind, LC, s] for s in seeds]))
-        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label=KNOWN)
-        axes.axhline(ratio, color="#000000", linestyle=":", linewidth=1.1, label=best)
-        axes.set_xscale("log")
-        axes.set_title(f"{kind}, {len(seeds)} draws", fontsize=10)
-        axes.set_xlabel("time (logarithmic scale; 0.2 crawls per page and unit)")
-        bare(axes)
-    panels[0].set_ylabel(f"{COST_NAMES[metric]} over that of LC's formula")
-    figure.suptitle(
-        f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
-        fontsize=11,
+    limits = table(rows, LIMITS[metric])
+    formula = limits[limits.policy == LC]
+    ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
+    edges = np.array(TIMES)
+    middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
+    ratios = ratios.assign(x=middle[ratios["index"]])
+    best = means(paired(limits[limits.policy == BOUNDS[metric]], formula, ratio=True))
+    best = best.set_index("setting")["mean"]
+    parts, rules = [], []
+    for kind in KINDS:
+        for name, labels in GROUPS.items():
+            panel = f"{kind}: {name}"
+            kept = ratios.policy.isin([*labels, *KNOWN_RATES]) & (ratios.setting == kind)
+            parts.append(ratios[kept].assign(panel=panel))
+            rules.append(charts.Rule(float(best[kind]), BOUNDS[metric], ":", panel))
+    charts.lines(
+        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
+            charts.Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
+            charts.Axis(f"{COST_NAMES[metric]} over LC's formula"),
+            across=[charts.Rule(1.0, KNOWN, "-"), *rules],
+        ),
+        labels=(*KNOWN_RATES, *LEARNERS),
+        black=tuple(KNOWN_RATES),
+        bands=True,
     )
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
-    save(figure, path)
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
     """Draw the regret of explore-then-commit over the horizon, beside sqrt(T)."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.experiments.lambdacrawl.setup.charts import curve
-    from scripts.reporting.charts import COLOURS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries, means
 
-    values = np.array(list(gathered(rows, REGRET).values()))
-    at = np.array(HORIZONS[: values.shape[1]])
-    figure = Figure(figsize=(6.4, 4.6), layout="constrained")
-    axes = figure.subplots()
-    curve(axes, list(at), list(values.T), {"color": COLOURS[0], "marker": "o", "label": ETC})
-    root = values.mean(axis=0)[-1] * np.sqrt(at / at[-1])
-    axes.plot(at, root, color=COLOURS[1], linestyle="--", label="proportional to sqrt(T)")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("horizon T (logarithmic scale); sqrt(T) of it is spent exploring")
-    axes.set_ylabel(f"regret to {EVEN} (logarithmic scale)")
-    axes.set_title(
-        f"Explore, then commit: regret, {len(values)} draws\nbars: 95% intervals", fontsize=11
+    values = entries(rows, REGRET)
+    data = means(values, ("policy", "index")).rename(columns={"policy": "label", "mean": "y"})
+    data = data.assign(x=np.array(HORIZONS)[data["index"]])
+    last = data.iloc[-1]
+    root = data.assign(y=last.y * np.sqrt(data.x / last.x), half=0.0, label=ROOT)
+    charts.lines(
+        pd.concat([data, root]),
+        path,
+        charts.Frame(
+            f"Explore, then commit: regret, {values.seed.nunique()} draws; bars: 95% intervals",
+            charts.Axis("horizon T; sqrt(T) of it is spent exploring", "log", ticks=HORIZONS),
+            charts.Axis(f"regret to {EVEN}", "log", ticks=(1, 2, 5, 10, 20)),
+        ),
+        black=(ROOT,),
+        own={ROOT: {"marker": ""}},
     )
-    bare(axes)
-    axes.legend(frameon=False)
-    save(figure, path)
 
 
 PICTURES = {

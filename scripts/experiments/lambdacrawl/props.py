@@ -11,12 +11,13 @@ import numpy as np
 
 import policies as crawl_policies
 from crawl_envs import instances
-from crawl_envs.evaluation import Row, simulate, summarize
+from crawl_envs.evaluation import Row, simulate
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import FloatArray, Instance
 from scripts.experiments.lambdacrawl.setup.costs import (
     BLC,
     BLC_EPS,
+    COST_NAMES,
     FLOOR,
     J_B,
     J_H,
@@ -194,34 +195,24 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw relative differences of simulated costs to the formulas."""
-    from matplotlib.figure import Figure
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES
-    from scripts.reporting.charts import COLOURS, bare, save
-
-    figure = Figure(figsize=(10.0, 3.8), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True, sharex=True)
-    count = 0
-    for axes, (metric, gap) in zip(panels, GAPS.items(), strict=True):
-        items = summarize(rows, gap)[::-1]
-        count = max(count, *(item.seeds for item in items))
-        axes.errorbar(
-            [100.0 * item.mean for item in items],
-            range(len(items)),
-            xerr=[100.0 * item.half_width for item in items],
-            fmt="o",
-            color=COLOURS[0],
-            capsize=3,
-        )
-        axes.axvline(0.0, color="#000000", linestyle="--", linewidth=1.0)
-        axes.set_yticks(range(len(items)), [f"{item.policy}, {item.setting}" for item in items])
-        axes.set_xlabel(f"{COST_NAMES[metric]}: simulated minus formula, in %")
-        bare(axes)
-    figure.suptitle(
-        f"{TITLE}\n{count} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
-        fontsize=11,
+    values = table(rows, *GAPS.values())
+    data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))
+    titles = {gap: f"{COST_NAMES[metric]}" for metric, gap in GAPS.items()}
+    charts.dots(
+        data.assign(
+            x=data["mean"], y=data.policy + ", " + data.setting, panel=data.metric.map(titles)
+        ),
+        path,
+        charts.Frame(
+            f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, R = 0.2 m per day; "
+            "bars: 95% intervals",
+            charts.Axis("simulated minus formula, in %"),
+            upright=[charts.Rule(0.0)],
+        ),
     )
-    save(figure, path)
 
 
 PICTURES = {"gaps": plot}

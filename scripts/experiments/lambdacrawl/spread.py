@@ -16,6 +16,7 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     BLC_EPS,
     BOUND,
     CC,
+    COST_NAMES,
     J_B,
     J_H,
     LC,
@@ -24,7 +25,6 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     UC,
     Pages,
     allocated,
-    by_label,
     formula_costs,
     poisson_costs,
 )
@@ -123,35 +123,31 @@ def _over(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs over those of LC against the spread."""
-    from matplotlib.figure import Figure
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    from scripts.experiments.lambdacrawl.setup.charts import COST_NAMES, curve, style_of
-    from scripts.reporting.charts import bare, save
-
-    labels = (LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT)
-    figure = Figure(figsize=(11.0, 5.2), layout="constrained")
-    handles = {}
-    for axes, metric in zip(figure.subplots(1, 2), (J_H, J_B), strict=True):
-        for position, label in enumerate(labels):
-            samples = [by_label(rows, name, OVER_LC[metric]).get(label, []) for name in EVERYWHERE]
-            if all(samples):
-                over = [[1.0 + value for value in values] for values in samples]
-                curve(axes, SPREADS, over, {**style_of(position), "label": label})
-        axes.axhline(1.0, color="#000000", linestyle="--", linewidth=1.1, label=LC)
-        axes.axvline(IMPORTANCE_SPREAD, color="#999999", linestyle=":", label="chosen")
-        axes.set_xlabel("spread: standard deviation of ln(importance)")
-        axes.set_ylabel(f"{COST_NAMES[metric]} over LC's")
-        axes.set_xticks(SPREADS)
-        bare(axes)
-        lines, names = axes.get_legend_handles_labels()
-        handles |= dict(zip(names, lines, strict=True))
-    count = max(map(len, by_label(rows, EVERYWHERE[0], J_H).values()))
-    figure.suptitle(
-        f"{TITLE}\nstand-in pages, R = 0.2 m per day, {count} draws; bars: 95% intervals",
-        fontsize=11,
+    values = table(rows, *OVER_LC.values())
+    values = values.assign(value=1.0 + values["value"])
+    data = means(values, ("setting", "policy", "metric"))
+    names = {over: f"{COST_NAMES[metric]} over LC's" for metric, over in OVER_LC.items()}
+    data = data.assign(
+        x=data.setting.map(dict(zip(EVERYWHERE, SPREADS, strict=True))),
+        panel=data.metric.map(names),
     )
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, frameon=False)
-    save(figure, path)
+    charts.lines(
+        data.rename(columns={"policy": "label", "mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\nstand-in pages, R = 0.2 m per day, {values.seed.nunique()} draws; bars: "
+            "95% intervals",
+            charts.Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
+            charts.Axis("cost over LC's"),
+            shared="x",
+            across=[charts.Rule(1.0, LC)],
+            upright=[charts.Rule(IMPORTANCE_SPREAD, "chosen", ":")],
+        ),
+        labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
+    )
 
 
 PICTURES = {"spread": plot}

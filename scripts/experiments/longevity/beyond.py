@@ -168,30 +168,28 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness against the budget."""
+    """Draw staleness of some policies against the budget."""
     from scripts.experiments.longevity.setup.charts import budgets
 
     budgets(
         rows,
         path,
         title=f"{TITLE}: 60 days, all copies fresh at the start",
-        labels=LABELS,
+        labels=(OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D),
         metric=METRIC,
-        black=(UNIFORM, FS_D),
     )
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness minus that of uniform refreshing, on the same seeds."""
-    from scripts.experiments.longevity.setup.charts import budgets
+    from scripts.experiments.longevity.setup.charts import by_budget
 
-    budgets(
+    by_budget(
         rows,
         path,
         title=f"{TITLE}: differences on the same pages and changes",
-        labels=[label for label in LABELS if label != FS_D],
+        labels=LABELS,
         metric=METRIC,
-        black=(UNIFORM,),
         reference=UNIFORM,
     )
 

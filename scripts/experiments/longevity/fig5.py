@@ -41,7 +41,8 @@ LATE, SHORT = "late", "short"
 """Actual minus modelled share over lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
 CUT_OFF = "late_by_the_end_of_the_record"
 """LATE minus LATE with ten times as many snapshots."""
-COUNTS = ("pages", "fragments")
+LEAST = 5
+"""Pages of a group that a site needs to be drawn."""
 ACTUAL, MODEL = "actual", "model"
 ALL = "all pages"
 BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
@@ -196,7 +197,6 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         curves=(ACTUAL, MODEL),
         grid=np.arange(MOST_LIVED + 1.0),
         unit="lifetime (snapshots, every two days)",
-        counts=COUNTS,
     )
 
 
@@ -204,14 +204,14 @@ def draw_sites(rows: Sequence[Row], path: Path) -> None:
     """Draw the distance to the model, for all sets and sites."""
     from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
 
+    enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= LEAST}
     means_of_settings(
-        rows,
+        [row for row in rows if row[1:3] in enough],
         path,
         title="How far lifetimes are from the modelled ones",
         metric=METRIC,
         label="largest difference of the distributions (0: the same); bars: 95% intervals",
         labels=GROUPS,
-        least=("pages", 5.0),
     )
 
 

@@ -166,7 +166,7 @@ def _fragments(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
     curves_by_cost(
-        {"": points_of(rows, WHOLE)},
+        points_of(rows, WHOLE),
         path,
         title=f"{TITLE}: {SET} set, 60 days",
         labels=LABELS,
@@ -179,7 +179,7 @@ def _holistic(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
     curves_by_cost(
-        {"": points_of(rows, WHOLE, "holistic")},
+        points_of(rows, WHOLE, "holistic"),
         path,
         title=f"{TITLE}: {SET} set, 60 days, holistic staleness",
         labels=LABELS,

@@ -104,7 +104,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
     curves_by_cost(
-        {"": points_of(rows, WARM)},
+        points_of(rows, WARM),
         path,
         title=f"{TITLE}: {SET} set, first 30 days",
         labels=tuple(CANDIDATES),

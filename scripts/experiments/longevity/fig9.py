@@ -96,7 +96,7 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.longevity.setup.charts import curves_by_cost
 
     curves_by_cost(
-        {"": points_of(rows, STEADY)},
+        points_of(rows, STEADY),
         path,
         title=f"{TITLE}: {SET} set, days 32 to 62",
         labels=tuple(CANDIDATES),

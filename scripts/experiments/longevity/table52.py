@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.setup.policies import (
     BOUNDS,
     FITTING,
@@ -113,57 +113,36 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def _table(rows: Sequence[Row], path: Path) -> None:
     """Draw bytes by policy and memory."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.reporting.charts import COLOURS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    labels = [f"{kind}, {memory}" for kind in THRESHOLDS for memory in MEMORIES]
-    names = ("hashes", "observations", "stored", "staleness")
-    intervals = {
-        name: np.nan_to_num(
-            [
-                mean_and_half_width(
-                    [row.value for row in rows if row.policy == label and row.metric == name]
-                )
-                for label in labels
-            ]
-        )
-        for name in names
+    data = means(table(rows, "hashes", "observations", "stored", "staleness"), ("policy", "metric"))
+    mean = data.pivot(index="policy", columns="metric", values="mean")
+    half = data.pivot(index="policy", columns="metric", values="half")
+    stale = mean.staleness.map("{:.4f}".format) + half.staleness.map(" ± {:.4f}".format)
+    counted = pd.DataFrame({"x": mean.hashes + mean.observations})
+    parts = mean.hashes.map("{:,.0f}".format) + " + " + mean.observations.map("{:,.0f}".format)
+    counted["text"] = counted.x.map("{:,.0f} = ".format) + parts
+    stored = pd.DataFrame({"x": mean.stored, "text": mean.stored.map("{:,.0f}".format)})
+    names = mean.index + "\nstaleness " + stale
+    panels = {
+        "as the paper counts them: hashes + observations": counted,
+        "in this suite's arrays": stored,
     }
-    height = np.arange(len(labels))[::-1]
-    figure = Figure(figsize=(12.5, 4.6), layout="constrained")
-    panels = figure.subplots(1, 3, sharey=True)
-    counted = intervals["hashes"][:, 0] + intervals["observations"][:, 0]
-    for axes, values, colour in zip(
-        panels, (counted, intervals["stored"][:, 0]), (COLOURS[0], COLOURS[2]), strict=False
-    ):
-        axes.barh(height, values, color=colour, height=0.6)
-        for place, level in enumerate(height):
-            text = f"  {values[place]:,.0f}"
-            if axes is panels[0]:
-                text += " = " + " + ".join(
-                    f"{intervals[name][place, 0]:,.0f}" for name in names[:2]
-                )
-            axes.text(values[place], level, text, va="center", fontsize=8)
-        axes.set_xscale("log")
-        axes.set_xlim(8.0, 20.0 * values.max())
-    panels[2].errorbar(
-        intervals["staleness"][:, 0],
-        height,
-        xerr=intervals["staleness"][:, 1],
-        fmt="o",
-        color=COLOURS[0],
-        capsize=3,
+    order = [f"{kind}, {memory}" for kind in THRESHOLDS for memory in MEMORIES]
+    charts.bars(
+        pd.concat(part.assign(y=names, panel=name) for name, part in panels.items()),
+        path,
+        charts.Frame(
+            f"{TITLE}: {SET} set, {len({row.seed for row in rows})} seeds; "
+            "staleness of days 32 to 62, with 95% intervals",
+            charts.Axis("bytes per page (logarithmic scale)", "log", limits=(8.0, 3e5)),
+            shared="all",
+        ),
+        names=[dict(zip(mean.index, names, strict=True))[label] for label in order],
     )
-    panels[0].set_xlabel("bytes per page as the paper counts them (log):\nhashes + observations")
-    panels[1].set_xlabel("bytes per page in this suite's arrays (log)")
-    panels[2].set_xlabel("staleness, days 32 to 62")
-    panels[0].set_yticks(height, labels, fontsize=9)
-    for axes in panels:
-        bare(axes)
-    count = len({row.seed for row in rows})
-    figure.suptitle(f"{TITLE}: {SET} set, {count} seeds; bars right: 95% intervals", fontsize=11)
-    save(figure, path)
 
 
 PICTURES = {"bytes": _table}

@@ -11,7 +11,6 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup import page_rates
 from scripts.experiments.ncis.setup.page_rates import MARGIN
-from scripts.reporting import charts as panels
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
 
@@ -80,4 +79,4 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return list(page_rates.compared(rows, statistics))
 
 
-PICTURES = {"rates": partial(panels.rates_against_optimal, title=TITLE)}
+PICTURES = {"rates": partial(page_rates.draw_rates, title=TITLE)}

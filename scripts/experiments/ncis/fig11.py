@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 
 import policies as crawl_policies
-from crawl_envs.evaluation import Row, evaluate, summarize
+from crawl_envs.evaluation import Row, evaluate
 from policies import solvers
 from policies.ncis.delayed import GreedyNCISDelayed
 from scripts.experiments.ncis.setup import sweep as ncis_sweep
@@ -188,77 +188,40 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
-def _draw(axes: Any, rows: Sequence[Row], label: str, style: Mapping[str, Any], part: str) -> None:
-    """Draw a label's means, or (``difference``) differences to PROMPT, with 95% intervals."""
-    items = [item for item in summarize(rows, METRIC, PROMPT) if item.policy == label]
-    items.sort(key=lambda item: int(item.setting.removeprefix("m=")))
-    value, error = ("mean", "half_width")
-    if part == "difference":
-        value, error = ("difference", "difference_half_width")
-    axes.errorbar(
-        [int(item.setting.removeprefix("m=")) for item in items],
-        [getattr(item, value) for item in items],
-        [getattr(item, error) if item.seeds > 1 else 0.0 for item in items],
-        capsize=2.5,
-        linewidth=1.3,
-        fillstyle="none",
-        **style,
-    )
-
-
-def _finish(axes: Any, num_pages: Sequence[int]) -> None:
-    """Scale and name the axis of pages."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-
-    from scripts.reporting.charts import bare
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(pages) for pages in num_pages]))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{pages:,}" for pages in num_pages]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.tick_params(axis="x", labelrotation=45)
-    bare(axes)
-
-
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the number of pages, and the loss to the delay, for both units."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, numbered, paired, table
 
-    scored = [row for row in rows if row.metric == METRIC]
-    num_pages = sorted({int(row.setting.removeprefix("m=")) for row in scored})
-    plain = {
-        OPTIMUM: {"color": LINE_COLOUR, "linestyle": "--", "zorder": 4},
-        PROMPT: {"color": COLOURS[4], "marker": MARKERS[4]},
-        BASELINE: {"color": LINE_COLOUR, "linestyle": ":", "zorder": 4},
-    }
-    late = {
-        label: {"color": COLOURS[k], "marker": MARKERS[k], "markersize": 9.0 - 2.0 * k}
-        for k, label in enumerate((IGNORE, DISCARD, AWARE))
-    }
-    figure = Figure(figsize=(10.5, 8.0), layout="constrained")
-    grid = figure.subplots(2, 2, sharex=True)
-    grid[0, 1].sharey(grid[0, 0])
-    for unit, (level, cost) in zip(UNITS, grid.T, strict=True):
-        for label, style in plain.items():
-            _draw(level, scored, label, {**style, "label": label}, "mean")
-        for label, style in late.items():
-            own = of_unit(label, unit)
-            _draw(level, scored, own, {**style, "label": label}, "mean")
-            _draw(cost, scored, own, style, "difference")
-        cost.axhline(0.0, color=COLOURS[4], linewidth=1.3)
-        level.set_title(UNITS[unit], fontsize=11)
-        level.set_ylim(bottom=0.0)
-        _finish(level, num_pages)
-        _finish(cost, num_pages)
-        cost.set_xlabel("pages m (logarithmic scale), R = 100 crawls per unit of time")
-    grid[0, 0].set_ylabel("accuracy (share of requests served fresh)")
-    grid[1, 0].set_ylabel(f"accuracy minus {PROMPT}\n(same instances)")
-    count = len({row.seed for row in scored})
-    figure.suptitle(
-        f"{TITLE}\nbars, some within the marks: 95% intervals over {count} repetitions", fontsize=11
+    values = table(rows, METRIC)
+    lost = paired(values, values[values.policy == PROMPT])
+    axes: dict[str, charts.Axis] = {}
+    parts = []
+    for name, kept, limits in (("accuracy", values, (0.0, None)), ("difference", lost, None)):
+        for unit, title in UNITS.items():
+            labels = {of_unit(label, unit): label for label in (IGNORE, DISCARD, AWARE)}
+            if name == "accuracy":
+                labels |= {label: label for label in (OPTIMUM, PROMPT, BASELINE)}
+            panel = title if name == "accuracy" else f"{title}: minus {PROMPT}"
+            part = means(kept[kept.policy.isin(list(labels))])
+            parts.append(part.assign(label=part.policy.map(labels), panel=panel))
+            axes[panel] = charts.Axis("share of requests served fresh", limits=limits)
+    charts.lines(
+        numbered(pd.concat(parts), "m=").rename(columns={"mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\n95% intervals over {values.seed.nunique()} repetitions",
+            charts.Axis(
+                "pages m (logarithmic scale), R = 100 crawls per unit of time",
+                "log",
+                ticks=ncis_sweep.NUM_PAGES,
+            ),
+            axes,
+            shared="x",
+            across=[charts.Rule(0.0, panel=panel) for panel in list(axes)[2:]],
+        ),
+        labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
+        black=(OPTIMUM, BASELINE),
     )
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    save(figure, path)

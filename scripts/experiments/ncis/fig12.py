@@ -15,7 +15,6 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup.series import course
 from scripts.experiments.ncis.setup.sweep import ID
-from scripts.reporting import charts as panels
 from scripts.reporting.rows import gathered, indexed
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
@@ -181,12 +180,22 @@ def _entry(time: float) -> int:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy over time."""
-    panels.courses(
-        rows,
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries, means
+
+    values = entries(rows, "accuracy")
+    data = means(values, ("setting", "policy", "index"))
+    columns = {"policy": "label", "mean": "y", "setting": "panel"}
+    charts.lines(
+        data.assign(x=STEP * (data["index"] + 1)).rename(columns=columns),
         path,
-        title=TITLE,
-        metric="accuracy",
-        times=STEP,
-        marks=(RISE, FALL),
-        label=f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)",
+        charts.Frame(
+            f"{TITLE}\nmean over {values.seed.nunique()} repetitions; bands: 95% intervals",
+            charts.Axis("time (units of the instance)"),
+            charts.Axis(
+                f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"
+            ),
+            upright=[charts.Rule(time, dash=":") for time in (RISE, FALL)],
+        ),
+        bands=True,
     )

@@ -11,7 +11,6 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup import page_rates
 from scripts.experiments.ncis.setup.page_rates import HIGH, LOW, MARGIN
-from scripts.reporting import charts as panels
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
 
@@ -103,7 +102,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 PICTURES = {
     f"rates_by_{name}": partial(
-        panels.rates_against_optimal, title=TITLE, colour=name, baseline=panels.NO_SIGNALS
+        page_rates.draw_rates, title=TITLE, colour=name, baseline=page_rates.NO_SIGNALS
     )
     for name in ("recall", "change_rate")
 }

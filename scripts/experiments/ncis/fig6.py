@@ -111,6 +111,4 @@ def bounds() -> Mapping[str, Bound]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the number of pages."""
-    from scripts.reporting.charts import accuracy_by_pages
-
-    accuracy_by_pages(rows, path, title=TITLE, reference=REFERENCE, metric=METRIC)
+    ncis_sweep.draw_accuracy(rows, path, TITLE)

@@ -11,7 +11,6 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from scripts.experiments.ncis.setup import page_rates
 from scripts.experiments.ncis.setup.page_rates import HIGH, LOW
-from scripts.reporting import charts as panels
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
 
@@ -130,7 +129,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 PICTURES = {
     f"rates_by_{name}": partial(
-        panels.rates_against_optimal, title=TITLE, colour=name, baseline=panels.NO_SIGNALS
+        page_rates.draw_rates, title=TITLE, colour=name, baseline=page_rates.NO_SIGNALS
     )
     for name in ("recall", "false_signal_rate")
 }

@@ -13,7 +13,7 @@ import numpy as np
 import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import generator_of
-from crawl_envs.types import FloatArray, Instance
+from crawl_envs.types import Instance
 from scripts.experiments.ncis.setup.corruption import corrupted
 from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.reporting.settings import Measurement
@@ -130,45 +130,23 @@ def _is(row: Row, setting: str) -> bool:
     return row.metric == METRIC and row.setting == setting
 
 
-def _means(rows: Sequence[Row], label: str) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of a label's accuracy, at each corruption."""
-    samples = [
-        np.array([row.value for row in rows if row.policy == label and _is(row, setting)])
-        for setting in EVERYWHERE
-    ]
-    errors = [
-        sample.std(ddof=1) / np.sqrt(sample.size) if sample.size > 1 else 0 for sample in samples
-    ]
-    return np.array([sample.mean() for sample in samples]), np.array(errors)
-
-
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the corruption p."""
-    from matplotlib.figure import Figure
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, numbered, table
 
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
-
-    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-    axes = figure.subplots()
-    for label, dash in ((OPTIMUM, "--"), (BASELINE, ":")):
-        mean = _means(rows, label)[0][0]
-        axes.axhline(mean, color=LINE_COLOUR, linestyle=dash, label=f"{label} ({mean:.3f})")
-    for position, label in enumerate(("GREEDY-NCIS", "GREEDY-CIS+", "GREEDY")):
-        mean, error = _means(rows, label)
-        axes.errorbar(
-            CORRUPTIONS,
-            mean,
-            error,
-            color=COLOURS[position],
-            marker=MARKERS[position],
-            capsize=3,
-            label=label,
-        )
-    count = len({row.seed for row in rows})
-    axes.set_xticks(CORRUPTIONS)
-    axes.set_xlabel("corruption p: share of uniform noise in precision and recall, as believed")
-    axes.set_ylabel("accuracy (share of requests served fresh)")
-    axes.set_title(f"{TITLE}\nbars: one standard error over {count} repetitions", fontsize=11)
-    bare(axes)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, path)
+    data = means(table(rows, METRIC)).rename(columns={"policy": "label", "mean": "y"})
+    charts.lines(
+        numbered(data, "p="),
+        path,
+        charts.Frame(
+            f"{TITLE}\n95% intervals over {len({row.seed for row in rows})} repetitions",
+            charts.Axis(
+                "corruption p: share of uniform noise in precision and recall, as believed",
+                ticks=CORRUPTIONS,
+            ),
+            charts.Axis("accuracy (share of requests served fresh)"),
+        ),
+        labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
+        black=(OPTIMUM, BASELINE),
+    )

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from policies import values
-from scripts.reporting import charts as panels
 from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Level
@@ -108,14 +106,37 @@ def measurements(quick: bool) -> list[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the values over the effective elapsed time."""
-    drawn: dict[str, dict[str, Any]] = {}
-    for name, page in PAGES.items():
-        shape = {key: value for key, value in page.items() if key != "end"}
-        spacing = beta(**shape)
-        parameters = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
-        drawn[name] = {
-            "end": page["end"],
-            "title": f"{parameters}\nbeta = {spacing:.2f}",
-            "beta": spacing,
-        }
-    panels.values_over_time(rows, path, title=TITLE, panels=drawn)
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries
+
+    shapes = {name: {k: x for k, x in page.items() if k != "end"} for name, page in PAGES.items()}
+    titles = {
+        name: ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
+        for name, shape in shapes.items()
+    }
+    data = entries(rows, "value").rename(columns={"policy": "label", "value": "y"})
+    ends = data.setting.map(lambda name: PAGES[name]["end"])
+    charts.lines(
+        data.assign(x=ends * data["index"] / (POINTS - 1), panel=data.setting.map(titles)),
+        path,
+        charts.Frame(
+            TITLE,
+            {
+                titles[name]: charts.Axis(
+                    "effective elapsed time (dotted: multiples of beta)",
+                    limits=(0.0, PAGES[name]["end"]),
+                )
+                for name in PAGES
+            },
+            charts.Axis("crawl value, in units of mu/Delta", limits=(0.0, 1.05)),
+            shared="y",
+            across=[charts.Rule(1.0, "mu/Delta", "-")],
+            upright=[
+                charts.Rule(float(at), None, ":", titles[name])
+                for name, shape in shapes.items()
+                for at in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
+            ],
+        ),
+        bands=True,
+        own={"V": {"linewidth": 3.0, "alpha": 0.5}},
+    )

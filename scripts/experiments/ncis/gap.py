@@ -9,7 +9,7 @@ from typing import Any
 
 import policies as crawl_policies
 from crawl_envs import instances
-from crawl_envs.evaluation import Row, simulate, summarize
+from crawl_envs.evaluation import Row, simulate
 from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
@@ -109,36 +109,26 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw optimum minus freshness against the number of pages."""
-    import numpy as np
-    from matplotlib.figure import Figure
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, numbered, paired, table
 
-    from scripts.reporting.charts import COLOURS, MARKERS, bare, save
-
-    summaries = {(item.setting, item.policy): item for item in summarize(rows, METRIC, REFERENCE)}
-    sizes = [size for size in NUM_PAGES if (f"m={size}", REFERENCE) in summaries]
-    figure = Figure(figsize=(8.0, 4.8), layout="constrained")
-    axes = figure.subplots()
-    for position, label in enumerate(LABELS):
-        items = [summaries[f"m={size}", label] for size in sizes]
-        axes.errorbar(
-            np.array(sizes) * 1.012 ** (position - len(LABELS) / 2),
-            [-item.difference for item in items],
-            np.nan_to_num([item.difference_half_width for item in items]),
-            color=COLOURS[position],
-            marker=MARKERS[position],
-            fillstyle="none",
-            capsize=2.5,
-            label=label,
-        )
-    axes.axhline(0.0, color="#000000", linewidth=1.0)
-    axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=1e-3)
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
-    axes.set_xlabel("pages m (logarithmic scale), bandwidth 100 crawls per unit of time")
-    axes.set_ylabel("OPTIMUM minus freshness\n(linear below .001, logarithmic above)")
-    count = max(item.seeds for item in summaries.values())
-    axes.set_title(f"{TITLE}\nbars: 95% intervals over {count} repetitions", fontsize=11)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    bare(axes)
-    save(figure, path)
+    values = table(rows, METRIC)
+    lost = means(paired(values, values[values.policy == REFERENCE]))
+    lost = lost[lost.policy.isin(list(LABELS))]
+    charts.lines(
+        numbered(lost.assign(y=-lost["mean"], label=lost.policy), "m="),
+        path,
+        charts.Frame(
+            f"{TITLE}\nbars: 95% intervals over {values.seed.nunique()} repetitions",
+            charts.Axis(
+                "pages m (logarithmic scale), bandwidth 100 crawls per unit of time",
+                "log",
+                ticks=NUM_PAGES,
+            ),
+            charts.Axis(
+                "OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"
+            ),
+            across=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=tuple(LABELS),
+    )

@@ -13,7 +13,7 @@ import numpy as np
 
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import action_form
@@ -246,49 +246,34 @@ def time_within(gap: FloatArray) -> float:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the gap to the reference over time, with 95% intervals over seeds."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.reporting.charts import COLOURS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means
 
-    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
-    shown = (*VARIANTS, FIRST_HALF)
-    for axes, setting in zip(figure.subplots(1, 2, sharey=True), (STEADY, SHIFTING), strict=True):
-        for place, label in enumerate(shown):
-            gap = gaps(rows, setting, label)
-            if not gap.size:
-                continue
-            half = gap.shape[1] // 25 or 1
-            gap = gap[:, : gap.shape[1] // half * half]
-            gap = gap.reshape(len(gap), -1, half).mean(axis=2)
-            time = STRETCH * half * (np.arange(gap.shape[1]) + 0.5)
-            middle, spread = np.array([mean_and_half_width(list(column)) for column in gap.T]).T
-            style = ("-", "--", "-.", ":", (0, (8, 1.5, 1, 1.5, 1, 1.5)))[place]
-            axes.plot(time, middle, color=COLOURS[place], linestyle=style, label=label)
-            if label in (LEARNING, "never forgetting"):
-                axes.fill_between(
-                    time, middle - spread, middle + spread, color=COLOURS[place], alpha=0.2, lw=0
-                )
-        axes.axhline(0.0, color="#555555", linewidth=0.8)
-        axes.axhline(WITHIN, color="#555555", linewidth=0.8, linestyle=":")
-        axes.set_xlabel("time (crawls per page, on average)")
-        title = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}[setting]
-        learned = gaps(rows, setting, LEARNING)
-        if setting == STEADY and learned.size:
-            title += f": {WINDOW:g}-unit means within .01 from time {time_within(learned):g} on"
-        axes.set_title(title, fontsize=10)
-        bare(axes)
-    figure.axes[0].set_ylabel("freshness below that of GREEDY-NCIS\nwith true parameters")
-    handles, names = figure.axes[1].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center",
-        ncols=len(names),
-        handlelength=3.6,
-        frameon=False,
+    titles = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}
+    learned = gaps(rows, STEADY, LEARNING)
+    if learned.size:
+        titles[STEADY] += (
+            f":\n{WINDOW:g}-unit means within .01 from time {time_within(learned):g} on"
+        )
+    parts = []
+    for setting, title in titles.items():
+        for label in (*VARIANTS, FIRST_HALF):
+            gap = pd.DataFrame(gaps(rows, setting, label)).melt(var_name="x", value_name="value")
+            half = (int(gap.x.max()) + 1) // 25 or 1 if len(gap) else 1
+            gap = gap.assign(x=STRETCH * half * (gap.x // half + 0.5), label=label, panel=title)
+            parts.append(gap)
+    data = means(pd.concat(parts), ("panel", "label", "x")).rename(columns={"mean": "y"})
+    banded = (LEARNING, "never forgetting")
+    charts.lines(
+        data.assign(half=data.half.where(data.label.isin(banded))),
+        path,
+        charts.Frame(
+            "Learning while crawling: 100 pages, 100 crawls per unit of time; bands: 95% intervals",
+            charts.Axis("time (crawls per page, on average)"),
+            charts.Axis("freshness below that of GREEDY-NCIS\nwith true parameters"),
+            across=[charts.Rule(0.0, dash="-"), charts.Rule(WITHIN, dash=":")],
+        ),
+        bands=True,
     )
-    figure.suptitle(
-        "Learning while crawling: 100 pages, 100 crawls per unit of time; bands: 95% intervals",
-        fontsize=11,
-    )
-    save(figure, path)

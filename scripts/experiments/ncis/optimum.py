@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crawl_envs import Instance
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies import solvers
 from policies.values.kernels import greedy_ncis_value
@@ -24,7 +24,7 @@ from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Expected, Range, Trend
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
 CLAIM = (
@@ -132,70 +132,51 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both losses against the crawls per page: means with intervals, and the largest."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.reporting.charts import save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    lost: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        if row.metric == LOSS:
-            lost.setdefault((row.setting, row.policy), []).append(row.value)
-    figure = Figure(figsize=(10.5, 7.6), layout="constrained")
-    grid = figure.subplots(2, 2, sharex=True, sharey="row")
     titles = {
-        GREEDY: "discrete optimum minus GREEDY-NCIS",
-        DISCRETE: "continuous optimum minus discrete optimum",
+        label + kind: f"{title}{kind or ', signals'}"
+        for label, title in (
+            (GREEDY, "discrete optimum minus GREEDY-NCIS"),
+            (DISCRETE, "continuous optimum minus discrete optimum"),
+        )
+        for kind in KINDS
     }
-    for line, (label, title) in zip(grid, titles.items(), strict=True):
-        for axes, kind in zip(line, KINDS, strict=True):
-            _panel(axes, lost, label + kind)
-            axes.set_title(f"{title}{kind or ', signals'}", fontsize=10)
-        line[0].set_ylabel("freshness lost (share of page time)")
-        line[0].set_ylim(bottom=0.0)
-    for axes in grid[1]:
-        axes.set_xlabel("crawls per page and unit of time (logarithmic scale)")
-    count = max(map(len, lost.values()))
-    open_end = max((row.value for row in rows if row.metric == OPEN), default=0.0)
-    figure.suptitle(
-        f"{TITLE}\n{count} random worlds each; values are exact to {0.5 * open_end:.1g}",
-        fontsize=11,
+    values = table(rows, LOSS)
+    values = values[values.policy.isin(list(titles))]
+    number = values.setting.str.extract(r"m=(\d+) R=([.\d]+)m").astype(float)
+    values = values.assign(
+        x=number[1], pages=number[0].astype(int), panel=values.policy.map(titles)
     )
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    save(figure, path)
-
-
-def _panel(axes: Axes, lost: Mapping[tuple[str, str], Sequence[float]], label: str) -> None:
-    """Draw the losses of a policy, by the number of pages."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-
-    from scripts.reporting.charts import COLOURS, MARKERS, bare
-
-    for position, num_pages in enumerate(MOST_STATES):
-        names = {f"m={num_pages} R={rate:g}m": rate for rate in PER_PAGE}
-        samples = {rate: lost[name, label] for name, rate in names.items() if (name, label) in lost}
-        means = [mean_and_half_width(sample) for sample in samples.values()]
-        at = np.array(list(samples)) * 1.04 ** (2 * position - 1)
-        style = {"color": COLOURS[position], "marker": MARKERS[position]}
-        axes.errorbar(
-            at,
-            [mean for mean, _ in means],
-            np.nan_to_num([half for _, half in means]),
-            capsize=3,
-            linewidth=1.3,
-            label=f"{num_pages} pages: mean, 95% interval",
-            **style,
-        )
-        axes.plot(
-            at,
-            [max(sample) for sample in samples.values()],
-            linestyle="none",
-            fillstyle="none",
-            label=f"{num_pages} pages: largest",
-            **style,
-        )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(PER_PAGE))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{rate:g}" for rate in PER_PAGE]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    bare(axes)
+    groups = ["panel", "pages", "x"]
+    average = means(values, groups).rename(columns={"mean": "y"})
+    largest = values.groupby(groups, sort=False)["value"].max().rename("y").reset_index()
+    data = pd.concat(
+        part.assign(label=part.pages.astype(str) + f" pages: {name}")
+        for part, name in ((average, "mean, 95% interval"), (largest, "largest"))
+    )
+    open_end = max((row.value for row in rows if row.metric == OPEN), default=0.0)
+    charts.lines(
+        data.sort_values("panel", key=lambda names: names.map(list(titles.values()).index)),
+        path,
+        charts.Frame(
+            f"{TITLE}\n{values.seed.nunique()} random worlds each; values are exact to "
+            f"{0.5 * open_end:.1g}",
+            charts.Axis(
+                "crawls per page and unit of time (logarithmic scale)", "log", ticks=PER_PAGE
+            ),
+            charts.Axis("freshness lost (share of page time)", limits=(0.0, None)),
+            shared="row",
+        ),
+        own={
+            f"{pages} pages: largest": {
+                **charts.style(place),
+                "linestyle": "none",
+                "fillstyle": "none",
+            }
+            for place, pages in enumerate(MOST_STATES)
+        },
+    )

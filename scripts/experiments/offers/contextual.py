@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.evaluation import Row, summarize
+from crawl_envs.evaluation import Row
 from policies import ContextualBandit
 from scripts.experiments.offers.setup import strategies
 from scripts.experiments.offers.setup.strategies import (
@@ -103,23 +103,18 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both measures with 95% intervals, a panel per measure and budget."""
-    from matplotlib.figure import Figure
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    from scripts.experiments.offers.setup.charts import dots
-    from scripts.reporting.charts import COLOURS, bare, save
-
-    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
-    grid = figure.subplots(2, len(BUDGETS), sharey=True, squeeze=False)
-    labels = (*LOGGED, *AIMS)
-    height = -np.arange(len(labels))
-    style = {"fmt": "o", "color": COLOURS[0], "markersize": 6, "capsize": 3}
-    for line, metric in zip(grid, (CLICK, OFFER), strict=True):
-        summaries = {item[:2]: item for item in summarize(rows, metric)}
-        for axes, setting in zip(line, BUDGETS, strict=True):
-            dots(axes, [summaries.get((setting, label)) for label in labels], height, **style)
-            axes.set_yticks(height, labels)
-            axes.set_xlabel(f"{metric.replace('_', ' ')}, budget {setting}")
-            bare(axes)
-    count = len({row.seed for row in rows})
-    figure.suptitle(f"{TITLE}\nmean and 95% interval over {count} runs", fontsize=11)
-    save(figure, path)
+    data = means(table(rows, CLICK, OFFER), ("metric", "setting", "policy"))
+    panel = data.metric.str.replace("_", " ") + ", budget " + data.setting
+    charts.dots(
+        data.assign(panel=panel).rename(columns={"policy": "y", "mean": "x"}).sort_values("panel"),
+        path,
+        charts.Frame(
+            f"{TITLE}\nmean and 95% interval over {len({row.seed for row in rows})} runs",
+            {name: charts.Axis("freshness") for name in panel},
+            shared="y",
+        ),
+        names=(*LOGGED, *AIMS),
+    )

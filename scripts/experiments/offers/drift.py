@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.evaluation import Row, summarize
+from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import RateSource, StaleRates
@@ -169,31 +169,34 @@ def _gains(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw gains over LambdaCrawl with 95% intervals by source, a panel per measure and budget."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import StrMethodFormatter
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
 
-    from scripts.experiments.offers.setup.charts import dots, legend_below
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
-
-    figure = Figure(figsize=(12.0, 8.4), layout="constrained")
-    grid = figure.subplots(len(GAINS), len(BUDGETS), sharey=True, squeeze=False)
-    height = -np.arange(len(SOURCES), dtype=float)
-    for line, (measure, metric) in zip(grid, GAINS.items(), strict=True):
-        summaries = {item[:2]: item for item in summarize(rows, metric)}
-        for axes, budget in zip(line, BUDGETS, strict=True):
-            for position, label in enumerate(CHOICES):
-                style = {"fmt": MARKERS[position], "color": COLOURS[position], "label": label}
-                items = [summaries.get((setting_name(source, budget), label)) for source in SOURCES]
-                offset = height - 0.17 * (position - 1.5)
-                dots(axes, items, offset, 100.0, markersize=5, capsize=2, **style)
-            axes.axvline(0.0, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
-            axes.set_title(f"{measure.replace('_', ' ')}, budget {budget}", fontsize=10)
-            axes.set_xscale("symlog", linthresh=1.0)
-            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.set_xlabel("% over LambdaCrawl by the same rates\n(logarithmic beyond 1%)")
-            axes.set_yticks(height, list(SOURCES))
-            bare(axes)
-    count = len({row.seed for row in rows})
-    figure.suptitle(f"{TITLE}\nmean and 95% interval over {count} runs", fontsize=11)
-    legend_below(figure)
-    save(figure, path)
+    values = table(rows, *GAINS.values())
+    data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))
+    where = {setting_name(s, b): (s, b) for s in SOURCES for b in BUDGETS}
+    data = data[data.setting.isin(list(where)) & data.policy.isin(list(CHOICES))]
+    measures = {gain: measure.replace("_", " ") for measure, gain in GAINS.items()}
+    panel = data.metric.map(measures) + data.setting.map(lambda name: f", {where[name][1]}")
+    data = data.assign(y=data.setting.map(lambda name: where[name][0]), panel=panel)
+    titles = [f"{measure}, {budget}" for measure in measures.values() for budget in BUDGETS]
+    charts.dots(
+        data.sort_values("panel", key=lambda names: names.map(titles.index)).rename(
+            columns={"policy": "label", "mean": "x"}
+        ),
+        path,
+        charts.Frame(
+            f"{TITLE}\nmean and 95% interval over {values.seed.nunique()} runs",
+            charts.Axis(
+                "% over LambdaCrawl by the same rates\n(logarithmic beyond 1%)",
+                "symlog",
+                linear=1.0,
+                ticks=(-10, -1, 0, 1, 10, 100),
+            ),
+            columns=len(BUDGETS),
+            size=(3.5, 0.0),
+            upright=[charts.Rule(0.0)],
+        ),
+        labels=tuple(CHOICES),
+        names=tuple(SOURCES),
+    )

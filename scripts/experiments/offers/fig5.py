@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from policies.bandits.rewards import OFFER_GAIN_BOUND
 from policies.bandits.strategy_bandit import StrategyBandit
@@ -144,52 +144,34 @@ def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw mean probabilities over the steps with 95% bands, a panel per reward and budget."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.experiments.offers.setup.charts import legend_below
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means
 
-    by_run = courses(rows)
-    figure = Figure(figsize=(9.5, 7.2), layout="constrained")
-    grid = figure.subplots(len(LABELS), len(BUDGETS), sharex=True, sharey=True, squeeze=False)
     gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"
     rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: gain}
-    for line, label in zip(grid, LABELS, strict=True):
-        for axes, setting in zip(line, BUDGETS, strict=True):
-            runs = np.array([by_run[key] for key in by_run if key[:2] == (setting, label)])
-            if not len(runs):
-                continue
-            steps = STEPS[: runs.shape[1]]
-            for position, arm in enumerate(FIVE):
-                intervals = [mean_and_half_width(column) for column in runs[:, :, position].T]
-                mean, half = np.nan_to_num(np.array(intervals).T)
-                colour = COLOURS[position]
-                axes.plot(
-                    steps,
-                    mean,
-                    color=colour,
-                    linewidth=1.4,
-                    marker=MARKERS[position],
-                    markevery=(3 * position, 20),
-                    fillstyle="none",
-                    label=arm,
-                )
-                axes.fill_between(
-                    steps, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0
-                )
-            axes.axhline(START, color=LINE_COLOUR, linestyle=":", linewidth=0.9)
-            axes.set_title(f"{rewards[label]}; budget {setting}", fontsize=10)
-            axes.margins(x=0.01)
-            axes.set_ylim(0.0, 1.0)
-            bare(axes)
-    for axes in grid[-1]:
-        axes.set_xlabel("step of two hours")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("probability of being drawn")
-    count = len({key[2] for key in by_run})
-    figure.suptitle(f"{TITLE}\nmean over {count} runs; bands: 95% intervals", fontsize=11)
-    legend_below(figure)
-    save(figure, path)
+    by_run = courses(rows)
+    parts = []
+    for label in LABELS:
+        for (setting, policy, seed), course in by_run.items():
+            if policy == label:
+                chances = pd.DataFrame(course, columns=list(FIVE), index=STEPS[: len(course)])
+                chances = chances.melt(var_name="label", ignore_index=False).rename_axis("x")
+                panel = f"{rewards[label]}; budget {setting}"
+                parts.append(chances.reset_index().assign(panel=panel, seed=seed))
+    charts.lines(
+        means(pd.concat(parts), ("panel", "label", "x")).rename(columns={"mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\nmean over {len({key[2] for key in by_run})} runs; bands: 95% intervals",
+            charts.Axis("step of two hours"),
+            charts.Axis("probability of being drawn", limits=(0.0, 1.0)),
+            across=[charts.Rule(START, dash=":")],
+        ),
+        labels=FIVE,
+        bands=True,
+    )
 
 
 PICTURES = {"chances": draw}

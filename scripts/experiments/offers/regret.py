@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from policies.bandits import (
     Bandit,
@@ -195,49 +195,39 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.experiments.offers.setup.charts import legend_below
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import means
 
-    settings = list(dict.fromkeys(row.setting for row in rows))
-    figure = Figure(figsize=(4.6 * len(settings), 4.8), layout="constrained")
-    panels = figure.subplots(1, len(settings), squeeze=False)[0]
-    for axes, setting in zip(panels, settings, strict=True):
-        for position, label in enumerate(BANDITS):
+    chance, root = "random choice", "slope 1/2"
+    parts = []
+    for setting in dict.fromkeys(row.setting for row in rows):
+        for label in BANDITS:
             _, courses = runs_of(rows, setting, label)
             where = courses.mean(axis=0).argmax(axis=0)
-            worst = courses[:, where, np.arange(courses.shape[2])]
-            mean, half = np.array([mean_and_half_width(column) for column in worst.T]).T
-            rounds = HORIZONS[: mean.size]
-            axes.errorbar(
-                rounds,
-                mean,
-                np.nan_to_num(half),
-                color=COLOURS[position],
-                marker=MARKERS[position],
-                fillstyle="none",
-                linewidth=1.3,
-                capsize=2.5,
-                label=label,
-            )
-        random = random_regret(setting, rounds)
-        axes.plot(rounds, random, color=LINE_COLOUR, linestyle=":", label="random choice")
-        root = mean_regret(runs_of(rows, setting, ANYTIME)[1])[0] * np.sqrt(
-            np.array(rounds) / rounds[0]
-        )
-        axes.plot(rounds, root, color="#999999", linestyle="--", label="slope 1/2")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_title(setting, fontsize=10)
-        axes.set_xlabel("rounds T (logarithmic scale)")
-        bare(axes)
-    panels[0].set_ylabel("regret (logarithmic scale)")
-    count = len({row.seed for row in rows})
-    figure.suptitle(
-        f"{TITLE}: {NUM_ARMS} arms, the best succeeds with probability {BEST:g}\n"
-        f"mean and 95% interval over {count} runs",
-        fontsize=11,
+            rounds = HORIZONS[: courses.shape[2]]
+            worst = pd.DataFrame(courses[:, where, np.arange(len(rounds))], columns=rounds)
+            mean = means(worst.melt(var_name="x"), ("x",)).rename(columns={"mean": "y"})
+            parts.append(mean.assign(label=label, panel=setting))
+        first = mean_regret(runs_of(rows, setting, ANYTIME)[1])[0]
+        for label, course in (
+            (chance, random_regret(setting, rounds)),
+            (root, first * np.sqrt(np.array(rounds) / rounds[0])),
+        ):
+            each = {"x": rounds, "y": course, "label": label, "panel": setting}
+            parts.append(pd.DataFrame(each))
+    charts.lines(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{TITLE}: {NUM_ARMS} arms, the best succeeds with probability {BEST:g}\n"
+            f"mean and 95% interval over {len({row.seed for row in rows})} runs",
+            charts.Axis("rounds T (logarithmic scale)", "log"),
+            charts.Axis("regret (logarithmic scale)", "log"),
+            columns=3,
+            size=(3.5, 3.8),
+        ),
+        black=(chance, root),
+        own={chance: {"marker": ""}, root: {"marker": ""}},
     )
-    legend_below(figure)
-    save(figure, path)

@@ -215,8 +215,9 @@ def _site(row: Row) -> str:
 def _scores(rows: Sequence[Row], path: Path) -> None:
     """Draw the normalised scores of all policies."""
     from scripts.experiments.real.setup.charts import scores
+    from scripts.reporting.means import table
 
-    scores(rows, path, title=TITLE, labels=tuple(MEASURES))
+    scores(table(rows, SCORE), path, title=TITLE, labels=tuple(MEASURES))
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:

@@ -115,7 +115,7 @@ def _saved(rows: Sequence[Row], path: Path) -> None:
     """Draw the saved crawls by the logs against those by the records."""
     from scripts.experiments.real.setup.charts import backtests
 
-    backtests(rows, path, title=TITLE, policies=POLICIES)
+    backtests(rows, path, title=TITLE)
 
 
 PICTURES = {"saved": _saved}

@@ -1,4 +1,4 @@
 """Shared parts of the experiments: learned values, charts.
 
-Public modules: charts, learned_charts, learned_values.
+Public modules: charts, learned_values.
 """

@@ -1,153 +1,269 @@
-"""Pictures of agents beside the best analytic policies, by setting and together."""
+"""Pictures of trained agents beside formulas: accuracy, freshness, and learned values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+import pandas as pd
 
-from crawl_envs.evaluation import Row, Summary, summarize
-from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
+from crawl_envs.evaluation import Row
+from scripts.experiments.agents.setup.learned_values import CYCLES, FEW_SIGNALS, FORMULA, SIGNALS
+from scripts.reporting import charts
+from scripts.reporting.means import means, paired, table
+from scripts.reporting.rows import gathered
 
-GREY = "#777777"
-COLUMNS = 2
-MARGIN = 0.35
-"""Margin of a panel on either side, as a share of the width of the intervals."""
-
-
-class Panel(NamedTuple):
-    """A setting, its reference label, and the labels to draw, top to bottom.
-
-    Labels in ``far`` that lie outside are arrows at the edge, with their numbers.
-    """
-
-    setting: str
-    best: str
-    labels: tuple[str, ...]
-    far: tuple[str, ...] = ()
+NEAR = 0.03
+"""Largest difference to the reference that a panel of differences shows."""
+PAGES_SHOWN = (1, 3)
+"""Places of the pages whose learned values are drawn."""
+FAR_TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01)
 
 
-def over_best(
+def _agents_first(labels: Sequence[str]) -> list[str]:
+    """Return agents, whose labels contain a space, and then formulas."""
+    return sorted(labels, key=lambda label: " " not in label)
+
+
+def over_sizes(
     rows: Sequence[Row],
     path: Path,
     *,
     title: str,
-    panels: Sequence[Panel],
-    ours: Sequence[str],
+    sizes: Mapping[str, int],
+    metric: str,
     reference: str,
 ) -> None:
-    """Draw freshness less that of the reference with 95% intervals, a panel per setting."""
-    items = {(item.setting, item.policy): item for item in summarize(rows, "freshness", reference)}
-    lines = -(-len(panels) // COLUMNS)
-    figure = Figure(figsize=(13.0, 0.9 + 2.1 * lines), layout="constrained")
-    grid = figure.subplots(lines, COLUMNS, squeeze=False)
-    for axes, panel in zip(grid.flat, panels, strict=False):
-        shown = [
-            items[panel.setting, label]
-            for label in dict.fromkeys(panel.labels)
-            if (panel.setting, label) in items
-        ]
-        _panel(axes, shown, ours, panel.far)
-        seeds = max((item.seeds for item in shown), default=0)
-        axes.set_title(f"{panel.setting}: less {panel.best}, {seeds} seeds", fontsize=10)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_axis_off()
-    figure.suptitle(
-        f"{title}: freshness less that of the {reference} policy, which is chosen afterwards\n"
-        "dots: means over paired seeds; bars: 95% Student intervals",
-        fontsize=11,
+    """Draw a metric over the number of pages, and its paired difference to the reference.
+
+    Args:
+        rows: of the settings, and of others.
+        path: the picture.
+        title: its title.
+        sizes: the number of pages of each setting.
+        metric: the metric to draw.
+        reference: the label to which there are differences.
+    """
+    values = table([row for row in rows if row.setting in sizes], metric)
+    level, close = "means", f"{metric} minus {reference}, up to {NEAR:g}"
+    apart = means(paired(values, values[values.policy == reference]))
+    apart = apart[(apart["mean"].abs() <= NEAR) & (apart.policy != reference)]
+    data = pd.concat([means(values).assign(panel=level), apart.assign(panel=close)])
+    data = data.rename(columns={"policy": "label", "mean": "y"})
+    unit = charts.Axis(f"{metric} ({charts.METRIC_UNITS[metric]})")
+    labels = _agents_first([label for label in dict.fromkeys(data.label) if label != reference])
+    charts.lines(
+        data.assign(x=data.setting.map(sizes)),
+        path,
+        charts.Frame(
+            title,
+            charts.Axis("pages m (logarithmic scale)", "log", ticks=tuple(sizes.values())),
+            {level: unit, close: charts.Axis("difference, on the same events")},
+            shared="x",
+            across=[charts.Rule(0.0, panel=close)],
+        ),
+        labels=(reference, *labels),
+        black=(reference,),
     )
-    save(figure, path)
 
 
-def _panel(axes: Axes, shown: Sequence[Summary], ours: Sequence[str], far: Sequence[str]) -> None:
-    """Draw a dot with a bar per policy, the first on top."""
-    near = [item for item in shown if item.policy not in far] or shown
-    half = np.nan_to_num([item.difference_half_width for item in near])
-    middle = np.array([item.difference for item in near])
-    low, high = min(0.0, (middle - half).min()), max(0.0, (middle + half).max())
-    margin = MARGIN * max(high - low, 1e-6)
-    left, right = low - margin, high + margin
-    for height, item in enumerate(reversed(shown)):
-        colour, marker = _style(item.policy, ours)
-        if item.difference < left:
-            axes.plot(left, height, "<", color=colour, markersize=7, clip_on=False)
-            axes.annotate(
-                f"{item.difference:.3f}",
-                (left, height),
-                (8, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-            )
-            continue
-        bar = np.nan_to_num(item.difference_half_width)
-        axes.errorbar(
-            item.difference, height, xerr=bar, fmt=marker, color=colour, markersize=6, capsize=3
-        )
-    axes.axvline(0.0, color=LINE_COLOUR, linewidth=1.0)
-    axes.set_xlim(left, right)
-    axes.set_ylim(-0.6, len(shown) - 0.4)
-    axes.set_yticks(range(len(shown)), [item.policy for item in reversed(shown)], fontsize=9)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    bare(axes)
+def at_bandwidths(
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    settings: Mapping[str, str],
+    metric: str,
+    reference: str,
+) -> None:
+    """Draw paired differences to the reference, by policy and bandwidth.
+
+    Args:
+        rows: of the settings, and of others.
+        path: the picture.
+        title: its title.
+        settings: names of the bandwidths by setting.
+        metric: the metric to draw.
+        reference: the label to which there are differences.
+    """
+    values = table([row for row in rows if row.setting in settings], metric)
+    lost = means(paired(values, values[values.policy == reference]))
+    lost = lost[lost.policy != reference].rename(columns={"policy": "y", "mean": "x"})
+    charts.dots(
+        lost.assign(label=lost.setting.map(settings)),
+        path,
+        charts.Frame(
+            f"{title}: scarce, usual and ample budgets",
+            charts.Axis(
+                f"{metric} minus {reference}, same events, 95% intervals\n(logarithmic beyond .01)",
+                "symlog",
+                limits=(-1.0, 0.02),
+                ticks=FAR_TICKS,
+                linear=0.01,
+            ),
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=tuple(settings.values()),
+        names=_agents_first(list(dict.fromkeys(lost.y))),
+    )
 
 
-def _style(label: str, ours: Sequence[str]) -> tuple[str, str]:
-    """Return colour and marker of a label: its own for ours, grey for all others."""
-    if label in ours:
-        place = list(ours).index(label)
-        return COLOURS[place], MARKERS[place]
-    return GREY, MARKERS[3]
+def over_best(
+    rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str], reference: str
+) -> None:
+    """Draw freshness less that of the reference with 95% intervals, by setting and policy."""
+    values = table(rows, "freshness")
+    values = values[values.policy.isin([*labels, reference])]
+    apart = means(paired(values, values[values.policy == reference]))
+    apart = apart[apart.policy != reference]
+    charts.dots(
+        apart.rename(columns={"policy": "label", "setting": "y", "mean": "x"}),
+        path,
+        charts.Frame(
+            f"{title}: freshness less that of the {reference} policy of each setting,\n"
+            f"which is chosen afterwards; {values.seed.nunique()} paired seeds, 95% intervals",
+            charts.Axis(
+                "difference in freshness (logarithmic beyond .01)",
+                "symlog",
+                limits=(-1.0, 0.03),
+                ticks=FAR_TICKS,
+                linear=0.01,
+            ),
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=labels,
+    )
 
 
 def aggregate(
-    rows: Sequence[Row], path: Path, *, title: str, metric: str, count: str, ours: Sequence[str]
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    metric: str,
+    labels: Sequence[str],
+    best: int,
 ) -> None:
     """Draw an aggregate over settings with its interval, the best on top.
 
     Args:
-        rows: rows of one setting; each label has ``metric``, the ends of its interval as
-            ``<metric>, low`` and ``<metric>, high``, and ``count``, the number of settings.
+        rows: rows of one setting; each label has ``metric``, and the ends of its interval as
+            ``<metric>, low`` and ``<metric>, high``.
         path: of the picture.
         title: of the figure.
         metric: the metric to draw.
-        count: the metric that counts settings.
-        ours: labels that are drawn in colours.
+        labels: labels that are drawn in any case.
+        best: number of labels that are drawn because they are the best.
     """
-    value = {(row.policy, row.metric): row.value for row in rows}
-    labels = sorted(
-        (label for label, name in value if name == metric), key=lambda label: value[label, metric]
+    ends = {metric: "x", f"{metric}, low": "low", f"{metric}, high": "high"}
+    data = table(rows, *ends).pivot(index="policy", columns="metric", values="value")
+    data = data.rename(columns=ends).sort_values("x", ascending=False)
+    kept = data[(np.arange(len(data)) < best) | data.index.isin(list(labels))]
+    low = -1.5
+    names = [name if x > low else f"{name} ({x:.1f})" for name, x in kept.x.items()]
+    charts.dots(
+        kept.clip(lower=low).assign(y=names),
+        path,
+        charts.Frame(
+            f"{title}: interquartile mean over settings and seeds, 95% bootstrap intervals\n"
+            f"the best {best} of {len(data)}, and some others",
+            charts.Axis(
+                f"{metric}: round robin 0, best analytic policy of each setting 1",
+                limits=(low, 1.15),
+            ),
+            size=(5.6, 0.0),
+            upright=[charts.Rule(0.0), charts.Rule(1.0)],
+        ),
     )
-    largest = max((value[label, count] for label in labels), default=0.0)
-    figure = Figure(figsize=(9.0, 1.6 + 0.27 * len(labels)), layout="constrained")
-    axes = figure.subplots()
-    for height, label in enumerate(labels):
-        middle = value[label, metric]
-        bar = [
-            [middle - value[label, f"{metric}, low"]],
-            [value[label, f"{metric}, high"] - middle],
-        ]
-        colour, marker = _style(label, ours)
-        axes.errorbar(middle, height, xerr=bar, fmt=marker, color=colour, markersize=6, capsize=3)
-    named = [
-        label
-        if value[label, count] == largest
-        else f"{label} ({value[label, count]:.0f} of {largest:.0f} settings)"
-        for label in labels
+
+
+def _word(signals: int) -> str:
+    return f"{signals} signal" + ("" if signals == 1 else "s")
+
+
+def values_of_pages(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw values over elapsed time, a line per number of signals: agents' and the formula's.
+
+    There is a row of panels per page and a column per agent; the horizontal line is the level at
+    which pages are crawled, the median of the values at crawls.
+    """
+    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    [parameters] = list(gathered(rows, "page").values())
+    levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
+    pages = parameters.reshape(-1, 4)
+    shape = (len(pages), len(SIGNALS), CYCLES.size)
+    parts, rules, looks = [], [], {}
+    for page in PAGES_SHOWN:
+        named = "importance {:.2f}, changes {:.2f}, recall {:.2f}, false signals {:.2f}"
+        about = named.format(*pages[page]).replace(", recall", ",\nrecall")
+        for label in (each for each in values if each != FORMULA):
+            panel = f"{label}\n{about}"
+            rules.append(charts.Rule(levels[label], None, "-", panel))
+            for place, signals in enumerate(SIGNALS):
+                for who in (label, FORMULA):
+                    name = _word(signals) + (", by the formula" if who == FORMULA else "")
+                    looks[name] = {
+                        "color": charts.COLOURS[place],
+                        "linestyle": ":" if who == FORMULA else "-",
+                    }
+                    curve = values[who].reshape(shape)[page, place]
+                    each = {"x": CYCLES, "y": curve, "label": name, "panel": panel}
+                    parts.append(pd.DataFrame(each))
+    charts.lines(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: learned values, mapped by one function for all pages;\n"
+            "horizontal: the level at which the agent crawls",
+            charts.Axis("elapsed, in units of m / R"),
+            charts.Axis("value", limits=(0.0, 1.3)),
+            columns=len(values) - 1,
+            size=(3.5, 3.2),
+            across=rules,
+        ),
+        bands=True,
+        own=looks,
+    )
+
+
+def crawl_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw for all pages of an instance when values reach the level at which pages are crawled.
+
+    The formula's instant is on the horizontal axis, an agent's on the vertical one, a panel per
+    agent and number of signals; levels that are not reached in the table lie at its end.
+    """
+    end = float(CYCLES[-1])
+    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
+    size = max(each.size for each in instants.values())
+    whole: dict[str, Any] = {}
+    for label, each in instants.items():
+        padded = np.append(each, np.full(size - each.size, np.nan))
+        whole[label] = np.nan_to_num(padded, nan=end).reshape(-1, len(FEW_SIGNALS))
+    parts = [
+        pd.DataFrame(
+            {
+                "x": whole[FORMULA][:, place],
+                "y": whole[label][:, place],
+                "panel": f"{label}\nafter {_word(signals)}",
+            }
+        )
+        for place, signals in enumerate(FEW_SIGNALS)
+        for label in whole
+        if label != FORMULA
     ]
-    axes.set_yticks(range(len(labels)), named, fontsize=8)
-    axes.set_ylim(-0.6, len(labels) - 0.4)
-    for level in (0.0, 1.0):
-        axes.axvline(level, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
-    axes.set_xlabel(f"{metric}: round robin 0, best analytic policy of each setting 1")
-    bare(axes)
-    figure.suptitle(
-        f"{title}: interquartile mean over settings and seeds, 95% bootstrap intervals", fontsize=11
+    charts.scatter(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: when a page is crawled, a dot per page, in units of m / R\n"
+            f"at {end:g}: not before; at {CYCLES[0]:g}: at once",
+            charts.Axis("elapsed time at which GREEDY-NCIS would"),
+            charts.Axis("at which the agent would"),
+            columns=len(whole) - 1,
+            size=(3.4, 3.2),
+            diagonal=True,
+        ),
+        size=12.0,
     )
-    save(figure, path)

@@ -1,33 +1,17 @@
-"""Pictures of costs: bars by policy, curves over the budget, courses of learning."""
+"""The picture of both costs by policy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+import pandas as pd
 
-from crawl_envs.evaluation import Row, mean_and_half_width
-from scripts.experiments.lambdacrawl.setup.costs import J_B, J_H, PER_URL, by_label
-from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
-
-MORE_MARKERS = ("X", "<", ">", "*", "p", "h")
-COST_NAMES = {J_H: "harmonic cost J_h", J_B: "binary cost J_b"}
-
-
-def style_of(position: int) -> dict[str, Any]:
-    """Return colour, marker and dashes of one of up to 12 lines; each colour is used twice."""
-    more = position >= len(COLOURS)
-    return {
-        "color": COLOURS[position % len(COLOURS)],
-        "marker": (*MARKERS, *MORE_MARKERS)[position],
-        "fillstyle": "none" if more else "full",
-        "linestyle": (0, (2, 1.5)) if more else "-",
-    }
+from crawl_envs.evaluation import Row
+from scripts.experiments.lambdacrawl.setup.costs import COST_NAMES, J_H, PER_URL
+from scripts.reporting import charts
+from scripts.reporting.means import means, table
 
 
 def cost_bars(
@@ -53,52 +37,25 @@ def cost_bars(
     """
     played = {row.setting for row in rows}
     setting = next(name for name in settings if name in played)
-    figure = Figure(figsize=(11.0, 1.6 + 0.42 * len(labels)), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    height = np.arange(len(labels))[::-1]
-    count = 0
-    for panel, (metric, name) in zip(panels, PER_URL.items(), strict=True):
-        data = by_label(rows, setting, name)
-        count = max(count, *(len(values) for values in data.values()))
-        intervals = [
-            mean_and_half_width(data.get(label, ()) if alone.get(label, metric) == metric else ())
-            for label in labels
-        ]
-        means, halves = np.nan_to_num(np.array(intervals)).T
-        panel.barh(
-            height, means, xerr=halves, height=0.6, color=COLOURS[0], ecolor=LINE_COLOUR, capsize=3
-        )
-        for label, level, mean in zip(labels, height, means, strict=True):
-            text = f"  {mean:,.0f}"
-            if alone.get(label, metric) != metric:
-                text = "  (of the other cost)"
-            elif metric == J_H and label in infinite:
-                text = "  infinite (starves pages)"
-            panel.text(mean, level, text, va="center", fontsize=9)
-        panel.set_xlim(0.0, 1.16 * means.max())
-        panel.set_xlabel(f"{COST_NAMES[metric]} per page, in the paper's unit of importance")
-        bare(panel)
-        panel.grid(visible=False, axis="y")
-    panels[0].set_yticks(height, labels)
-    below = f"{setting}, {count} draws; bars: 95% intervals; lower is better"
-    figure.suptitle(f"{title}\n{below}", fontsize=11)
-    save(figure, path)
-
-
-def curve(
-    axes: Axes,
-    at: Sequence[float],
-    samples: Sequence[Sequence[float]],
-    style: Mapping[str, Any],
-) -> None:
-    """Draw means with 95% intervals at given positions."""
-    mean, half = np.array([mean_and_half_width(list(sample)) for sample in samples]).T
-    axes.errorbar(at, mean, np.nan_to_num(half), capsize=2.5, linewidth=1.3, **style)
-
-
-def band(axes: Axes, at: Sequence[float], values: np.ndarray, style: Mapping[str, Any]) -> None:
-    """Draw the mean of courses, (repetitions, K), and a band of its 95% interval."""
-    mean, half = np.array([mean_and_half_width(list(column)) for column in values.T]).T
-    half = np.nan_to_num(half)
-    axes.plot(at, mean, linewidth=1.5, **style)
-    axes.fill_between(at, mean - half, mean + half, color=style["color"], alpha=0.2, linewidth=0)
+    values = table([row for row in rows if row.setting == setting], *PER_URL.values())
+    data = means(values, ("policy", "metric")).set_index(["policy", "metric"])
+    every = pd.MultiIndex.from_product([labels, PER_URL.values()], names=["y", "metric"])
+    data = data.rename(columns={"mean": "x"}).reindex(every).reset_index()
+    metric = data.metric.map({name: metric for metric, name in PER_URL.items()})
+    data = data.assign(text=data.x.map("{:,.0f}".format), panel=metric.map(COST_NAMES))
+    endless = data.y.isin(list(infinite)) & (metric == J_H)
+    other = data.y.map(alone).fillna(metric) != metric
+    data.loc[endless, ["x", "text"]] = 0.0, "infinite (starves pages)"
+    data.loc[other, ["x", "text"]] = 0.0, "(of the other cost)"
+    missing = {name: charts.Axis("per page, in the paper's unit") for name in COST_NAMES.values()}
+    charts.bars(
+        data.sort_values("panel", ascending=False),
+        path,
+        charts.Frame(
+            f"{title}\n{setting}, {values.seed.nunique()} draws; bars: 95% intervals; "
+            "lower is better",
+            missing,
+            shared="y",
+        ),
+        names=labels,
+    )

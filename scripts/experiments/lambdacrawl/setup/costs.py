@@ -33,6 +33,7 @@ FLOOR = 0.4
 """The eps of BLC-eps: the least rate of a page over R / m, as in the paper's public code."""
 
 J_H, J_B = "J_h", "J_b"
+COST_NAMES = {J_H: "harmonic cost J_h", J_B: "binary cost J_b"}
 PER_URL = {J_H: "J_h_per_url", J_B: "J_b_per_url"}
 """The same over the number of pages, in the unit of importance of the paper's figure 1."""
 INFINITE, STARVED = "J_h_infinite", "starved"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -139,3 +140,59 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
 def rms(differences: FloatArray) -> float:
     """Return the root of the mean square."""
     return float(np.sqrt(np.mean(differences**2))) if differences.size else np.nan
+
+
+COLOUR_NAMES = {
+    "recall": "recall (share of changes with a signal)",
+    "change_rate": "change rate (per unit of time)",
+    "false_signal_rate": "rate of false signals (per unit of time)",
+}
+DRAWN_INSTANCES = 10
+OPTIMAL = "optimal rate (BASELINE)"
+NO_SIGNALS = "rate of BASELINE (no signals)"
+"""Name of the rate of BASELINE where policies receive signals: it is not the optimum there."""
+
+
+def draw_rates(
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    colour: str | None = None,
+    baseline: str = OPTIMAL,
+) -> None:
+    """Draw each page's crawl rate against its rate in BASELINE, a panel per policy and setting.
+
+    Args:
+        rows: rows of :func:`measurements`.
+        path: file of the picture.
+        title: title of the picture.
+        colour: parameter of the pages shown by the colour of the dots.
+        baseline: name of the rate in BASELINE.
+    """
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries
+
+    page = ["setting", "seed", "index"]
+    rates = entries(rows, RATE)
+    rates = rates[rates.seed < DRAWN_INSTANCES]
+    best = rates[rates.policy == BASELINE].set_index(page)["value"].rename("x")
+    data = rates[rates.policy != BASELINE].rename(columns={"value": "y"}).join(best, on=page)
+    if colour is not None:
+        data = data.join(entries(rows, colour).set_index(page)["value"].rename("shade"), on=page)
+    pages = data.setting.str.removeprefix("m=")
+    charts.scatter(
+        data.assign(panel=data.policy + ", " + pages + " pages"),
+        path,
+        charts.Frame(
+            f"{title}\na dot per page of {data.seed.nunique()} instances; line: the {baseline}",
+            charts.Axis(f"{baseline},\ncrawls per unit of time"),
+            charts.Axis("rate, crawls per unit of time"),
+            columns=data.policy.nunique(),
+            size=(3.9, 3.3),
+            shared="row",
+            legend="none",
+            diagonal=True,
+        ),
+        shade=charts.Axis(COLOUR_NAMES[colour]) if colour else None,
+    )

@@ -159,51 +159,42 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def pairs(
-    rows: Sequence[Row], setting: str, estimator: str, name: str
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return truth, estimate and crawls per change of all pages of all seeds."""
-    values, ratios = gathered(rows, name), gathered(rows, "crawls_per_change")
-    keys = [key for key in values if key[:2] == (setting, estimator)]
-    known = [(setting, TRUTH, seed) for _, _, seed in keys]
-    columns = ([values[key] for key in known], [values[key] for key in keys])
-    true, estimate = (np.concatenate(column) for column in columns)
-    return true, estimate, np.concatenate([ratios[key] for key in known])
-
-
 def draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str, setting: str) -> None:
-    """Draw estimates against the truth, and how errors are distributed."""
-    from matplotlib.figure import Figure
+    """Draw estimates against the truth, a dot per page."""
+    import pandas as pd
 
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, save
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries
 
-    figure = Figure(figsize=(10.0, 8.4), layout="constrained")
-    grid = figure.subplots(2, 2)
-    for column, name in enumerate(ESTIMATED):
-        true, estimate, ratio = pairs(rows, setting, estimator, name)
-        above, below = grid[0, column], grid[1, column]
-        dots = above.scatter(true, estimate, c=np.log2(ratio), **DOTS)
-        above.plot([0.2, 0.95], [0.2, 0.95], color=COLOURS[1], label="estimate = truth")
-        above.set_xlabel(f"true {name}")
-        above.set_ylabel(f"estimated {name}")
-        above.set_aspect("equal", adjustable="datalim")
-        above.legend(frameon=False, loc="lower right")
-        gap = estimate - true
-        half = 1.96 * gap.std(ddof=1) / np.sqrt(gap.size)
-        below.hist(gap, bins=min(60, 5 + gap.size // 10), color=COLOURS[0])
-        below.axvline(0.0, color=LINE_COLOUR, linestyle="--", label="no error")
-        label = f"mean {gap.mean():+.2g} ± {half:.1g}\nmean absolute {np.abs(gap).mean():.2g}"
-        below.axvline(gap.mean(), color=COLOURS[1], label=label)
-        below.axvspan(gap.mean() - half, gap.mean() + half, color=COLOURS[1], alpha=0.3)
-        below.set_xlabel(f"estimated minus true {name}")
-        below.set_ylabel("pages")
-        below.set_ylim(top=1.3 * below.get_ylim()[1])
-        below.legend(edgecolor="none", framealpha=1.0, loc="upper right")
-        for axes in (above, below):
-            axes.spines[["top", "right"]].set_visible(False)
-    bar = figure.colorbar(dots, ax=list(grid[0]), label="crawls per change (logarithmic scale)")
-    bar.set_ticks([-2, -1, 0, 1, 2], labels=["1/4", "1/2", "1", "2", "4"])
-    figure.suptitle(
-        f"{title}\n{len(gap):,} pages, {setting}; mean error with its 95% interval", fontsize=11
+    page, axes, parts = ["seed", "index"], {}, []
+    ratio = entries(rows, "crawls_per_change").query("setting == @setting")
+    shade = np.log2(ratio.set_index(page)["value"]).rename("shade")
+    for name in ESTIMATED:
+        kept = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
+        both = kept["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
+        gap = both.y - both.x
+        half = 1.96 * gap.std() / np.sqrt(len(gap))
+        panel = (
+            f"{name}: mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"
+        )
+        parts.append(both.join(shade).assign(panel=panel))
+        axes[panel] = charts.Axis(f"true {name}"), charts.Axis(f"estimated {name}")
+    data = pd.concat(parts)
+    charts.scatter(
+        data,
+        path,
+        charts.Frame(
+            f"{title}\n{len(data) // len(ESTIMATED):,} pages, {setting}; line: estimate = truth",
+            {panel: pair[0] for panel, pair in axes.items()},
+            {panel: pair[1] for panel, pair in axes.items()},
+            size=(4.6, 4.4),
+            shared="none",
+            legend="none",
+            diagonal=True,
+        ),
+        shade=charts.Axis(
+            "crawls per change (logarithmic scale)",
+            ticks=(-2, -1, 0, 1, 2),
+            names=("1/4", "1/2", "1", "2", "4"),
+        ),
     )
-    save(figure, path)

@@ -1,9 +1,13 @@
-"""Settings shared by figures of Busa-Fekete et al.: bandwidth 100, time 1000, sizes."""
+"""Settings and picture of the figures of Busa-Fekete et al. over numbers of pages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from crawl_envs.evaluation import Row
+from scripts.reporting.bounds import BASELINE, OPTIMUM
 from scripts.reporting.verdicts import Level
 
 ID = "CrawlNCIS-v0"
@@ -42,4 +46,33 @@ def levels(*labels: str) -> tuple[Level, ...]:
         for setting, values in LEVELS.items()
         for label, value in zip(LEVEL_LABELS, values, strict=True)
         if label in labels
+    )
+
+
+def draw_accuracy(rows: Sequence[Row], path: Path, title: str) -> None:
+    """Draw accuracy against the number of pages, and its paired difference to BASELINE."""
+    import pandas as pd
+
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, numbered, paired, table
+
+    values = table(rows, "accuracy")
+    apart = paired(values[values.policy != BASELINE], values[values.policy == BASELINE])
+    level, difference = "accuracy", f"accuracy minus {BASELINE}, same seeds"
+    data = pd.concat([means(values).assign(panel=level), means(apart).assign(panel=difference)])
+    pages = charts.Axis(
+        "pages m (logarithmic scale), 100 crawls per unit of time", "log", ticks=NUM_PAGES
+    )
+    served = charts.Axis("share of requests served fresh")
+    charts.lines(
+        numbered(data, "m=").rename(columns={"policy": "label", "mean": "y"}),
+        path,
+        charts.Frame(
+            f"{title}\n95% intervals over {values.seed.nunique()} repetitions",
+            pages,
+            {level: served._replace(limits=(0.0, None)), difference: served},
+            shared="x",
+            across=[charts.Rule(0.0, panel=difference)],
+        ),
+        black=(BASELINE, OPTIMUM),
     )

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
+import pandas as pd
 
-from crawl_envs.evaluation import Row, Summary
-from crawl_envs.types import FloatArray
+from crawl_envs.evaluation import Row
 from scripts.experiments.offers.setup.paper import BUDGETS, Table
-from scripts.experiments.offers.setup.tables import OWN_CRAWLS, by_run
-from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare, save
-from scripts.reporting.intervals import median_of
+from scripts.experiments.offers.setup.tables import OWN_CRAWLS
+from scripts.reporting import charts
+from scripts.reporting.means import medians, table
 
 MEASURES = {
     "click_freshness": "click-weighted freshness",
     "offer_freshness": "offer-level freshness",
-    "click_gain": "click-weighted freshness, change over lambda_ml",
-    "offer_gain": "offer-level freshness, change over lambda_ml",
+    "click_gain": "click-weighted freshness",
+    "offer_gain": "offer-level freshness",
 }
 LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
+PAPER = {"marker": "*", "linestyle": "none", "fillstyle": "none", "markersize": 7.0}
+"""Look of the paper's values; labels with an underscore are not in the legend."""
 
 
 def budget_of(name: str) -> float:
@@ -32,56 +29,11 @@ def budget_of(name: str) -> float:
     return round(float(name.removesuffix("%")) / 100.0, 8)
 
 
-def lines(
-    axes: Axes, rows: Sequence[Row], metric: str, styles: Mapping[str, Mapping[str, Any]]
-) -> int:
-    """Draw the median over runs with its 95% interval against the budget; return the runs."""
-    values, runs = by_run(rows, metric), 0
-    for label, style in styles.items():
-        budgets = sorted((budget_of(name), name) for name, policy in values if policy == label)
-        intervals = [median_of(list(values[name, label].values())) for _, name in budgets]
-        if not intervals:
-            continue
-        value, low, high = np.array(intervals).T
-        at = [budget for budget, _ in budgets]
-        axes.plot(at, value, label=label, **style)
-        axes.fill_between(at, low, high, color=style["color"], alpha=0.2, linewidth=0)
-        runs = max(runs, *(len(values[name, label]) for _, name in budgets))
-    return runs
-
-
-def dots(
-    axes: Axes,
-    items: Sequence[Summary | None],
-    height: FloatArray,
-    scale: float = 1.0,
-    **style: Any,
-) -> None:
-    """Draw means with their 95% intervals at heights, none for None, in units of 1 / scale."""
-    mean, half = (
-        [np.nan if item is None else scale * getattr(item, name) for item in items]
-        for name in ("mean", "half_width")
-    )
-    axes.errorbar(mean, height, xerr=np.nan_to_num(half), **style)
-
-
-def legend_below(figure: Figure) -> None:
-    """Add the legend of the first panel below all panels, in one line."""
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-
-
-def styles_of(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return a colour and a marker for each label."""
-    return {
-        label: {
-            "color": (*COLOURS, LINE_COLOUR, "#999999")[position % 8],
-            "marker": (*MARKERS, "X", "*")[position % 8],
-            "markersize": 5,
-            "linewidth": 1.3,
-        }
-        for position, label in enumerate(labels)
-    }
+def _by_budget(rows: Sequence[Row], *metrics: str) -> pd.DataFrame:
+    """Return medians over runs with their intervals, by budget, policy and metric."""
+    data = medians(table(rows, *metrics), ("setting", "policy", "metric"))
+    names = {"policy": "label", "median": "y"}
+    return data.assign(x=data.setting.map(budget_of)).rename(columns=names)
 
 
 def freshness_by_budget(
@@ -93,30 +45,33 @@ def freshness_by_budget(
     panels: Mapping[str, Sequence[str]],
     paper: Table,
 ) -> None:
-    """Draw a panel per group of labels; dotted lines are the paper's numbers."""
-    figure = Figure(figsize=(4.3 * len(panels), 5.6), layout="constrained")
+    """Draw a panel per group of labels; stars are the paper's numbers."""
     meant = {own[0]: label for label, own in OWN_CRAWLS.items()}
-    runs = 0
-    for axes, (name, labels) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
-        styles = styles_of(labels)
-        runs = max(runs, lines(axes, rows, metric, styles))
-        for label in labels:
+    measured, parts, own = _by_budget(rows, metric), [], {}
+    for name, labels in panels.items():
+        parts.append(measured[measured.label.isin(list(labels))].assign(panel=name))
+        for place, label in enumerate(labels):
             numbers = paper.get(label, paper.get(meant.get(label, "")))
             if numbers is not None:
-                dotted = {"color": styles[label]["color"], "linestyle": ":", "linewidth": 1.3}
-                axes.plot(BUDGETS, numbers, **dotted)
-        axes.set_title(name, fontsize=10)
-        axes.set_xlabel("budget, crawls per day and offer")
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.set_ylim(top=1.0)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": 3}
-        axes.legend(frameon=False, fontsize=8, **place)
-        bare(axes)
-    figure.axes[0].set_ylabel(f"{MEASURES[metric]} (median)")
-    figure.suptitle(
-        f"{title}\nmedian over {runs} runs, bands: its 95% interval; dotted: the paper", fontsize=11
+                hidden = f"_{label}"
+                own[hidden] = PAPER | {"color": charts.style(place)["color"]}
+                told = {"x": BUDGETS, "y": numbers, "label": hidden, "panel": name}
+                parts.append(pd.DataFrame(told).assign(low=numbers, high=numbers))
+    order = [label for labels in panels.values() for label in labels]
+    charts.lines(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}\nmedian over {len({row.seed for row in rows})} runs with its 95% interval; "
+            "stars: the paper",
+            charts.Axis("budget, crawls per day and offer", percent=0),
+            charts.Axis(f"{MEASURES[metric]} (median)", limits=(None, 1.0)),
+            shared="none",
+            legend="each",
+        ),
+        labels=(*dict.fromkeys(order), *own),
+        own=own,
     )
-    save(figure, path)
 
 
 def gains_by_budget(
@@ -127,34 +82,33 @@ def gains_by_budget(
     metrics: Sequence[str],
     labels: Sequence[str],
     logarithmic: bool = False,
-    paper: Mapping[str, Sequence[float]] | None = None,
+    paper: Mapping[str, Sequence[float]],
 ) -> None:
     """Draw the relative change over lambda_ml against the budget, a panel per metric.
 
     ``paper``: the paper's gains of KAB5 by metric, at its budgets.
     """
-    figure = Figure(figsize=(5.8 * len(metrics), 5.0), layout="constrained")
-    styles, runs = styles_of(labels), 0
-    for axes, metric in zip(figure.subplots(1, len(metrics)), metrics, strict=True):
-        runs = max(runs, lines(axes, rows, metric, styles))
-        if paper is not None:
-            style = {"color": LINE_COLOUR, "linestyle": ":", "label": "KAB5 in the paper"}
-            axes.plot(BUDGETS, paper[metric], **style)
-        axes.axhline(0.0, color=LINE_COLOUR, linestyle="--", linewidth=1.0)
-        if logarithmic:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(FixedLocator(LOG_TICKS))
-            axes.xaxis.set_major_formatter(FixedFormatter([f"{tick:.1%}" for tick in LOG_TICKS]))
-            axes.xaxis.set_minor_locator(NullLocator())
-        else:
-            axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        axes.set_xlabel("budget, crawls per day and offer" + " (log scale)" * logarithmic)
-        axes.set_ylabel(MEASURES[metric])
-        bare(axes)
-    figure.suptitle(
-        f"{title}\nmedian over {runs} runs, each of its days; bands: 95% interval of the median",
-        fontsize=11,
+    theirs = "KAB5 in the paper"
+    parts = [_by_budget(rows, *metrics)]
+    for metric in metrics:
+        told = {"x": BUDGETS, "y": paper[metric], "low": paper[metric], "high": paper[metric]}
+        parts.append(pd.DataFrame(told).assign(label=theirs, metric=metric))
+    data = pd.concat(parts)
+    budget = charts.Axis("budget, crawls per day and offer", percent=0)
+    if logarithmic:
+        names = [f"{tick:.1%}" for tick in LOG_TICKS]
+        budget = budget._replace(scale="log", ticks=LOG_TICKS, names=names)
+    charts.lines(
+        data.assign(panel=data.metric.map(MEASURES)),
+        path,
+        charts.Frame(
+            f"{title}\nmedian over {len({row.seed for row in rows})} runs, each of its days; "
+            "its 95% interval",
+            budget,
+            charts.Axis("change over lambda_ml", percent=1),
+            shared="x",
+            across=[charts.Rule(0.0)],
+        ),
+        labels=(*labels, theirs),
+        own={theirs: PAPER | {"color": charts.LINE_COLOUR}},
     )
-    legend_below(figure)
-    save(figure, path)

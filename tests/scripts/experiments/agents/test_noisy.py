@@ -13,7 +13,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import Row, play
 from scripts.experiments.agents import noisy
-from scripts.experiments.agents.setup import learned_charts, learned_values
+from scripts.experiments.agents.setup import charts, learned_values
 
 FRESH = {
     noisy.REFERENCE: 0.9,
@@ -205,19 +205,6 @@ def test_a_clone_values_pages_as_its_teacher_does() -> None:
     assert not [name for name in clone if name.startswith(("value[", "instant["))]
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    figures: list[Figure] = []
-    save = learned_charts.save
-
-    def keep(figure: Figure, path: Path) -> None:
-        figures.append(figure)
-        save(figure, path)
-
-    monkeypatch.setattr(learned_charts, "save", keep)
-    return figures
-
-
 def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figure]) -> None:
     names = [*map(noisy.name_of, noisy.SIZES), "m=100, R=0.25m", "m=100, R=4m"]
     rows = [row for name in names for row in rows_of(name)]
@@ -231,9 +218,10 @@ def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figu
     assert len(close.containers) == len(FRESH) - 2
     [index] = [item for item in close.containers if item.get_label() == noisy.INDEX]
     assert index.lines[0].get_ydata() == pytest.approx(np.full(4, -0.001), abs=1e-12)
-    assert len(bandwidths.axes) == 3
-    texts = [text.get_text() for text in bandwidths.axes[0].texts]
-    assert texts == ["-0.0100", "-0.0010", "-0.2000", "-0.0200"]
+    [axes] = bandwidths.axes
+    assert [item.get_label() for item in axes.containers] == ["R = 0.25 m", "R = 1 m", "R = 4 m"]
+    scarce = axes.containers[0].lines[0].get_xdata()
+    assert sorted(scarce) == pytest.approx([-0.2, -0.02, -0.01, -0.001])
 
 
 def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -243,9 +231,9 @@ def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> 
         noisy.PICTURES[name](rows, tmp_path / f"{name}.png")
     values, instants = drawn
     agents_drawn = len(noisy.ANY_SIZE)
-    assert len(values.axes) == agents_drawn * 4
+    assert len(values.axes) == agents_drawn * len(charts.PAGES_SHOWN)
     assert len(instants.axes) == agents_drawn * len(learned_values.FEW_SIGNALS)
-    # Eight lines per page, and two levels.
-    assert len(values.axes[0].lines) == 2 * len(learned_values.SIGNALS) + 2
-    dots = instants.axes[0].lines[1]
-    assert dots.get_xdata().size == 12
+    # Eight lines per page, and the agent's level.
+    assert len(values.axes[0].lines) == 2 * len(learned_values.SIGNALS) + 1
+    [dots] = instants.axes[0].collections
+    assert len(dots.get_offsets()) == 12

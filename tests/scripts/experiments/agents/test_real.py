@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.ncis.belief import warm_start
 from scripts.experiments.agents import real
-from scripts.experiments.real.setup import budget_charts
 from scripts.experiments.real.setup import charts as site_charts
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.history import past
@@ -177,19 +177,6 @@ def test_the_formula_is_a_bar_to_clear() -> None:
     assert above.holds == "yes"
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    figures: list[Figure] = []
-    save = budget_charts.save
-
-    def keep(figure: Figure, path: Path) -> None:
-        figures.append(figure)
-        save(figure, path)
-
-    monkeypatch.setattr(budget_charts, "save", keep)
-    return figures
-
-
 def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     rows = made([*real.EIGHT_SITES, SHIPPED])
     rows += [
@@ -200,7 +187,7 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     for name, draw in real.PICTURES.items():
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    [figure] = drawn
+    _, figure = drawn
     [axes] = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["30", "100"]
     names = axes.get_legend_handles_labels()[1]
@@ -214,13 +201,15 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
 def test_a_budget_that_some_sites_lack_is_not_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[Row] = []
-    monkeypatch.setattr(site_charts, "scores", lambda rows, *_, **__: given.extend(rows))
+    given: list[Any] = []
+    monkeypatch.setattr(
+        site_charts, "scores", lambda values, *_, **__: given.extend(values.itertuples(index=False))
+    )
     rows = made(["a", "b"])
     rows += [item._replace(setting=item.setting.replace("30", "3")) for item in made(["a"])]
     real.PICTURES["sites"]([*rows, *real.derive(rows)], tmp_path / "sites.png")
     assert {item.setting for item in given} == {"a, 30 days, uniform", "b, 30 days, uniform"}
-    [first] = [item for item in given if item[1:3] == ("a, 30 days, uniform", real.HISTORY)]
+    [first] = [item for item in given if item[:2] == ("a, 30 days, uniform", real.HISTORY)]
     assert first.value == pytest.approx(0.2)
 
 
