@@ -1,15 +1,20 @@
 """Train an agent and compare it with the analytic policies on the same events.
 
+With --seeds, runs that differ in their seed are trained side by side, each in a folder of its own
+(seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
+
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
 with sb3-contrib), "clone" (imitate an analytic policy), or "es" (evolve an index from reward
 alone). Hyperparameters are the recommended ones of the environment, overridden by
 --hyperparameters, overridden by options. A clone can be trained further by reward: ppo --start
 FOLDER, with the network of the clone. Before training, the analytic policies that can act in the
-environment are evaluated once and saved in OUT; the progress bar shows the best of them. Other
-action forms are an argument of the environment: --env-arg action=scores.
+environment are evaluated once and saved in OUT; the progress bar shows the best of them. With
+--policies all, these are all policies but oracles. Other action forms are an argument of the
+environment: --env-arg action=scores.
 
 OUT receives the agent, its config.json and learning curve, ranking.csv (mean rewards of all
-policies), rows.csv (rewards per seed), two pictures, and provenance.json.
+policies), rows.csv (rewards per seed), two pictures, and provenance.json; also validation.csv with
+--validation, and the logs of Stable-Baselines3 with --tensorboard.
 """
 
 from __future__ import annotations
@@ -19,13 +24,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED
+from agents.sb3.validation import VALIDATION, read_validations
 from crawl_envs import FAMILIES
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import Row, mean_and_half_width
 from scripts.reporting import tables
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
 from scripts.reporting.options import (
@@ -58,6 +65,7 @@ from scripts.training.ranking import (
     table_of,
 )
 from scripts.training.recipes import KINDS, Request, job_of
+from scripts.training.seeds import curve_of, folder_of, requests_of, train_seeds
 
 SHOWN = 4
 """Number of analytic policies in the table, besides the simple ones."""
@@ -109,16 +117,35 @@ def measured(arguments: TrainArguments) -> str:
     return f"mean reward per step{unit.get(reward, '')}"
 
 
-def report(job: Job, own: list[Row], others: list[Row], out: Path, episodes: int) -> None:
+Curves = tuple[pd.DataFrame, str]
+"""Learning curves, as :func:`draw_curve` takes them, and the unit of their horizontal axis."""
+
+
+def curves_of(job: Job, out: Path) -> Curves | None:
+    """Return the learning curve of a run and its validations; None without a curve in rewards."""
+    curve = job.curve(out)
+    if curve is None:
+        return None
+    learning, held_out = f"{job.label}, while learning", "best actions, held-out seeds"
+    rows = [
+        *((x, y, 0.0, learning) for x, y in zip(curve.after, curve.reached, strict=True)),
+        *((*row, held_out) for row in read_validations(out / VALIDATION)),
+    ]
+    return pd.DataFrame(rows, columns=["x", "y", "half", "label"]), curve.unit
+
+
+def report(
+    job: Job, own: list[Row], others: list[Row], out: Path, curves: Curves | None, title: str
+) -> None:
     """Write, draw and print the ranking."""
     ranking, best = compared(own, others, job)
-    title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
     write_csv(out / "rows.csv", Row._fields, [*own, *others])
     write_csv(out / "ranking.csv", COLUMNS, ranking)
-    axis, curve = measured(job.environment), job.curve(out)
-    if curve is not None:
+    axis = measured(job.environment)
+    if curves is not None:
         levels = [item for item in ranking if item.policy in (best, *SIMPLE)]
-        draw_curve(out / "curve.png", curve, levels, agent=job.label, title=title, measured=axis)
+        data, unit = curves
+        draw_curve(out / "curve.png", data, levels, unit=unit, title=title, measured=axis)
     draw_ranking(out / "ranking.png", ranking, agent=job.label, title=title, measured=axis)
     console = tables.console()
     console.print(table_of(ranking, job.label, "mean reward", note_of(ranking, best)))
@@ -144,9 +171,58 @@ def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: l
     build = job.run(out, resume=resume, beside=best_baseline(others))
     with Console(stderr=True).status("comparing with the analytic policies"):
         own = agent_rows(build, job, episodes)
-    report(job, own, others, out, episodes)
+    title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
+    report(job, own, others, out, curves_of(job, out), title)
     seconds = time.perf_counter() - started
     write_provenance(out / "provenance.json", "scripts.train", seconds, used=job.used())
+
+
+def train_and_average(
+    request: Request, count: int, out: Path, episodes: int, resume: bool, specs: list[str]
+) -> None:
+    """Train runs of several seeds side by side, then compare, draw and print their mean.
+
+    Raises:
+        ValueError: as for :func:`train_and_compare`.
+    """
+    at_least(1, episodes=episodes)
+    policy_factories(specs)
+    requests = requests_of(request, count)
+    jobs = [job_of(each) for each in requests]
+    check_folder(out)
+    started = time.perf_counter()
+    train_seeds(requests, out, resume=resume)
+    others = baseline_rows(jobs[0].environment, episodes, out, specs)
+    rows = []
+    with Console(stderr=True).status("comparing with the analytic policies"):
+        for each, job in zip(requests, jobs, strict=True):
+            build = job.load(folder_of(out, each))
+            rows += [
+                row._replace(setting=f"seed {each.options['seed']}")
+                for row in lane_rows(job.label, build, job.environment, episodes)
+            ]
+    data, unit = curve_of(requests, out)
+    write_csv(out / "curve.csv", list(data.columns), data.itertuples(index=False))
+    names = {"after": "x", "mean": "y"}
+    curves = data.rename(columns=names).assign(label=f"{jobs[0].label}, mean of {count} runs")
+    title = f"{jobs[0].label} in {jobs[0].environment.env_id}, {count} runs; band: 95% interval"
+    report(jobs[0], mean_rows(rows), others, out, (curves, unit) if unit else None, title)
+    by_run = pd.DataFrame(rows).groupby("setting", sort=False)["value"].mean()
+    mean, half = mean_and_half_width(by_run.tolist())
+    said = ", ".join(f"{name}: {value:.4f}" for name, value in by_run.items())
+    tables.console().print(f"over runs {mean:.4f} ± {half:.4f}  ({said})", soft_wrap=True)
+    write_csv(out / "runs.csv", ("run", "mean_reward"), by_run.items())
+    seconds = time.perf_counter() - started
+    used = {**jobs[0].used(), "seeds": [each.options["seed"] for each in requests]}
+    write_provenance(out / "provenance.json", "scripts.train", seconds, used=used)
+
+
+def mean_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the means over runs, episode by episode."""
+    data = pd.DataFrame(rows, columns=list(Row._fields))
+    keys = ["id", "policy", "seed", "metric"]
+    mean = data.groupby(keys, sort=False)["value"].mean().reset_index()
+    return [Row(**each, setting="") for each in mean.to_dict("records")]
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -206,9 +282,21 @@ Policies = Annotated[
     str | None,
     typer.Option(
         help="Policies to compare with, besides the simple ones: comma-separated list of Name or "
-        "Name:key=value.",
-        show_default="all that can act in the environment, without oracles",
+        "Name:key=value, or all. Oracles must be named.",
+        show_default="common policies that can act in the environment",
     ),
+]
+Seeds = Annotated[int | None, typer.Option(help="Number of runs side by side, from --seed on.")]
+Tensorboard = Annotated[
+    bool | None, typer.Option("--tensorboard", help="Write logs for TensorBoard.")
+]
+Validation = Annotated[
+    int | None,
+    typer.Option(help="Episodes on held-out seeds, played about 20 times while learning."),
+]
+Callbacks = Annotated[
+    list[str] | None,
+    typer.Option("--callback", help="A callback of one's own, module:Class; can be repeated."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
 
@@ -234,6 +322,10 @@ def main(
     workers: Workers = None,
     episodes: Episodes = 32,
     policies: Policies = None,
+    seeds: Seeds = None,
+    tensorboard: Tensorboard = None,
+    validation: Validation = None,
+    callback: Callbacks = None,
     resume: Resume = False,
 ) -> None:
     """Train, compare and draw; report bad input in one line."""
@@ -249,6 +341,9 @@ def main(
         "start": start,
         "teacher": teacher,
         "workers": workers,
+        "tensorboard": tensorboard,
+        "validation": validation,
+        "callbacks": tuple(callback) if callback else None,
     }
     stopped = f"stopped; continue with the same command and --resume: {folder}"
     with one_line_errors(folder, stopped):
@@ -262,7 +357,11 @@ def main(
             hyperparameters,
         )
         specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
-        train_and_compare(job_of(request), folder, episodes, resume, specs)
+        if seeds is None:
+            train_and_compare(job_of(request), folder, episodes, resume, specs)
+        else:
+            at_least(1, seeds=seeds)
+            train_and_average(request, seeds, folder, episodes, resume, specs)
 
 
 if __name__ == "__main__":

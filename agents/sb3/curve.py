@@ -137,6 +137,7 @@ class CurveCallback(BaseCallback):
         seconds = self._earlier + time.perf_counter() - self._started
         row = CurveRow(self.num_timesteps, round(self._mean(), 6), round(seconds, 3))
         self.rows.append(row)
+        self.logger.record("curve/mean_reward", row.mean_reward)
         self._since = self.num_timesteps
         if self._file is not None:
             csv.writer(self._file, lineterminator="\n").writerow(row)

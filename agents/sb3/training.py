@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from agents.sb3.curve import CurveCallback, CurveRow, read_curve, replace_text, 
 from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.torch_threads import threads
+from agents.sb3.validation import VALIDATION, ValidationCallback
 
 CONFIG, CURVE = "config.json", "curve.csv"
 
@@ -27,6 +29,9 @@ def train(
     resume: bool = False,
     progress: bool = False,
     beside: str = "",
+    tensorboard: bool = False,
+    validation: int = 0,
+    callbacks: Sequence[BaseCallback] = (),
 ) -> Agent:
     """Train an agent, and write it to a folder.
 
@@ -44,6 +49,10 @@ def train(
         resume: continue the run in ``out``, if it has a saved model.
         progress: show a progress bar on standard error.
         beside: text in the bar beside the mean reward, for example a level to reach.
+        tensorboard: also write the logs of Stable-Baselines3 to ``tensorboard`` in the folder.
+        validation: episodes on held-out seeds that are played about 20 times in a run
+            (``validation.csv``); 0 for none.
+        callbacks: further callbacks of Stable-Baselines3.
 
     Returns:
         The agent.
@@ -68,7 +77,12 @@ def train(
         rows = rows if resuming else []
         replace_text(out / CONFIG, arguments.to_json())
         write_curve(out / CURVE, rows)
-        _learn(model, arguments, out, rows, progress=progress, beside=beside)
+        model.tensorboard_log = str(out / "tensorboard") if tensorboard else None
+        more = [*callbacks]
+        if validation:
+            path = out / VALIDATION
+            more.append(ValidationCallback(path, arguments, env.features, validation))
+        _learn(model, arguments, out, rows, more, progress=progress, beside=beside)
     return Agent(model, arguments, env.features)
 
 
@@ -124,6 +138,7 @@ def _learn(
     arguments: TrainArguments,
     out: Path,
     rows: list[CurveRow],
+    callbacks: list[BaseCallback],
     *,
     progress: bool,
     beside: str,
@@ -142,7 +157,7 @@ def _learn(
     )
     save = SaveCallback(arguments, out / MODEL, model.num_timesteps)
     try:
-        model.learn(left, callback=[curve, save], reset_num_timesteps=False)
+        model.learn(left, callback=[curve, save, *callbacks], reset_num_timesteps=False)
     except KeyboardInterrupt:
         save_model(model, arguments, out / MODEL)
         raise

@@ -146,13 +146,13 @@ def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str,
         if share[1] and place % columns:
             axes.set_ylabel("")
         if len(names) > 1:
-            axes.set_title(_wrapped(name, 12.5 * width), fontsize=10)
+            axes.set_title(_wrapped(name, 9.5 * width), fontsize=10)
         if frame.legend == "each":
             beside = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 3}
             axes.legend(frameon=False, fontsize=8, **beside)
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
-    figure.suptitle(_wrapped(frame.title, 11.5 * columns * width), fontsize=11)
+    figure.suptitle(_wrapped(frame.title, 12.0 * columns * width), fontsize=11)
     if frame.legend == "below":
         _legend(figure, columns * width)
     save(figure, path)

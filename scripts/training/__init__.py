@@ -1,5 +1,5 @@
 """Common parts of the commands that train, evaluate and tune agents.
 
 Public modules: baselines, evaluation, jobs, pictures, ranges, ranking, recipes,
-trials_picture, tuning.
+seeds, trials_picture, tuning.
 """

@@ -16,7 +16,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, summarize
 from crawl_envs.types import Policy
-from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
+from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, is_oracle, policy_factories
 from scripts.reporting.rows import read_rows, write_rows
 
 SIMPLE = ("RandomCrawl", "RoundRobin")
@@ -24,6 +24,11 @@ SIMPLE = ("RandomCrawl", "RoundRobin")
 REWARD = "reward"
 """The metric of the rows: the mean reward per step of an episode."""
 BASELINES = "baselines.parquet"
+USUAL = (
+    *(*SIMPLE, "LambdaCrawl", "Greedy", "GreedyCIS", "GreedyNCIS"),
+    *("GreedyHarmonic", "LearningGreedyNCIS", "LambdaLearnAndCrawl"),
+)
+"""Default policies to compare with, if they can act in the environment."""
 
 
 def lane_rows(
@@ -64,13 +69,12 @@ def baseline_rows(
         arguments: arguments of the environment.
         episodes: number of seeds.
         folder: folder of the saved rows.
-        specs: policies as ``Name`` or ``Name:key=value``; if empty, all that can act, without
-            oracles.
+        specs: as for :func:`chosen_names`.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
     """
-    factories = policy_factories([*SIMPLE, *specs] if specs else all_names(arguments.env_id))
+    factories = policy_factories(chosen_names(arguments.env_id, specs))
     about = _about(arguments, episodes, list(factories))
     path = folder / BASELINES
     if path.exists():
@@ -93,10 +97,21 @@ def baseline_rows(
     return rows
 
 
-def all_names(env_id: str) -> list[str]:
-    """Return the policies for an environment, simple ones first, without oracles."""
-    known = policies.names(fragments=env_id == OF_FRAGMENTS)
-    return [*SIMPLE, *(name for name in known if name not in SIMPLE and not is_oracle(name))]
+def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
+    """Return the policies to compare with: the simple ones first, and others.
+
+    Args:
+        env_id: id of the environment.
+        specs: policies as ``Name`` or ``Name:key=value``; ``all`` for all without oracles; empty
+            for the usual ones.
+    """
+    chosen = list(specs)
+    if not specs:
+        chosen = [*USUAL, *(ON_FRAGMENTS if env_id == OF_FRAGMENTS else ())]
+    elif chosen == ["all"]:
+        known = policies.names(fragments=env_id == OF_FRAGMENTS)
+        chosen = [name for name in known if not is_oracle(name)]
+    return list(dict.fromkeys((*SIMPLE, *chosen)))
 
 
 def _about(arguments: TrainArguments, episodes: int, labels: list[str]) -> dict[str, Any]:

@@ -21,18 +21,13 @@ from agents.sb3.arguments import TrainArguments
 from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.reporting.comparisons import OF_FRAGMENTS, ON_FRAGMENTS, is_policy, policy_factories
+from scripts.reporting.comparisons import is_policy, policy_factories
 from scripts.reporting.options import PREFIX
 from scripts.reporting.settings import Setting
-from scripts.training.baselines import all_names
+from scripts.training.baselines import chosen_names
 
 FIRST_SEED = 1_000_000
 """First seed of evaluations, distinct from common training seeds."""
-USUAL = (
-    *("RandomCrawl", "RoundRobin", "LambdaCrawl", "Greedy", "GreedyCIS", "GreedyNCIS"),
-    *("GreedyHarmonic", "LearningGreedyNCIS", "LambdaLearnAndCrawl"),
-)
-"""Default policies to compare with, if they can act in the environment."""
 
 
 class Candidate(NamedTuple):
@@ -209,8 +204,7 @@ def evaluation_of(
     )
     chosen.check()
     free = not specs or list(specs) == ["all"]
-    usual = dict.fromkeys((*USUAL, *(ON_FRAGMENTS if name == OF_FRAGMENTS else ())))
-    wanted = list(specs) if not free else all_names(name) if specs else list(usual)
+    wanted = chosen_names(name, specs) if free else list(specs)
     factories = policy_factories([spec for spec in wanted if spec != candidate.label])
     if free:
         factories = _applicable(factories, name, arguments)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+
+from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.cloning.train import CloneArguments, clone
 from agents.evolution import load_index
@@ -15,7 +18,7 @@ from agents.evolution.stored import INDEX
 from agents.sb3 import hyperparameters
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.curve import read_curve
-from agents.sb3.loading import MODEL, start_file
+from agents.sb3.loading import MODEL, Agent, load, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.training import CURVE, train
 from crawl_envs.types import Policy
@@ -50,11 +53,14 @@ class Job(Protocol):
     def check(self, out: Path, *, resume: bool) -> None:
         """Check the arguments before training; raise ValueError."""
 
-    def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
+    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
         """Train, write to a folder, and return a function of an environment that loads the agent.
 
         ``beside`` is text shown next to the current reward.
         """
+
+    def load(self, out: Path) -> Builder:
+        """Return a function of an environment that loads the agent of a folder."""
 
     def curve(self, out: Path) -> LearningCurve | None:
         """Return the learning curve of a folder; None without one in rewards."""
@@ -65,9 +71,15 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Learning:
-    """A training run of an algorithm of Stable-Baselines3."""
+    """A training run of an algorithm of Stable-Baselines3; see :func:`agents.sb3.training.train`.
+
+    ``callbacks`` are named ``module:Class``.
+    """
 
     arguments: TrainArguments
+    tensorboard: bool = False
+    validation: int = 0
+    callbacks: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -86,12 +98,31 @@ class Learning:
 
     def check(self, out: Path, *, resume: bool) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
+        at_least(0, validation=self.validation)
+        for name in self.callbacks:
+            own_callback(name)
         _check_run(self.arguments, out, resume)
 
-    def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
+    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
         """Train; see :func:`agents.sb3.training.train`."""
-        agent = train(self.arguments, out, resume=resume, progress=True, beside=beside)
+        agent = train(
+            self.arguments,
+            out,
+            resume=resume,
+            progress=progress,
+            beside=beside,
+            tensorboard=self.tensorboard,
+            validation=self.validation,
+            callbacks=[own_callback(name) for name in self.callbacks],
+        )
         agent.model.set_random_seed(self.arguments.seed)
+        return lambda env: agent
+
+    def load(self, out: Path) -> Builder:
+        """Return the agent of a folder, for any environment."""
+        agent = load(out / MODEL)
+        if isinstance(agent, Agent):
+            agent.model.set_random_seed(self.arguments.seed)
         return lambda env: agent
 
     def curve(self, out: Path) -> LearningCurve:
@@ -132,10 +163,17 @@ class Cloning:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
         _check_run(self.arguments, out, resume)
 
-    def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
+    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
         """Clone; see :func:`agents.cloning.train.clone`. ``beside`` is not used."""
-        agent = clone(self.arguments, self.clone_arguments, out, resume=resume, progress=True)
+        agent = clone(self.arguments, self.clone_arguments, out, resume=resume, progress=progress)
         agent.model.set_random_seed(self.arguments.seed)
+        return lambda env: agent
+
+    def load(self, out: Path) -> Builder:
+        """Return the agent of a folder, for any environment."""
+        agent = load(out / MODEL)
+        if isinstance(agent, Agent):
+            agent.model.set_random_seed(self.arguments.seed)
         return lambda env: agent
 
     def curve(self, out: Path) -> None:
@@ -180,9 +218,15 @@ class Evolution:
             raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
         make_lanes(self.environment, 1, training=False).close()
 
-    def run(self, out: Path, *, resume: bool, beside: str) -> Builder:
+    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
         """Evolve; the progress bar shows the best analytic policy of the validation."""
-        evolution.evolve(self.arguments, out, resume=resume, workers=self.workers, progress=True)
+        evolution.evolve(
+            self.arguments, out, resume=resume, workers=self.workers, progress=progress
+        )
+        return self.load(out)
+
+    def load(self, out: Path) -> Builder:
+        """Return a function of an environment that loads the index of a folder."""
         return lambda env: load_index(out, env)
 
     def curve(self, out: Path) -> LearningCurve:
@@ -196,6 +240,25 @@ class Evolution:
     def used(self) -> dict[str, Any]:
         """Return the arguments of the run."""
         return asdict(self.arguments)
+
+
+def own_callback(name: str) -> BaseCallback:
+    """Return a callback of one's own, made without arguments.
+
+    Args:
+        name: ``module:Class``.
+
+    Raises:
+        ValueError: no such class, or no callback of Stable-Baselines3.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"callback {name!r} cannot be imported: {error}") from None
+    if not (isinstance(kind, type) and issubclass(kind, BaseCallback)):
+        raise ValueError(f"callback must be module:Class of a BaseCallback, got {name!r}")
+    return kind()
 
 
 def _check_run(arguments: TrainArguments, out: Path, resume: bool) -> None:

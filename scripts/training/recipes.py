@@ -21,6 +21,8 @@ KINDS = (*ALGORITHMS, CLONE, ES)
 """Kinds of runs: the algorithms of Stable-Baselines3, cloning, and evolution."""
 CLONING_RATE = 3e-3
 """Learning rate for cloning, where the target is fixed."""
+OF_LEARNING = ("tensorboard", "validation", "callbacks")
+"""Options of the algorithms of Stable-Baselines3 alone."""
 OF_CLONES, OF_ES, OF_BOTH = ("teacher",), ("workers",), ("seed", "learning_rate")
 """Options of cloning, of evolution, and of all runs."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
@@ -72,11 +74,12 @@ def _refuse(request: Request, names: set[str]) -> None:
 
 def _of_learning(request: Request) -> Learning:
     _refuse(request, {*OF_CLONES, *OF_ES})
-    return Learning(_arguments(request, request.kind, request.settings))
+    own = {name: request.options[name] for name in OF_LEARNING if name in request.options}
+    return Learning(_arguments(request, request.kind, request.settings), **own)
 
 
 def _of_clone(request: Request) -> Cloning:
-    _refuse(request, {*OF_ES, "start", "steps"})
+    _refuse(request, {*OF_ES, *OF_LEARNING, "start", "steps"})
     known = {entry.name for entry in fields(CloneArguments)}
     own = {name: value for name, value in request.settings.items() if name in known}
     rest = {name: value for name, value in request.settings.items() if name not in known}

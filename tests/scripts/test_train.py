@@ -8,11 +8,13 @@ import os
 
 import numpy as np
 import pytest
+from stable_baselines3.common.callbacks import BaseCallback
 
 import agents
 from agents.evolution.arguments import EvolutionArguments
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
+from agents.sb3.curve import read_curve
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.reporting.options import named_values
@@ -232,6 +234,12 @@ def test_sac_scores_pages(tmp_path):
         (["es", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of es", "'gamma'"]),
         (["es", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
         (["es", "CrawlNCIS-v0", "--workers", "0"], ["workers", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--seeds", "0"], ["seeds", ">= 1", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--seeds", "2", "--lanes", "0"], ["lanes", "got 0"]),
+        (["ppo", "CrawlNCIS-v0", "--validation", "-1"], ["validation", ">= 0", "got -1"]),
+        (["ppo", "CrawlNCIS-v0", "--callback", "nowhere:X"], ["callback", "nowhere"]),
+        (["ppo", "CrawlNCIS-v0", "--callback", "json:dumps"], ["BaseCallback", "json:dumps"]),
+        (["clone", "CrawlNCIS-v0", "--tensorboard"], ["--tensorboard", "apply", "clone"]),
         (["es", "CrawlTrace-v0"], ["env_id", "es", "'CrawlTrace-v0'"]),
     ],
 )
@@ -299,9 +307,63 @@ def test_rivals_are_played_once(tmp_path, monkeypatch):
 
 def test_all_policies_that_can_act_are_rivals(tmp_path):
     args = {"num_pages": 3, "bandwidth": 3, "horizon": 3, "reveal": "importance"}
-    result = {row.policy for row in baseline_rows(TrainArguments(env_args=args), 1, tmp_path)}
+    given = TrainArguments(env_args=args)
+    result = {row.policy for row in baseline_rows(given, 1, tmp_path, ["all"])}
     assert {"RandomCrawl", "RoundRobin", "LearningGreedyNCIS"} <= result
     assert "GreedyNCIS" not in result
+
+
+def test_the_usual_policies_are_rivals_unless_others_are_named(tmp_path):
+    args = TrainArguments(env_args={"num_pages": 3, "bandwidth": 3, "horizon": 3})
+    usual = {row.policy for row in baseline_rows(args, 1, tmp_path)}
+    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(baselines.USUAL)
+
+
+def test_runs_of_several_seeds(tmp_path):
+    options = [
+        "--tensorboard",
+        "--validation",
+        2,
+        "--callback",
+        "tests.scripts.test_train:Counting",
+    ]
+    several, one = tmp_path / "several", tmp_path / "one"
+    arguments = ("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, *options)
+    result = done(run(*arguments, "--seeds", 2, "--seed", 3, out=several))
+    assert "over runs" in result.stdout
+    done(run(*arguments, "--seed", 4, out=one))
+    for name in ("curve.csv", "validation.csv"):
+        own, other = (
+            np.genfromtxt(folder / name, delimiter=",", skip_header=1)[:, :2]
+            for folder in (several / "seed-4", one)
+        )
+        np.testing.assert_array_equal(own, other)
+        assert len(own) > 1
+    assert list((several / "seed-3" / "tensorboard").rglob("events.*"))
+    curves = [read_curve(several / f"seed-{seed}" / "curve.csv") for seed in (3, 4)]
+    with (several / "curve.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["after"]) for row in rows] == [row.steps for row in curves[0]]
+    pair = [curve[-1].mean_reward for curve in curves]
+    mean, half = mean_and_half_width(pair)
+    assert float(rows[-1]["mean"]) == pytest.approx(mean)
+    assert float(rows[-1]["half"]) == pytest.approx(half)
+    with (several / "runs.csv").open(encoding="utf-8") as file:
+        runs = {row["run"]: float(row["mean_reward"]) for row in csv.DictReader(file)}
+    agent = agents.load(several / "seed-4")
+    environment = TrainArguments.from_json((several / "seed-4" / "config.json").read_text())
+    own = mean_rewards(lambda env: agent, environment, episodes=3)
+    assert runs["seed 4"] == pytest.approx(own.mean())
+    assert (several / "curve.png").read_bytes().startswith(PNG)
+    refused(run(*arguments, "--seeds", 2, "--seed", 3, out=several), "holds an agent already")
+    done(run(*arguments, "--seeds", 2, "--seed", 3, "--resume", out=several))
+
+
+class Counting(BaseCallback):
+    """A callback of one's own."""
+
+    def _on_step(self) -> bool:
+        return True
 
 
 def rows_of(**values):

@@ -1,0 +1,87 @@
+"""Validation during training: rewards on seeds that are not trained on."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.comparison import mean_rewards
+from agents.sb3.loading import Agent
+from crawl_envs.evaluation import mean_and_half_width
+
+VALIDATION = "validation.csv"
+VALIDATION_SEED = 2_000_000
+"""First seed of validations, away from those of training and of evaluations."""
+TIMES = 20
+"""Validations of a run, about."""
+
+
+class ValidationRow(NamedTuple):
+    """A validation: steps so far, mean reward per step, half-width of its 95% interval."""
+
+    steps: int
+    mean_reward: float
+    half_width: float
+
+
+def read_validations(path: Path) -> list[ValidationRow]:
+    """Return the validations of a run; none without a file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            ValidationRow(int(row["steps"]), float(row["mean_reward"]), float(row["half_width"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+class ValidationCallback(BaseCallback):
+    """Plays the best actions on held-out seeds, about TIMES times in a run.
+
+    Rows go to a CSV file, and the mean to the logger of Stable-Baselines3, as
+    ``validation/mean_reward``.
+
+    Args:
+        path: the CSV file; rows beyond the present step are dropped.
+        arguments: of the run.
+        features: names of the columns that the agent reads.
+        episodes: number of seeds.
+    """
+
+    def __init__(
+        self, path: Path, arguments: TrainArguments, features: tuple[str, ...], episodes: int
+    ) -> None:
+        super().__init__()
+        self.path, self.arguments, self.features = path, arguments, features
+        self.episodes, self.every = episodes, max(1, arguments.steps // TIMES)
+
+    def _on_training_start(self) -> None:
+        kept = [row for row in read_validations(self.path) if row.steps <= self.num_timesteps]
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([ValidationRow._fields, *kept])
+        self._next = self.num_timesteps + self.every
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._next:
+            self._validate()
+        return True
+
+    def _on_training_end(self) -> None:
+        if self.num_timesteps > self._next - self.every:
+            self._validate()
+
+    def _validate(self) -> None:
+        agent = Agent(self.model, self.arguments, self.features)
+        rewards = mean_rewards(
+            lambda env: agent, self.arguments, episodes=self.episodes, seed=VALIDATION_SEED
+        )
+        mean, half = mean_and_half_width(rewards.tolist())
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            row = ValidationRow(self.num_timesteps, round(mean, 6), round(half, 6))
+            csv.writer(file, lineterminator="\n").writerow(row)
+        self.logger.record("validation/mean_reward", mean)
+        self._next = self.num_timesteps + self.every

@@ -1,0 +1,111 @@
+"""Runs that differ in their seed alone: trained side by side, with one curve."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from scripts.reporting.means import means
+from scripts.training.jobs import Job
+from scripts.training.recipes import Request, job_of
+
+CURVE = ("after", "mean", "half", "count")
+"""Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
+POLL = 0.5
+"""Seconds between two looks at the curves of runs."""
+
+
+def requests_of(request: Request, count: int) -> list[Request]:
+    """Return the requests of ``count`` seeds, from that of the request on."""
+    first = request.options.get("seed", 0)
+    return [
+        replace(request, options={**request.options, "seed": first + place})
+        for place in range(count)
+    ]
+
+
+def folder_of(out: Path, request: Request) -> Path:
+    """Return the folder of the run of a seed."""
+    return out / f"seed-{request.options['seed']}"
+
+
+def train_seeds(requests: Sequence[Request], out: Path, *, resume: bool) -> None:
+    """Train the runs that are not finished, in worker processes; an interrupt saves them all.
+
+    Raises:
+        ValueError: arguments that conflict with the environment or with a folder.
+    """
+    jobs = {folder_of(out, request): job_of(request) for request in requests}
+    for folder, job in jobs.items():
+        job.check(folder, resume=resume)
+    with _pool(min(len(requests), os.cpu_count() or 1)) as pool:
+        running = {
+            folder: pool.submit(run_request, request, folder, resume)
+            for folder, request in zip(jobs, requests, strict=True)
+        }
+        with Progress(
+            TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True)
+        ) as bar:
+            task = bar.add_task("")
+            while not all(future.done() for future in running.values()):
+                bar.update(task, description=_progress_of(jobs, running))
+                time.sleep(POLL)
+    for future in running.values():
+        future.result()
+
+
+def run_request(request: Request, folder: Path, resume: bool) -> None:
+    """Train one run, without a progress bar."""
+    job_of(request).run(folder, resume=resume, beside="", progress=False)
+
+
+def _progress_of(jobs: dict[Path, Job], running: dict[Path, Future[None]]) -> str:
+    """Return how far the runs are, as text."""
+    parts = []
+    for folder, job in jobs.items():
+        curve = job.curve(folder) if folder.exists() else None
+        reached = f"{curve.after[-1]:,} ({curve.reached[-1]:.4f})" if curve and curve.after else "-"
+        parts.append(f"{folder.name}: {'done' if running[folder].done() else reached}")
+    return "  ".join(parts)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool whose workers are interrupted, and so save their runs, with this process."""
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for process in tuple((pool._processes or {}).values()):
+            if process.pid is not None:
+                os.kill(process.pid, signal.SIGINT)
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def curve_of(requests: Sequence[Request], out: Path) -> tuple[pd.DataFrame, str]:
+    """Return the mean curve of the runs, with the columns CURVE, and the unit of ``after``.
+
+    Runs of one algorithm have rows after the same numbers of steps.
+    """
+    parts, unit = [], ""
+    for request in requests:
+        curve = job_of(request).curve(folder_of(out, request))
+        if curve is not None:
+            parts.append(pd.DataFrame({"after": curve.after, "value": curve.reached}))
+            unit = curve.unit
+    if not parts:
+        return pd.DataFrame(columns=list(CURVE)), unit
+    return means(pd.concat(parts), ("after",))[list(CURVE)], unit
