@@ -28,8 +28,6 @@ from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.step import step_lanes
 from policies import solvers
 from scripts.timing import stepped
-from scripts.timing.numpy_baseline import NumPyBaseline
-from scripts.timing.numpy_rollout import greedy_rollout
 from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
 from scripts.timing.turns import Task
 
@@ -84,19 +82,13 @@ def cartpole() -> Task:
 
 
 def vector_tasks() -> dict[str, Task]:
-    """Return 64 lanes of 100 pages, the vector environment of CartPole, and NumPy baselines."""
-    setting = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": INSTANCE}
+    """Return 64 lanes of 100 pages, and the vector environment of CartPole."""
     return {
         "crawl, copied": stepping(crawling(), PAGES),
         "crawl, not copied": stepping(crawling(copy=False), PAGES),
         "crawl of uniform, copied": stepping(crawling(instance="uniform"), PAGES),
         "crawl of uniform, not copied": stepping(crawling(copy=False, instance="uniform"), PAGES),
         "cartpole": cartpole(),
-        "numpy by block": stepping(NumPyBaseline(LANES, block=64, **setting), PAGES),
-        "numpy by block, not copied": stepping(
-            NumPyBaseline(LANES, block=64, copy=False, **setting), PAGES
-        ),
-        "numpy by slot": stepping(NumPyBaseline(LANES, block=1, **setting), PAGES),
     }
 
 
@@ -148,11 +140,7 @@ def rollout_tasks() -> dict[str, Task]:
         for seed in range(times):
             simulate(instance, greedy, ROLLOUT_HORIZON, seed)
 
-    def rolling(times: int) -> None:
-        for seed in range(times):
-            greedy_rollout(instance, ROLLOUT_HORIZON, seed)
-
-    return {"simulate": simulating, "numpy": rolling}
+    return {"simulate": simulating}
 
 
 def solver_tasks() -> dict[str, Task]:
@@ -324,9 +312,6 @@ COMPARISONS = (
             Ratio("crawl, not copied", "cartpole", 5.0),
             Ratio("crawl of uniform, copied", "cartpole", 3.0),
             Ratio("crawl of uniform, not copied", "cartpole", 5.0),
-            Ratio("crawl, copied", "numpy by block", 10.0),
-            Ratio("crawl, not copied", "numpy by block, not copied"),
-            Ratio("crawl, copied", "numpy by slot"),
         ),
     ),
     family_comparison("other families", "harmonic, pages", "harmonic, rates", "trace"),
@@ -347,7 +332,7 @@ COMPARISONS = (
         rollout_tasks,
         ROLLOUT_CRAWLS,
         "crawls",
-        (Ratio("simulate", "numpy", 2.0),),
+        (),
     ),
     Comparison(
         f"Stable-Baselines3, {LANES} lanes of {PAGES} pages",
