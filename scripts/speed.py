@@ -168,11 +168,12 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
     write_provenance(folder / f"{name}.json", "scripts.speed", seconds, **about)
     if against is None:
         write(folder, figures, grown)
-        rows, fields, title = figures, Figure._fields, "Speed on one core: medians and quartiles"
+        title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
+        rows = [each[2:] for each in figures]
+        console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))
     else:
-        rows, fields, title = ratios, checkouts.Against._fields, checkouts.TITLE
-        write_csv(folder / "against.csv", fields, ratios)
-    console().print(shown(rows, fields, title))
+        write_csv(folder / "against.csv", checkouts.Against._fields, ratios)
+        console().print(shown(ratios, checkouts.Against._fields, checkouts.TITLE))
     typer.echo(f"-> {folder}")
 
 

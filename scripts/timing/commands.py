@@ -39,12 +39,20 @@ def run_cases(cases: Cases) -> list[Row]:
     return rows
 
 
-def shown(rows: Sequence[Row], fields: Sequence[str], title: str) -> Table:
-    """Return a table of rows for the terminal, texts to the left and numbers to the right."""
+def shown(
+    rows: Sequence[Row], fields: Sequence[str], title: str, groups: Sequence[str] = ()
+) -> Table:
+    """Return a table of rows for the terminal, texts to the left and numbers to the right.
+
+    A row with the group of the rows below it stands wherever ``groups``, one per row, changes.
+    """
     table = Table(title=title)
     for name, value in zip(fields, rows[0] if rows else fields, strict=True):
         table.add_column(name, justify="left" if isinstance(value, str) else "right")
-    for row in rows:
+    for number, row in enumerate(rows):
+        if groups and (number == 0 or groups[number] != groups[number - 1]):
+            table.add_section()
+            table.add_row(f"[bold]{groups[number]}[/]")
         cells = (f"{value:,.4g}" if isinstance(value, float) else value for value in row)
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells))
     return table

@@ -70,3 +70,9 @@ def test_an_interrupt_anywhere_ends_in_one_line(
     assert result.exit_code == 130, result.output
     assert result.output.splitlines()[-1] == message.format(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
+def test_groups_stand_above_their_rows() -> None:
+    rows = [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+    table = commands.shown(rows, ("name", "value"), "title", ["first", "first", "second"])
+    assert list(table.columns[0].cells) == ["[bold]first[/]", "a", "b", "[bold]second[/]", "c"]
