@@ -69,20 +69,7 @@ def make_trace(
 ) -> dict[str, Any]:
     """Write the trace of a repository and return its ``meta.json``.
 
-    Args:
-        path: top folder of the repository, or a bare repository.
-        out: output folder.
-        start: UTC date of the window's start; by default as early as ``days`` allow.
-        days: length of the window; by default up to the day of the last commit, at most 1096.
-        subdirs: use only these folders of the repository, if any; a file that moves in from
-            elsewhere is born, one that moves out dies.
-        include: use only files that match one of these patterns, such as ``*.md``, if any.
-        exclude: use no files that match one of these patterns.
-        name: name of the site; by default that of the repository.
-        force: whether to replace a trace in ``out``.
-        fragment_modulus: keep about one fragment in so many; 1 for all.
-        max_bytes: number of bytes of a file that are read.
-        bars: progress bars.
+    The arguments are those of the command; ``start`` is a date (UTC), ``bars`` shows progress.
 
     Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, no commit is in the
@@ -150,16 +137,17 @@ def main(
         typer.Option(help="Length of the window in days. Default: up to the last commit."),
     ] = None,
     subdir: Annotated[
-        list[str] | None, typer.Option(help="Use only this folder; can be repeated.")
+        list[str] | None,
+        typer.Option(help="Use only this folder; repeatable."),
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the site. Default: name of the repository.")
     ] = None,
     include: Annotated[
-        list[str] | None, typer.Option(help="Use only files like '*.md'; can be repeated.")
+        list[str] | None, typer.Option(help="Use only files like '*.md'; repeatable.")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(help="Use no files like 'test/*'; can be repeated.")
+        list[str] | None, typer.Option(help="Use no files like 'test/*'; repeatable.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
     fragment_modulus: Annotated[

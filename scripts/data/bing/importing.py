@@ -56,14 +56,9 @@ IMAGINARY = 0.5
 class Summary(NamedTuple):
     """Summary of an import; the means are published or follow from published numbers.
 
-    Attributes:
-        num_pages: URLs in the table.
-        left_out: URLs without any information on their change rates.
-        complete: share of URLs with complete observation.
-        complete_importance: their share of the importance.
-        mean_rate: mean change rate per day.
-        weighted_odds: mean of Delta / (Delta + 0.2) under importance weights.
-        weighted_log: mean of ln(1 + 5 Delta) under importance weights.
+    ``left_out`` URLs have no information on their change rates, a share of ``complete`` has
+    complete observation. Under importance weights there are ``complete_importance``, and the means
+    of Delta / (Delta + 0.2), ``weighted_odds``, and of ln(1 + 5 Delta), ``weighted_log``.
     """
 
     num_pages: int
@@ -90,14 +85,8 @@ def import_set(
     Each block of histories is a part in the folder ``out``.parts until the table is complete; an
     import that was killed goes on after the last part.
 
-    Args:
-        folder: folder of the files, plain or gzipped.
-        out: file to write.
-        histories: whether to write the crawl histories as well.
-        allow_missing: whether to leave out URLs with neither a history nor a given rate.
-        force: whether to replace ``out``, and remove parts of another import.
-        bars: progress bars.
-        block: bytes of text read at a time.
+    The options are those of the command; ``bars`` shows progress, ``block`` is the number of bytes
+    of text that are read at a time.
 
     Raises:
         ValueError: a file is missing, truncated, foreign or inconsistent with others, or an
@@ -181,14 +170,13 @@ def _read_urls(paths: Mapping[str, Path], bars: Bars, block: int) -> pd.DataFram
             f"{paths[URLS]}: expected every URL id of {paths[IMPORTANCE].name}, but {lost.size} "
             f"are missing, the first of them {lost.min()}"
         )
-    urls.loc[urls.index[place], "host_id"] = host_id
-    urls.loc[urls.index[place], "constrained"] = constrained[host]
-    urls["given_rate"] = np.nan
+    urls[["host_id", "constrained", "given_rate"]] = 0, False, np.nan
+    urls.iloc[place, 1], urls.iloc[place, 2] = host_id.astype(np.int64), constrained[host] == 1.0
     for url_id, rate in [columns(GIVEN_RATES)] if paths[GIVEN_RATES].stat().st_size else []:
         _once(paths[GIVEN_RATES], url_id)
         place = _places(paths[GIVEN_RATES], url_id, urls.index, paths[IMPORTANCE])
-        urls.loc[urls.index[place], "given_rate"] = rate
-    return urls.astype({"host_id": np.int64, "constrained": np.bool_})
+        urls.iloc[place, 3] = rate
+    return urls
 
 
 def _once(path: Path, ids: FloatArray, again: BoolArray | None = None, line: int = 1) -> pd.Index:
@@ -237,20 +225,19 @@ def _tables(
         place = _places(path, ids, urls.index, paths[IMPORTANCE], line)
         _once(path, ids, taken[place], line)
         taken[place] = True
-        yield _table(urls.iloc[place], first_crawl, offsets, intervals, changed, histories)
+        yield _table(urls.iloc[place], first_crawl, (offsets, intervals, changed), histories)
 
 
 def _table(
     urls: pd.DataFrame,
     first_crawl: FloatArray,
-    offsets: IntArray,
-    intervals: FloatArray,
-    changed: np.ndarray,
+    crawls: tuple[IntArray, FloatArray, IntArray],
     histories: bool,
 ) -> Any:
-    """Return the table of URLs and their histories; unknown rates are null."""
+    """Return the table of URLs and their crawls (see files.crawls); unknown rates are null."""
     import pyarrow as pa
 
+    offsets, intervals, changed = crawls
     given, counts = urls["given_rate"].to_numpy(), np.diff(offsets)
     complete = ~np.isnan(given)
     rate = stderr = given
@@ -288,8 +275,8 @@ def _merge(
     import pyarrow.parquet as pq
 
     known = rest[rest["given_rate"].notna()]
-    nothing = np.full(len(known), np.nan), np.zeros(len(known) + 1, np.int64)
-    last = _table(known, *nothing, np.empty(0), np.empty(0, np.uint8), histories)
+    none = np.zeros(len(known) + 1, np.int64), np.empty(0), np.empty(0, np.uint8)
+    last = _table(known, np.full(len(known), np.nan), none, histories)
     lost, written = rest.index[rest["given_rate"].isna()].tolist(), 0
     about = {"source": "Bing set of Kolobov et al. (2019)", "time": "days", "form": FORM}
     with replacing(out) as unfinished:
