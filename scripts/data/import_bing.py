@@ -32,7 +32,6 @@ from scripts.data.progress import progress_bars
 from scripts.reporting.cli import plain_errors, plain_interrupt
 
 OUT = "urls.parquet"
-INTERRUPTED = "interrupted; the same command resumes"
 
 app = typer.Typer(add_completion=False)
 
@@ -66,8 +65,9 @@ def main(
 ) -> None:
     """Import or make an example, and print a summary."""
     path = out or folder / OUT
+    interrupted = "interrupted" if example else "interrupted; the same command resumes"
     try:
-        with plain_interrupt(INTERRUPTED), plain_errors(), progress_bars() as bars:
+        with plain_interrupt(interrupted), plain_errors(), progress_bars() as bars:
             if example is not None:
                 made = make_example(folder, example, seed, packed=packed, bars=bars)
                 message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"

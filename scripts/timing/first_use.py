@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,20 +53,17 @@ def seconds(family: str, cache: str) -> list[float]:
     return taken
 
 
-def first_use(family: str) -> FirstUse:
-    """Return the seconds of a family with an empty cache, and then with a full one."""
+def first_use(family: str) -> list[FirstUse]:
+    """Return the seconds of a family with an empty cache, and then with a full one, as a row."""
     with tempfile.TemporaryDirectory() as cache:
         _, first = seconds(family, cache)
         imports, second = seconds(family, cache)
-    return FirstUse(family, imports, first, second)
+    return [FirstUse(family, imports, first, second)]
 
 
 def cases(quick: bool) -> Cases:
     """Return a case for each family, or for the first."""
-    return {
-        family: lambda family=family: [first_use(family)]  # type: ignore[misc]
-        for family in (FAMILIES[:1] if quick else FAMILIES)
-    }
+    return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
 app = command(

@@ -80,8 +80,8 @@ def kept(scheduler: CrawlScheduler) -> tuple[float, float, float]:
         return size / len(scheduler), written, time.perf_counter() - start
 
 
-def measured(policy: str, num_pages: int) -> Scale:
-    """Return the figures of a policy."""
+def measured(policy: str, num_pages: int) -> list[Scale]:
+    """Return the figures of a policy, as a row."""
     bandwidth = num_pages / 10.0
     instance = draw_noisy(np.random.default_rng(0), num_pages, bandwidth=bandwidth)
     live = scheduled(policy, instance)
@@ -101,7 +101,7 @@ def measured(policy: str, num_pages: int) -> Scale:
         start = time.perf_counter()
         ready(best_page)(form.value, form.parameters, *state)
         dense.append(time.perf_counter() - start)
-    return Scale(policy, num_pages, live[0], simulated, 1.0 / min(dense), *live[1:])
+    return [Scale(policy, num_pages, live[0], simulated, 1.0 / min(dense), *live[1:])]
 
 
 def draw(path: Path, rows: Sequence[Scale]) -> None:
@@ -135,12 +135,8 @@ def cases(quick: bool) -> Cases:
     for policy in NAMES:
         made[f"{policy}, compiling"] = partial(_unmeasured, policy)
         for pages in QUICK_SIZES if quick else SIZES:
-            made[f"{policy}, {pages:,} pages"] = partial(_case, policy, pages)
+            made[f"{policy}, {pages:,} pages"] = partial(measured, policy, pages)
     return made
-
-
-def _case(policy: str, num_pages: int) -> list[Scale]:
-    return [measured(policy, num_pages)]
 
 
 def _unmeasured(policy: str) -> list[Scale]:
