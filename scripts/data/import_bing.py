@@ -11,8 +11,8 @@ The set is described at github.com/microsoft/Optimal-Freshness-Crawl-Scheduling,
   URL had changed], ...]``;
 - ``urlid_chrate_compl_obs_hist``: id and change rate per day of URLs with complete observation.
 
-:mod:`scripts.data.bing.importing` describes the output, :mod:`scripts.data.bing.fitting` the fit of
-rates. ``crawl_envs.instances.urls.pool`` reads the table, and its path is the name of an instance.
+:mod:`scripts.data.bing.importing` describes the output and the fit of rates.
+``crawl_envs.instances.urls.pool`` reads the table, and its path is the name of an instance.
 
 The same command resumes an import that was killed: intermediate results are in OUT.parts, and OUT
 appears when complete. (A gzipped file of histories is unpacked again up to that position.)
@@ -25,10 +25,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from scripts.data.bing.example import make_example
 from scripts.data.bing.importing import Summary, import_set
+from scripts.data.progress import progress_bars
+from scripts.reporting.cli import plain_errors, plain_interrupt
 
 OUT = "urls.parquet"
 
@@ -64,34 +65,20 @@ def main(
 ) -> None:
     """Import or make an example, and print a summary."""
     path = out or folder / OUT
+    interrupted = "interrupted" if example else "interrupted; the same command resumes"
     try:
-        with _progress() as progress:
+        with plain_interrupt(interrupted), plain_errors(), progress_bars() as bars:
             if example is not None:
-                made = make_example(folder, example, seed, packed=packed, progress=progress)
+                made = make_example(folder, example, seed, packed=packed, bars=bars)
                 message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"
             else:
-                message = _said(
-                    import_set(
-                        folder,
-                        path,
-                        histories=histories,
-                        allow_missing=allow_missing,
-                        force=force,
-                        progress=progress,
-                    )
-                )
+                options = {"histories": histories, "allow_missing": allow_missing}
+                message = _said(import_set(folder, path, force=force, bars=bars, **options))
                 message = f"{message} -> {path}"
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
     except OSError as error:
         place = error.filename or (path if example is None else folder)
         typer.echo(f"error: cannot read or write {place}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        hint = "; the same command resumes" if example is None else ""
-        typer.echo(f"interrupted{hint}", err=True)
-        raise typer.Exit(130) from None
     Console().print(message, soft_wrap=True, highlight=False)
 
 
@@ -104,20 +91,6 @@ def _said(summary: Summary) -> str:
         f"{summary.mean_rate:.3f} per day (1.124 by the paper's costs); weighted by importance, "
         f"Delta / (Delta + 0.2) {summary.weighted_odds:.3f} (0.554), ln(1 + 5 Delta) "
         f"{summary.weighted_log:.3f} (1.118)"
-    )
-
-
-def _progress() -> Progress:
-    """Return transient progress bars on standard error, disabled without a terminal."""
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     )
 
 

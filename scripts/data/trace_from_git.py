@@ -11,7 +11,7 @@ Rules:
 - ``kind`` is whitespace if the old and the new version are equal bytes without white space (so that
   re-wrapped text is white space as well; git's ``-w`` compares by line).
 - ``staleness`` is the Jaccard distance of the sets of three successive words before and after, 1
-  for a creation or a deletion; only the first MiB of a file is read.
+  for a creation or a deletion; only the first MiB of a file is read (``--max-bytes``).
 - ``fragments`` are platform-independent hashes of three successive words, of pages with at least
   three changes, from birth (null: present at the window's start) to death (null: alive at its end).
   A fragment that returns has one row per appearance. About one in ``fragment_modulus`` (see
@@ -21,6 +21,10 @@ Rules:
 - A mention is a commit whose subject contains the file name or stem of a living page as a word.
 - ``n_dir`` (pages changed in the directory) and ``n_site`` (page events in the commit) are the
   hidden causes of a signal, never shown to a policy.
+- A partial clone lacks blobs, and nothing is downloaded: renames are found by equal content alone,
+  lines are not counted, ``staleness`` is null where a version is missing, and pages with a missing
+  version have no fragments. ``meta.json`` has the number of missing versions. A shallow clone is
+  refused.
 """
 
 from __future__ import annotations
@@ -36,9 +40,12 @@ from crawl_envs.types.arguments import whole
 from scripts.data.git.git_history import Repository, main_line, open_repository
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
+from scripts.data.progress import Bars, no_bars, progress_bars
+from scripts.reporting.cli import plain_errors, plain_interrupt
 
 COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8
+MAX_BYTES = 1 << 20
 NO_FRAGMENTS = (
     "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
     "is kept (--fragment-modulus), from pages that change at least three times"
@@ -52,42 +59,41 @@ def make_trace(
     start: datetime.date | None = None,
     days: float | None = None,
     subdirs: list[str] | None = None,
+    include: list[str] | None = None,
+    exclude: list[str] | None = None,
     name: str | None = None,
     force: bool = False,
     fragment_modulus: int = FRAGMENT_MODULUS,
+    max_bytes: int = MAX_BYTES,
+    bars: Bars = no_bars,
 ) -> dict[str, Any]:
     """Write the trace of a repository and return its ``meta.json``.
 
-    Args:
-        path: top folder of the repository, or a bare repository.
-        out: output folder.
-        start: UTC date of the window's start; by default as early as ``days`` allow.
-        days: length of the window; by default up to the day of the last commit, at most 1096.
-        subdirs: use only these folders of the repository, if any; a file that moves in from
-            elsewhere is born, one that moves out dies.
-        name: name of the site; by default that of the repository.
-        force: whether to replace a trace in ``out``.
-        fragment_modulus: keep about one fragment in so many; 1 for all.
+    The arguments are those of the command; ``start`` is a date (UTC), ``bars`` shows progress.
 
     Raises:
-        ValueError: git is missing, the repository is invalid or empty, no commit is in the window,
-            ``out`` exists, or ``fragment_modulus`` is below 1.
+        ValueError: git is missing, the repository is invalid, shallow or empty, no commit is in the
+            window, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
     whole("fragment_modulus", fragment_modulus, 1)
+    whole("max_bytes", max_bytes, 1)
     check_target(out, force)
-    repository = open_repository(path)
-    subdirs = subdirs or []
-    with Console(stderr=True).status("reading the main line"):
-        links = main_line(repository, subdirs)
-    window = choose_window(links, start, days)
-    history = read_history(repository, window, subdirs, fragment_modulus)
+    filters = {"include": include or [], "exclude": exclude or []}
+    repository = open_repository(path, subdirs or [], **filters)
+    window = choose_window(main_line(repository), start, days)
+    history = read_history(repository, window, fragment_modulus, max_bytes, bars)
     if not history.num_fragments:
         raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
     contents = tables(history)
     meta = _describe(repository, window, history, contents)
-    meta |= {"site": name or repository.name, "subdirs": subdirs}
+    meta |= {"site": name or repository.name, "subdirs": subdirs or []}
     meta["fragment_modulus"] = fragment_modulus
+    meta |= {key: patterns for key, patterns in filters.items() if patterns}
+    if max_bytes != MAX_BYTES:
+        meta["max_bytes"] = max_bytes
+    if repository.partial:
+        meta["missing_versions"] = len(history.missing)
     write_trace(out, contents, meta)
     return meta
 
@@ -131,34 +137,38 @@ def main(
         typer.Option(help="Length of the window in days. Default: up to the last commit."),
     ] = None,
     subdir: Annotated[
-        list[str] | None, typer.Option(help="Use only this folder; can be repeated.")
+        list[str] | None,
+        typer.Option(help="Use only this folder; repeatable."),
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the site. Default: name of the repository.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option(help="Use only files like '*.md'; repeatable.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Use no files like 'test/*'; repeatable.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
     fragment_modulus: Annotated[
         int, typer.Option(help="Keep about one fragment in so many; 1 keeps all.")
     ] = FRAGMENT_MODULUS,
+    max_bytes: Annotated[int, typer.Option(help="Bytes of a file that are read.")] = MAX_BYTES,
 ) -> None:
     """Write the trace and print a summary."""
+    filters = {"subdirs": subdir, "include": include, "exclude": exclude}
+    limits = {"fragment_modulus": fragment_modulus, "max_bytes": max_bytes}
     try:
-        meta = make_trace(
-            path,
-            out,
-            start=_date(start) if start is not None else None,
-            days=days,
-            subdirs=subdir,
-            name=name,
-            force=force,
-            fragment_modulus=fragment_modulus,
-        )
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+        with plain_interrupt("stopped; nothing was written"), plain_errors():
+            first = _date(start) if start is not None else None
+            about = {"start": first, "days": days, "name": name, "force": force}
+            with progress_bars() as bars:
+                meta = make_trace(path, out, bars=bars, **about, **filters, **limits)
     except OSError as error:
         typer.echo(f"error: cannot write {out}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
+    if meta.get("missing_versions"):
+        typer.echo(f"warning: {meta['missing_versions']} versions of files are missing", err=True)
     if not meta["rows"]["fragments"]:
         typer.echo(NO_FRAGMENTS.format(fragment_modulus), err=True)
     rows = ", ".join(f"{count} {table}" for table, count in meta["rows"].items())

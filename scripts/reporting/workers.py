@@ -90,10 +90,10 @@ def play_all(units: Sequence[Unit], chosen: Workers) -> Iterator[tuple[Unit, lis
 
 
 def _in_processes(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]]]:
-    with _pool(min(count, len(units))) as pool:
+    with pool(min(count, len(units))) as executor:
         running: dict[Future[list[Row]], Unit] = {}
         for unit in units:
-            running[pool.submit(unit.play)] = unit
+            running[executor.submit(unit.play)] = unit
             if len(running) >= 2 * count:
                 yield from _ended(running)
         while running:
@@ -137,25 +137,25 @@ def _ended_in_ray(ray: Any, running: dict[Any, Unit]) -> Iterator[tuple[Unit, li
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of worker processes that end with the block or with this process."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
     try:
-        yield pool
+        yield executor
     except BaseException:
-        _kill(pool)
+        _kill(executor)
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _kill(pool: ProcessPoolExecutor) -> None:
+def _kill(executor: ProcessPoolExecutor) -> None:
     """Kill the workers of a pool, ignoring further interrupts."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The standard library has a public way to kill workers only from Python 3.14 on.
-    for process in tuple((pool._processes or {}).values()):
+    for process in tuple((executor._processes or {}).values()):
         process.kill()
 
 

@@ -1,4 +1,4 @@
-"""Timing: method of measurement, timed tasks, and baselines.
+"""Timing: method of measurement, timed tasks, baselines, and commands made of cases.
 
-Public modules: checkouts, comparisons, growth, solver_comparisons, stepped, turns.
+Public modules: checkouts, commands, comparisons, growth, solver_comparisons, stepped, turns.
 """

@@ -11,27 +11,30 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.table import Table
 
-from scripts.reporting.rows import write_csv
 from scripts.timing import stepped
-from scripts.timing.turns import Spread, spread
+from scripts.timing.commands import run_cases
+from scripts.timing.turns import spread
 
 HERE = Path(__file__).resolve().parents[2]
 """Folder of this checkout."""
+TITLE = "Speed over that of the other checkout, and seconds of a step in both"
 
 
 class Against(NamedTuple):
     """Speed of a case over that in another checkout, and the seconds of a step in both."""
 
     case: str
-    ratio: Spread
+    median: float
+    low: float
+    high: float
     here: float
     there: float
 
@@ -92,27 +95,23 @@ def workers(folder: Path) -> Iterator[tuple[Worker, Worker]]:
             worker.stop()
 
 
-def compare(
-    folder: Path, turns: int, spell: float, tick: Callable[[], None], names: Sequence[str] = ()
-) -> list[Against]:
-    """Compare this checkout with another one.
+def compare(folder: Path, turns: int, spell: float) -> list[Against]:
+    """Compare this checkout with another one, with a progress bar.
 
     Args:
         folder: folder of the other one.
         turns: number of turns.
         spell: shortest length of a spell of steps, in seconds.
-        tick: called after each case.
-        names: cases of :data:`scripts.timing.stepped.CASES`, by default all.
     """
-    results = []
     with workers(folder) as both:
-        for name in names or stepped.CASES:
-            results.append(_compare_case(name, both, turns, spell))
-            tick()
-    return results
+        return run_cases(
+            {name: partial(_compare_case, name, both, turns, spell) for name in stepped.CASES}
+        )
 
 
-def _compare_case(name: str, both: tuple[Worker, Worker], turns: int, spell: float) -> Against:
+def _compare_case(
+    name: str, both: tuple[Worker, Worker], turns: int, spell: float
+) -> list[Against]:
     steps = stepped.CASES[name].steps
     for worker in both:
         worker.ask(name)
@@ -124,21 +123,4 @@ def _compare_case(name: str, both: tuple[Worker, Worker], turns: int, spell: flo
         for place in (turn % 2, 1 - turn % 2):
             seconds[turn, place] = both[place].ask(steps) / steps
     here, there = np.median(seconds, axis=0)
-    return Against(name, spread(seconds[:, 1] / seconds[:, 0]), float(here), float(there))
-
-
-def write(path: Path, results: Sequence[Against]) -> None:
-    """Write the results as CSV."""
-    names = ("case", *Spread._fields, "here", "there")
-    write_csv(path, names, [(name, *ratio, *each) for name, ratio, *each in results])
-
-
-def table(results: Sequence[Against]) -> Table:
-    """Return the table of the results."""
-    shown = Table(title="Speed over that of the other checkout, and microseconds of a step")
-    for title in ("", "times as fast", "quartiles", "here", "there"):
-        shown.add_column(title, justify="right" if title else "left")
-    for name, (median, low, high), here, there in results:
-        spans = f"{low:.2f} to {high:.2f}"
-        shown.add_row(name, f"{median:.2f}x", spans, f"{1e6 * here:,.1f}", f"{1e6 * there:,.1f}")
-    return shown
+    return [Against(name, *spread(seconds[:, 1] / seconds[:, 0]), float(here), float(there))]

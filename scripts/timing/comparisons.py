@@ -28,10 +28,8 @@ from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.step import step_lanes
 from policies import solvers
 from scripts.timing import stepped
-from scripts.timing.numpy_baseline import NumPyBaseline
-from scripts.timing.numpy_rollout import greedy_rollout
 from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
-from scripts.timing.turns import Task
+from scripts.timing.turns import Task, repeated
 
 LANES, PAGES = stepped.LANES, stepped.PAGES
 INSTANCE = "noisy"
@@ -43,7 +41,6 @@ ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
 COLD_START_LIMIT = 1.0
 """Seconds."""
 PLANNED = 1024
-"""Number of actions drawn in advance, and then reused."""
 
 COLD_START = (
     "import crawl_envs, gymnasium; env = gymnasium.make('CrawlNCIS-v0', instance='noisy'); "
@@ -51,16 +48,15 @@ COLD_START = (
 )
 
 
+def random_pages(num_actions: int, *shape: int) -> IntArray:
+    """Return actions drawn in advance, and then reused, (PLANNED, *shape)."""
+    return np.random.default_rng(0).integers(num_actions, size=(PLANNED, *shape))
+
+
 def stepping(env: Any, num_actions: int, lanes: int = LANES) -> Task:
     """Return the task of stepping a vector environment with random actions."""
-    actions = np.random.default_rng(0).integers(num_actions, size=(PLANNED, lanes))
     env.reset(seed=0)
-
-    def task(times: int) -> None:
-        for step in range(times):
-            env.step(actions[step % PLANNED])
-
-    return task
+    return stepped.step_task(env, random_pages(num_actions, lanes))
 
 
 def crawling(
@@ -84,19 +80,13 @@ def cartpole() -> Task:
 
 
 def vector_tasks() -> dict[str, Task]:
-    """Return 64 lanes of 100 pages, the vector environment of CartPole, and NumPy baselines."""
-    setting = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": INSTANCE}
+    """Return 64 lanes of 100 pages, and the vector environment of CartPole."""
     return {
         "crawl, copied": stepping(crawling(), PAGES),
         "crawl, not copied": stepping(crawling(copy=False), PAGES),
         "crawl of uniform, copied": stepping(crawling(instance="uniform"), PAGES),
         "crawl of uniform, not copied": stepping(crawling(copy=False, instance="uniform"), PAGES),
         "cartpole": cartpole(),
-        "numpy by block": stepping(NumPyBaseline(LANES, block=64, **setting), PAGES),
-        "numpy by block, not copied": stepping(
-            NumPyBaseline(LANES, block=64, copy=False, **setting), PAGES
-        ),
-        "numpy by slot": stepping(NumPyBaseline(LANES, block=1, **setting), PAGES),
     }
 
 
@@ -117,22 +107,13 @@ def single_tasks() -> dict[str, Task]:
 
     def playing(env: Any, num_actions: int) -> Task:
         # Each task needs its own environment: wrappers share the state of what they wrap.
-        actions = np.random.default_rng(0).integers(num_actions, size=PLANNED)
         env.reset(seed=0)
+        return stepped.step_task(env, random_pages(num_actions), resets=True)
 
-        def task(times: int) -> None:
-            for step in range(times):
-                _, _, terminated, truncated, _ = env.step(actions[step % PLANNED])
-                if terminated or truncated:
-                    env.reset()
-
-        return task
-
+    crawl, other = (gymnasium.make("CrawlNCIS-v0", instance=INSTANCE) for _ in range(2))
     return {
-        "crawl": playing(gymnasium.make("CrawlNCIS-v0", instance=INSTANCE), PAGES),
-        "crawl, unwrapped": playing(
-            gymnasium.make("CrawlNCIS-v0", instance=INSTANCE).unwrapped, PAGES
-        ),
+        "crawl": playing(crawl, PAGES),
+        "crawl, unwrapped": playing(other.unwrapped, PAGES),
         "cartpole": playing(gymnasium.make("CartPole-v1"), 2),
     }
 
@@ -148,26 +129,17 @@ def rollout_tasks() -> dict[str, Task]:
         for seed in range(times):
             simulate(instance, greedy, ROLLOUT_HORIZON, seed)
 
-    def rolling(times: int) -> None:
-        for seed in range(times):
-            greedy_rollout(instance, ROLLOUT_HORIZON, seed)
-
-    return {"simulate": simulating, "numpy": rolling}
+    return {"simulate": simulating}
 
 
 def solver_tasks() -> dict[str, Task]:
     """Return solvers of the two continuous problems, with signals and without."""
-    instance = instances.make(INSTANCE, num_pages=SOLVED_PAGES, bandwidth=SOLVED_PAGES / 10.0)
-
-    def thresholds(times: int) -> None:
-        for _ in range(times):
-            solvers.ncis(instance)
-
-    def intervals(times: int) -> None:
-        for _ in range(times):
-            solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
-
-    return {"ncis, Theorem 1": thresholds, "binary_periodic, eq. 5": intervals}
+    pages = instances.make(INSTANCE, num_pages=SOLVED_PAGES, bandwidth=SOLVED_PAGES / 10.0)
+    given = pages.importance, pages.change_rate, pages.bandwidth
+    return {
+        "ncis, Theorem 1": repeated(solvers.ncis, pages),
+        "binary_periodic, eq. 5": repeated(solvers.binary_periodic, *given),
+    }
 
 
 @compiled()
@@ -179,7 +151,7 @@ def nothing(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
 def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
     """Return increasing parts of a step below the environment; the lanes must have been reset."""
     count = lanes.num_lanes
-    actions = np.random.default_rng(0).integers(PAGES, size=(PLANNED, count))
+    actions = random_pages(PAGES, count)
     _, counts = lanes.form.decode(actions[0], count)
 
     def calling(kernel: Any) -> Task:
@@ -221,17 +193,8 @@ def vector_part_tasks() -> dict[str, Task]:
 def single_part_tasks() -> dict[str, Task]:
     """Return increasing parts of a step of the single environment."""
     env: Any = gymnasium.make("CrawlNCIS-v0", **ENDLESS)
-    actions = np.random.default_rng(0).integers(PAGES, size=PLANNED)
     env.reset(seed=0)
-
-    def stepping_one(one: Any) -> Task:
-        def task(times: int) -> None:
-            for step in range(times):
-                one.step(actions[step % PLANNED])
-
-        return task
-
-    step, wrapped = stepping_one(env.unwrapped), stepping_one(env)
+    step, wrapped = (stepped.step_task(one, random_pages(PAGES)) for one in (env.unwrapped, env))
     return {**kernel_tasks(env.unwrapped.lanes), "step": step, "wrapped": wrapped}
 
 
@@ -313,20 +276,32 @@ def family_comparison(title: str, *names: str) -> Comparison:
     )
 
 
+def _ppo(pages: int) -> Comparison:
+    many, theirs = f"PPO, CrawlVecEnv of {MANY_LANES} lanes", "PPO, make_vec_env"
+    return Comparison(
+        f"PPO, {LANES} lanes of {pages} pages",
+        functools.partial(ppo_tasks, LANES, pages, INSTANCE),
+        FRAMES,
+        "env-steps",
+        (
+            Ratio("PPO, CrawlVecEnv", theirs, 2.0),
+            Ratio(many, theirs),
+            Ratio(many, f"{theirs} of {MANY_LANES}"),
+        ),
+        PPO_TURNS,
+    )
+
+
 COMPARISONS = (
     Comparison(
         f"{LANES} lanes of {PAGES} pages",
         vector_tasks,
         LANES,
         "env-steps",
-        (
-            Ratio("crawl, copied", "cartpole", 3.0),
-            Ratio("crawl, not copied", "cartpole", 5.0),
-            Ratio("crawl of uniform, copied", "cartpole", 3.0),
-            Ratio("crawl of uniform, not copied", "cartpole", 5.0),
-            Ratio("crawl, copied", "numpy by block", 10.0),
-            Ratio("crawl, not copied", "numpy by block, not copied"),
-            Ratio("crawl, copied", "numpy by slot"),
+        tuple(
+            Ratio(f"{name}, {kept}", "cartpole", floor)
+            for name in ("crawl", "crawl of uniform")
+            for kept, floor in (("copied", 3.0), ("not copied", 5.0))
         ),
     ),
     family_comparison("other families", "harmonic, pages", "harmonic, rates", "trace"),
@@ -336,19 +311,9 @@ COMPARISONS = (
         *("offers", "offers, not copied", "offers, a year"),
     ),
     Comparison(
-        f"single, {PAGES} pages",
-        single_tasks,
-        1,
-        "env-steps",
-        (Ratio("crawl", "cartpole", 2.0),),
+        f"single, {PAGES} pages", single_tasks, 1, "env-steps", (Ratio("crawl", "cartpole", 2.0),)
     ),
-    Comparison(
-        f"GREEDY over {ROLLOUT_PAGES} pages",
-        rollout_tasks,
-        ROLLOUT_CRAWLS,
-        "crawls",
-        (Ratio("simulate", "numpy", 2.0),),
-    ),
+    Comparison(f"GREEDY over {ROLLOUT_PAGES} pages", rollout_tasks, ROLLOUT_CRAWLS, "crawls", ()),
     Comparison(
         f"Stable-Baselines3, {LANES} lanes of {PAGES} pages",
         functools.partial(bridge_tasks, LANES, PAGES, INSTANCE),
@@ -356,24 +321,7 @@ COMPARISONS = (
         "env-steps",
         (Ratio("CrawlVecEnv", "make_vec_env", 20.0),),
     ),
-    *(
-        Comparison(
-            f"PPO, {LANES} lanes of {pages} pages",
-            functools.partial(ppo_tasks, LANES, pages, INSTANCE),
-            FRAMES,
-            "env-steps",
-            (
-                Ratio("PPO, CrawlVecEnv", "PPO, make_vec_env", 2.0),
-                Ratio(f"PPO, CrawlVecEnv of {MANY_LANES} lanes", "PPO, make_vec_env"),
-                Ratio(
-                    f"PPO, CrawlVecEnv of {MANY_LANES} lanes",
-                    f"PPO, make_vec_env of {MANY_LANES}",
-                ),
-            ),
-            most_turns=PPO_TURNS,
-        )
-        for pages in PPO_PAGES
-    ),
+    *map(_ppo, PPO_PAGES),
     Comparison(
         f"optimum over {SOLVED_PAGES:,} pages, 10 per crawl and unit of time",
         solver_tasks,

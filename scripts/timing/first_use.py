@@ -12,22 +12,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-
-from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
 from scripts.timing.checkouts import HERE
+from scripts.timing.commands import Cases, command
 from scripts.timing.stepped import newest
 
-OUT = Path("results/speed/first_use")
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
 MEASURED = """
 import json, sys, time
@@ -61,40 +53,28 @@ def seconds(family: str, cache: str) -> list[float]:
     return taken
 
 
-def first_use(family: str) -> FirstUse:
-    """Return the seconds of a family with an empty cache, and then with a full one."""
+def first_use(family: str) -> list[FirstUse]:
+    """Return the seconds of a family with an empty cache, and then with a full one, as a row."""
     with tempfile.TemporaryDirectory() as cache:
         _, first = seconds(family, cache)
         imports, second = seconds(family, cache)
-    return FirstUse(family, imports, first, second)
+    return [FirstUse(family, imports, first, second)]
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+def cases(quick: bool) -> Cases:
+    """Return a case for each family, or for the first."""
+    return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
-Out = Annotated[Path, typer.Option(help="Output folder.")]
 
-
-@app.command(help=__doc__)
-def main(out: Out = OUT) -> None:
-    """Measure, write and print."""
-    start, rows = time.perf_counter(), []
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        check_folder(out)
-        with Progress(console=Console(stderr=True)) as bar:
-            for family in bar.track(FAMILIES, description="compiling"):
-                rows.append(first_use(family))
-    write_csv(out / "first_use.csv", FirstUse._fields, rows)
-    taken = time.perf_counter() - start
-    cores = os.cpu_count()
-    write_provenance(out / "provenance.json", "scripts.timing.first_use", taken, cores=cores)
-    table = Table(title="Processor seconds of a first use")
-    for name in FirstUse._fields:
-        table.add_column(name, justify="left" if name == "family" else "right")
-    for family, *values in rows:
-        table.add_row(family, *(f"{value:.2f}" for value in values))
-    console().print(table)
-    typer.echo(f"-> {out}")
-
+app = command(
+    "scripts.timing.first_use",
+    __doc__,
+    cases,
+    FirstUse._fields,
+    out=(Path("results/speed/first_use"), Path("runs/first_use")),
+    name="first_use",
+    title="Processor seconds of a first use",
+)
 
 if __name__ == "__main__":
     app()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.reporting.rows import replacing
-from scripts.timing.comparisons import crawling, stepping
-from scripts.timing.turns import take_turns
+from scripts.timing.comparisons import PARTS, crawling, stepping
+from scripts.timing.turns import timed
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 LANES = (1, 4, 16, 64, 256, 1024)
@@ -34,61 +33,48 @@ def cells(quick: bool) -> list[tuple[int, int]]:
     return [(pages, many) for pages in sizes for many in lanes if pages * many <= MOST_CELLS]
 
 
-def costs(quick: bool, spell: float) -> Iterator[Cost]:
-    """Yield the cost of each pair (pages, lanes): the best of three measurements."""
-    for pages, lanes in cells(quick):
-        task = stepping(crawling(lanes, pages), pages, lanes)
-        best = min(turn["step"] for turn in take_turns({"step": task}, 3, spell))
-        yield Cost(pages, lanes, best / lanes)
+def cost(pages: int, lanes: int, spell: float) -> list[Cost]:
+    """Return the cost of a number of pages and lanes: the best of three measurements."""
+    seconds = timed({"step": stepping(crawling(lanes, pages), pages, lanes)}, 3, spell)["step"]
+    return [Cost(pages, lanes, float(seconds.min()) / lanes)]
 
 
-class Bar(NamedTuple):
-    """A drawn ratio: label, median, quartiles, and the threshold if any."""
-
-    label: str
-    median: float
-    low: float
-    high: float
-    floor: float | None
-
-
-def draw(
-    path: Path, bars: Sequence[Bar], parts: Sequence[tuple[str, float]], grown: Sequence[Cost]
-) -> None:
+def draw(path: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
     """Draw ratios with thresholds, the parts of a step of 64 lanes, and the growth, as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from scripts.reporting.charts import bare, save
+
+    bars = [each for each in figures if each.kind == "ratio"]
+    parts = [each for each in figures if each[:2] == ("part", PARTS[0].name)]
     heights = [1.0 + 0.45 * len(bars), 2.2, 4.0]
-    figure = Figure(figsize=(10.0, sum(heights)), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(3, 1, height_ratios=heights)
-    ratios, shares, growth = (figure.add_subplot(grid[row]) for row in range(3))
-    _draw_ratios(ratios, bars)
-    _draw_parts(shares, parts)
-    _draw_growth(growth, grown)
-    for axes in (ratios, shares, growth):
-        axes.spines[["top", "right"]].set_visible(False)
+    figure = Figure(figsize=(10.0, sum(heights)), layout="constrained")
+    panels = figure.subplots(3, 1, height_ratios=heights)
+    for axes, draw_panel, rows in zip(
+        panels, (_draw_ratios, _draw_parts, _draw_growth), (bars, parts, grown), strict=True
+    ):
+        draw_panel(axes, rows)
+        bare(axes)
         axes.title.set(fontsize=11, weight="bold", ha="left", x=0.0)
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, format="png")
+    save(figure, path)
 
 
-def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
+def _draw_ratios(axes: Any, bars: Sequence[Any]) -> None:
     """Draw each ratio as a bar from 1, with its quartiles and its threshold as lines."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     axes.set_xscale("log")
     for row, bar in enumerate(bars):
-        colour = PLAIN if bar.floor is None else PASSED if bar.median >= bar.floor else FAILED
+        colour = PLAIN if bar.bound is None else PASSED if bar.median >= bar.bound else FAILED
         axes.barh(row, bar.median - 1.0, 0.62, left=1.0, color=colour)
         axes.plot([bar.low, bar.high], [row, row], color=INK, linewidth=1.5)
-        end = max(bar.high, bar.floor or 0.0)
+        end = max(bar.high, bar.bound or 0.0)
         ratio = f"{bar.median:.1f}" if bar.median >= 0.95 else f"{bar.median:.1g}"
         axes.text(end, row, f"  {ratio}x", va="center", fontsize=9, weight="bold")
-        if bar.floor is not None:
-            axes.plot([bar.floor, bar.floor], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
-    axes.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=9)
+        if bar.bound is not None:
+            axes.plot([bar.bound, bar.bound], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
+    labels = [f"{bar.group}\n{bar.name}, against {bar.against}" for bar in bars]
+    axes.set_yticks(range(len(bars)), labels, fontsize=9)
     axes.invert_yaxis()
     legend = "thick line: threshold; blue: reached, orange: not reached, grey: none"
     axes.set(xlabel=f"times as fast (logarithmic scale)\n{legend}", title="Speed against others")
@@ -98,14 +84,14 @@ def _draw_ratios(axes: Any, bars: Sequence[Bar]) -> None:
     axes.margins(x=0.1)
 
 
-def _draw_parts(axes: Any, parts: Sequence[tuple[str, float]]) -> None:
+def _draw_parts(axes: Any, parts: Sequence[Any]) -> None:
     """Draw the parts of a step as bars, in microseconds."""
-    total = sum(seconds for _, seconds in parts)
-    for row, (_, seconds) in enumerate(parts):
+    total = sum(part.median for part in parts)
+    for row, seconds in enumerate(part.median for part in parts):
         axes.barh(row, 1e6 * seconds, 0.62, color=PASSED)
         label = f"  {1e6 * seconds:.1f} µs, {seconds / total:.0%}"
         axes.text(1e6 * max(seconds, 0.0), row, label, va="center", fontsize=9)
-    axes.set_yticks(range(len(parts)), [name for name, _ in parts], fontsize=9)
+    axes.set_yticks(range(len(parts)), [part.name for part in parts], fontsize=9)
     axes.invert_yaxis()
     axes.set(xlabel="microseconds per step of 64 lanes", title="Parts of a step")
     axes.margins(x=0.15)
@@ -132,5 +118,4 @@ def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.6)
     axes.legend(frameon=False, fontsize=9)

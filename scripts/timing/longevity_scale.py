@@ -8,110 +8,236 @@ are processor times on one core; the bytes of a lane are of all arrays of its st
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-import typer
-from rich.console import Console
-from rich.progress import Progress
+import gymnasium
+import numpy as np
 from rich.table import Table
 
-from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
-from scripts.timing.fragment_costs import (
-    CELLS,
-    NCIS,
-    PARTS,
-    PLAIN,
-    QUICK_CELLS,
-    READ_LOG,
-    VARIANTS,
-    Cost,
-    costs,
-)
-from scripts.timing.turns import pin
+import crawl_envs  # noqa: F401  # registers the environments
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, RegionPages, draw_regions
+from crawl_envs.types import Instance
+from scripts.timing.commands import Cases, command, shown
+from scripts.timing.stepped import step_task
+from scripts.timing.turns import Task, spread, timed
 
-OUT, QUICK_OUT = Path("results/longevity/cost"), Path("runs/longevity/cost")
+DAYS = 60.0
+PLANNED = 4096
+
+NCIS = "CrawlNCIS-v0"
+LONGEVITY = "CrawlLongevity-v0"
+READ_LOG = ", log read"
+
+
+class Variant(NamedTuple):
+    """Median number of fragments per page, and arguments of the environment."""
+
+    fragments: int = 50
+    base_versions: int = 2
+    sketch_size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the variant."""
+        sketch = "all" if self.sketch_size is None else self.sketch_size
+        return f"{self.fragments} fragments, h = {self.base_versions}, sketch {sketch}"
+
+
+PLAIN = Variant()
+VARIANTS = (
+    PLAIN,
+    Variant(fragments=500),
+    Variant(base_versions=0),
+    Variant(base_versions=5),
+    Variant(sketch_size=8),
+    Variant(fragments=500, sketch_size=8),
+    Variant(base_versions=5, sketch_size=8),
+)
+CELLS = ((100, 1), (1_000, 1), (10_000, 1), (100_000, 1), (100, 64), (1_000, 64))
+QUICK_CELLS = ((100, 1), (100, 4))
+"""Numbers of pages and lanes."""
 TURNS, SPELL = 15, 0.05
 QUICK_TURNS, QUICK_SPELL = 3, 0.01
-COLUMNS = ("pages", "lanes", "variant", "what", "unit", "median", "low", "high")
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-Quick = Annotated[bool, typer.Option("--quick", help="Few pages and turns, as a smoke test.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
-]
 
 
-@app.command(help=__doc__)
-def main(quick: Quick = False, out: Out = None) -> None:
-    """Measure, write and print."""
-    folder = out or (QUICK_OUT if quick else OUT)
-    start, load_at_start = time.perf_counter(), os.getloadavg()
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        check_folder(folder)
-        results, core = measure(quick)
-    seconds = time.perf_counter() - start
-    about = {"cores": os.cpu_count(), "pinned_core": core, "load_at_start": load_at_start}
-    with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
-        write_csv(folder / "cost.csv", COLUMNS, [(*cost[:-1], *cost.spread) for cost in results])
-        write_provenance(
-            folder / "provenance.json", "scripts.timing.longevity_scale", seconds, **about
-        )
-        draw(results, folder / "cost.png")
-        show(results)
-        typer.echo(f"-> {folder}")
+class Cost(NamedTuple):
+    """A measured number: median and quartiles, with its numbers of pages and lanes."""
+
+    pages: int
+    lanes: int
+    variant: str
+    what: str
+    unit: str
+    median: float
+    low: float
+    high: float
 
 
-def measure(quick: bool) -> tuple[list[Cost], int | None]:
-    """Measure everything, with a progress bar; also return the core."""
+def pages_of(num_pages: int, fragments: int) -> RegionPages:
+    """Draw ``quality`` pages with another median number of fragments."""
+    law = replace(PAGE_LAWS["quality"], median_size=float(fragments))
+    regions = draw_regions(law, num_pages, np.random.default_rng(0))
+    return RegionPages(np.ones(num_pages), regions, bandwidth=CRAWLS_PER_PAGE * num_pages)
+
+
+def make_env(num_pages: int, lanes: int, variant: Variant | None) -> Any:
+    """Return an environment after reset; without a variant, one without fragments.
+
+    Its pages are then updated and crawled as often as those with fragments.
+    """
+    pages: Any = pages_of(num_pages, (variant or PLAIN).fragments)
+    arguments = {"num_pages": num_pages, "bandwidth": pages.bandwidth, "horizon": DAYS}
+    if variant is None:
+        pages = Instance(pages.importance, pages.change_rate, bandwidth=pages.bandwidth)
+    else:
+        arguments |= {"base_versions": variant.base_versions, "sketch_size": variant.sketch_size}
+    name = NCIS if variant is None else LONGEVITY
+    if lanes == 1:
+        env: Any = gymnasium.make(name, **arguments).unwrapped
+    else:
+        env = gymnasium.make_vec(name, num_envs=lanes, **arguments)
+    env.reset(seed=0, options={"instance": pages})
+    return env
+
+
+def stepping(env: Any, num_pages: int, lanes: int, *, log: bool = False) -> Task:
+    """Return the task of stepping with random pages over successive episodes."""
+    shape = PLANNED if lanes == 1 else (PLANNED, lanes)
+    actions = np.random.default_rng(0).integers(num_pages, size=shape)
+    return step_task(LogReader(env) if log else env, actions, resets=lanes == 1)
+
+
+class LogReader:
+    """An environment whose log is read after each step."""
+
+    def __init__(self, env: Any) -> None:
+        self.env, self.reset = env, env.reset
+
+    def step(self, action: Any) -> Any:
+        """Step, and read the log."""
+        result = self.env.step(action)
+        self.env.last_log(0)
+        return result
+
+
+def cases(quick: bool) -> Cases:
+    """Return a case for each number of pages and lanes."""
     turns, spell = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-    results: list[Cost] = []
-    # The bar is drawn between the measurements, not by a thread during them.
-    with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
-        bar = progress.add_task("timing", total=len(QUICK_CELLS if quick else CELLS))
-        core = pin()
-        for cell in costs(quick, turns, spell):
-            results += cell
-            progress.advance(bar)
-            progress.refresh()
-    return results, core
+    return {
+        f"{pages} pages, {lanes} lanes": partial(costs, pages, lanes, turns, spell)
+        for pages, lanes in (QUICK_CELLS if quick else CELLS)
+    }
 
 
-def show(results: Sequence[Cost]) -> None:
-    """Print one row per size and variant."""
-    table = Table(title="Cost of fragments: medians")
-    titles = ("pages", "lanes", "variant", "env-steps/s", "times CrawlNCIS-v0", "reset, s", "bytes")
-    for title in titles:
-        table.add_column(title, justify="left" if title == "variant" else "right")
-    by_line: dict[tuple[int, int, str], dict[str, float]] = {}
+def costs(num_pages: int, lanes: int, turns: int, spell: float) -> Iterator[Cost]:
+    """Yield costs of steps, resets and bytes, with at most two environments at a time."""
+    cost = partial(Cost, num_pages, lanes)
+    beside = make_env(num_pages, lanes, None)
+    plain = stepping(beside, num_pages, lanes)
+    yield from _bytes(num_pages, lanes, NCIS, beside)
+    yield _reset(num_pages, lanes, NCIS, beside)
+    for number, variant in enumerate(VARIANTS):
+        env = make_env(num_pages, lanes, variant)
+        tasks = {NCIS: plain, variant.name: stepping(env, num_pages, lanes)}
+        if lanes == 1:
+            tasks[variant.name + READ_LOG] = stepping(env, num_pages, lanes, log=True)
+        seconds = timed(tasks, turns, spell)
+        for name, each in seconds.items():
+            if name != NCIS or number == 0:
+                yield cost(name, "speed", "env-steps/s", *spread(lanes / each))
+            if name != NCIS:
+                ratio = spread(each / seconds[NCIS])
+                yield cost(name, "time over CrawlNCIS-v0", "times", *ratio)
+        yield _reset(num_pages, lanes, variant.name, env)
+        yield from _bytes(num_pages, lanes, variant.name, env)
+        env.close()
+    beside.close()
+
+
+def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
+    """Return the time of three resets, each of which draws an episode of each lane."""
+    taken = []
+    for _ in range(3):
+        start = time.thread_time()
+        env.reset()
+        taken.append(time.thread_time() - start)
+    return Cost(num_pages, lanes, variant, "reset", "s", *spread(np.array(taken)))
+
+
+PARTS = {
+    "spells and events": ("spells", "spell_start", "tape", "detail", "since"),
+    "copies": ("copies",),
+    "base versions": ("bases",),
+}
+
+
+def _bytes(num_pages: int, lanes: int, variant: str, env: Any) -> Iterator[Cost]:
+    """Yield bytes per page and lane of all arrays of the environment's state, by part."""
+    totals: dict[str, int] = dict.fromkeys((*PARTS, "all else"), 0)
+    for path, size in array_bytes(env.unwrapped.get_state(), ()):
+        parts = [part for part, names in PARTS.items() if set(names) & set(path)]
+        totals[(*parts, "all else")[0]] += size
+    for part, size in totals.items():
+        each = size / (num_pages * lanes)
+        yield Cost(num_pages, lanes, variant, part, "bytes per page", each, each, each)
+
+
+def array_bytes(held: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the paths and bytes of arrays in nested mappings, sequences and dataclasses."""
+    inner: Mapping[Any, Any] = {}
+    if isinstance(held, np.ndarray):
+        yield path, held.nbytes
+    elif isinstance(held, Mapping):
+        inner = held
+    elif isinstance(held, list | tuple):
+        inner = dict(enumerate(held))
+    elif is_dataclass(held) and not isinstance(held, type):
+        inner = {field.name: getattr(held, field.name) for field in fields(held)}
+    for name, value in inner.items():
+        yield from array_bytes(value, (*path, str(name)))
+
+
+COLUMNS = {
+    "speed": "env-steps/s",
+    "time over CrawlNCIS-v0": "times CrawlNCIS-v0",
+    "reset": "reset, s",
+    "bytes": "bytes",
+}
+"""Columns of the printed table by what is measured; all others are bytes."""
+
+
+def table(results: Sequence[Cost]) -> Table:
+    """Return the table of medians, with a row per size and variant."""
+    lines: dict[tuple[int, int, str], dict[str, float]] = {}
     for cost in results:
-        line = by_line.setdefault(cost[:3], {})
-        kind = "bytes" if cost.unit == "bytes per page" else cost.what
-        line[kind] = line.get(kind, 0.0) + cost.spread.median
-    for (pages, lanes, variant), line in by_line.items():
-        wanted = ("speed", "time over CrawlNCIS-v0", "reset", "bytes")
-        cells = [f"{line[name]:,.4g}" if name in line else "" for name in wanted]
-        table.add_row(f"{pages:,}", str(lanes), variant, *cells)
-    console().print(table)
+        line = lines.setdefault(cost[:3], dict.fromkeys(COLUMNS.values(), np.nan))
+        title = COLUMNS.get(cost.what, "bytes")
+        line[title] = np.nansum([line[title], cost.median])
+    rows = [(*size, *map(float, line.values())) for size, line in lines.items()]
+    titles = ("pages", "lanes", "variant", *COLUMNS.values())
+    return shown(rows, titles, "Cost of fragments: medians")
 
 
-def draw(results: Sequence[Cost], path: Path) -> None:
+def draw(path: Path, results: Sequence[Cost]) -> None:
     """Draw the time of a step against the number of pages, and the bytes of a page by part."""
     from matplotlib.figure import Figure
 
-    from scripts.reporting.charts import save
+    from scripts.reporting.charts import bare, save
 
     figure = Figure(figsize=(13.0, 6.4), layout="constrained")
     times, sizes = figure.subplots(1, 2)
     _draw_times(times, results)
     _draw_bytes(sizes, results)
+    for axes, columns in ((times, 2), (sizes, 3)):
+        below = {"bbox_to_anchor": (0.5, -0.13), "loc": "upper center", "ncols": columns}
+        axes.legend(frameon=False, fontsize=8, **below)
+        axes.title.set(fontsize=10)
+        bare(axes)
     figure.suptitle(
         "Cost of fragments, on one core: time of a step, and bytes of a page of one lane",
         fontsize=11,
@@ -121,21 +247,17 @@ def draw(results: Sequence[Cost], path: Path) -> None:
 
 def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
     """Draw microseconds per step of a single environment, with quartiles."""
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS, bare
+    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS
 
     names = [NCIS, *(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG]
     for place, name in enumerate(names):
         own = [cost for cost in results if cost[1:4] == (1, name, "speed")]
-        colour = LINE_COLOUR if place == 0 else COLOURS[(place - 1) % len(COLOURS)]
-        middle = [1e6 / cost.spread.median for cost in own]
+        middle, low, high = (np.array([1e6 / cost[column] for cost in own]) for column in (5, 7, 6))
         axes.errorbar(
             [cost.pages for cost in own],
             middle,
-            yerr=[
-                [at - 1e6 / cost.spread.high for at, cost in zip(middle, own, strict=True)],
-                [1e6 / cost.spread.low - at for at, cost in zip(middle, own, strict=True)],
-            ],
-            color=colour,
+            yerr=[middle - low, high - middle],
+            color=LINE_COLOUR if place == 0 else COLOURS[(place - 1) % len(COLOURS)],
             marker=MARKERS[place % len(MARKERS)],
             linestyle="--" if place in (0, 7, 8) else "-",
             markersize=5,
@@ -144,37 +266,40 @@ def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
             capsize=2,
             label=name,
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log", title="a step of the single environment")
     axes.set_xlabel("pages (logarithmic scale)")
     axes.set_ylabel("microseconds per step (logarithmic scale); bars: quartiles")
-    axes.set_title("a step of the single environment", fontsize=10)
-    handles, labels = axes.get_legend_handles_labels()
-    style = {"bbox_to_anchor": (0.5, -0.13), "loc": "upper center", "ncols": 2}
-    axes.legend(handles, labels, frameon=False, fontsize=8, **style)
-    bare(axes)
 
 
 def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
     """Draw bytes per page by part, at the middle size of the single environment."""
-    from scripts.reporting.charts import COLOURS, bare
+    from scripts.reporting.charts import COLOURS
 
     single = sorted({cost.pages for cost in results if cost.lanes == 1})
     pages = single[(len(single) - 1) // 2]
+    median = {cost[:4]: cost.median for cost in results}
     names = [NCIS, *(variant.name for variant in VARIANTS)][::-1]
-    left = [0.0] * len(names)
-    for place, part in enumerate((*PARTS, "all else")):
-        size = [
-            sum(cost.spread.median for cost in results if cost[:4] == (pages, 1, name, part))
-            for name in names
-        ]
-        axes.barh(names, size, 0.62, left=left, color=COLOURS[place], label=part)
-        left = [low + more for low, more in zip(left, size, strict=True)]
+    left = np.zeros(len(names))
+    for part, colour in zip((*PARTS, "all else"), COLOURS, strict=False):
+        size = np.array([median[pages, 1, name, part] for name in names])
+        axes.barh(names, size, 0.62, left=left, color=colour, label=part)
+        left += size
     axes.set_xlabel(f"bytes per page, of {pages:,} pages, for an episode of 60 days")
-    axes.set_title("memory by purpose", fontsize=10)
-    axes.legend(frameon=False, fontsize=8, bbox_to_anchor=(0.4, -0.13), loc="upper center", ncols=3)
-    bare(axes)
+    axes.set_title("memory by purpose")
 
+
+app = command(
+    "scripts.timing.longevity_scale",
+    __doc__,
+    cases,
+    Cost._fields,
+    out=(Path("results/longevity/cost"), Path("runs/longevity/cost")),
+    name="cost",
+    title="Cost of fragments",
+    draw=draw,
+    table=table,
+    pinned=True,
+)
 
 if __name__ == "__main__":
     app()

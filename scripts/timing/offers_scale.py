@@ -8,26 +8,17 @@ the experiments here, and predictions for one day. Writes ``scale.csv`` and ``pr
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import resource
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from agents.predictors import TASKS, load, names
 from crawl_envs.instances.market import market
@@ -37,11 +28,9 @@ from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.strategies import discrete_rates
-from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.reporting.workers import pool
+from scripts.timing.commands import Cases, command
 
-OUT, QUICK_OUT = Path("results/offers/scale"), Path("runs/offers/scale")
 OFFERS, DAYS, QUICK_OFFERS, QUICK_DAYS = 1_300_000, 31, 20_000, 3
 STEPPED_OFFERS, STEPPED_DAYS = 20_000, 7
 CRAWLS_PER_OFFER = 0.1
@@ -174,101 +163,46 @@ def stepped(offers: int, days: int) -> list[Figure]:
 
 
 def run_in_process(task: Callable[[], list[Figure]]) -> list[Figure]:
-    """Run a task in a new process that ignores interrupts; it is killed if this one is interrupted.
+    """Run a task in a new process; it is killed if this one is interrupted.
 
     Raises:
         BrokenProcessPool: the process was killed.
     """
-    context = multiprocessing.get_context("spawn")
-    receiver, end = context.Pipe(duplex=False)
-    process = context.Process(target=send_result, args=(task, end), daemon=True)
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
-    try:
-        process.start()
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    try:
-        end.close()
-        figures: list[Figure] | Exception = receiver.recv()
-    except EOFError:
-        raise BrokenProcessPool("a process ended without a result") from None
-    finally:
-        process.kill()
-        process.join()
-    if isinstance(figures, Exception):
-        raise figures
-    return figures
+    with pool(1) as workers:
+        return workers.submit(task).result()
 
 
-def send_result(task: Callable[[], list[Figure]], end: Connection) -> None:
-    """Send the result of a task, or its exception."""
-    try:
-        end.send(task())
-    except Exception as error:
-        end.send(error)
-
-
-def measure(quick: bool, bar: Progress) -> list[Figure]:
-    """Measure everything, each task in a new process, one after the other.
-
-    A short run of each task in another process fills the cache of compiled code first.
-    """
-    offers, days = (QUICK_OFFERS, QUICK_DAYS) if quick else (OFFERS, DAYS)
-    tasks = [partial(played, label, offers, days) for label in STRATEGIES]
+def _tasks(offers: int, days: int, stepped_offers: int, stepped_days: int) -> Cases:
+    tasks: list[partial[list[Figure]]] = [partial(played, one, offers, days) for one in STRATEGIES]
     tasks += [partial(predicted, name, offers) for name in names()]
-    tasks.append(partial(stepped, STEPPED_OFFERS, 1 if quick else STEPPED_DAYS))
-    warm = [partial(played, label, 100, 1) for label in STRATEGIES]
-    warm += [partial(predicted, name, 100) for name in names()]
-    warm.append(partial(stepped, 100, 1))
-    row, figures = bar.add_task("compiling", total=len(warm) + len(tasks)), []
-    for task in warm:
-        run_in_process(task)
-        bar.advance(row)
-    for task in tasks:
-        bar.update(row, description=", ".join(str(word) for word in task.args))
-        figures += run_in_process(task)
-        bar.advance(row)
-    return figures
+    tasks.append(partial(stepped, stepped_offers, stepped_days))
+    return {", ".join(map(str, task.args)): partial(run_in_process, task) for task in tasks}
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-Quick = Annotated[bool, typer.Option("--quick", help="Few offers and days, as a smoke test.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
-]
-
-
-@app.command(help=__doc__)
-def main(quick: Quick = False, out: Out = None) -> None:
-    """Measure, write and print."""
-    folder = out or (QUICK_OUT if quick else OUT)
-    start, load_at_start = time.perf_counter(), os.getloadavg()
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        check_folder(folder)
-        with Progress(console=Console(stderr=True)) as bar:
-            figures = measure(quick, bar)
-    seconds = time.perf_counter() - start
-    about = {"cores": os.cpu_count(), "load_at_start": load_at_start}
-    with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
-        write_csv(folder / "scale.csv", Figure._fields, figures)
-        write_provenance(
-            folder / "provenance.json", "scripts.timing.offers_scale", seconds, **about
-        )
-        show(figures)
-        typer.echo(f"-> {folder}")
+def cases(quick: bool) -> Cases:
+    """Return the tasks, each in a new process, after a short run of each that compiles."""
+    compiling = _tasks(100, 1, 100, 1)
+    sizes = (QUICK_OFFERS, QUICK_DAYS) if quick else (OFFERS, DAYS)
+    return {
+        **{f"compiling: {name}": partial(_unmeasured, task) for name, task in compiling.items()},
+        **_tasks(*sizes, STEPPED_OFFERS, 1 if quick else STEPPED_DAYS),
+    }
 
 
-def show(figures: list[Figure]) -> None:
-    """Print the table of figures."""
-    table = Table(title="A month of offers")
-    for name in Figure._fields:
-        table.add_column(name, justify="right" if name == "value" else "left")
-    for run, offers, days, what, value, unit in figures:
-        table.add_row(run, f"{offers:,}", str(days), what, f"{value:.3g}", unit)
-    console().print(table)
+def _unmeasured(task: Callable[[], Any]) -> list[Figure]:
+    task()
+    return []
 
+
+app = command(
+    "scripts.timing.offers_scale",
+    __doc__,
+    cases,
+    Figure._fields,
+    out=(Path("results/offers/scale"), Path("runs/offers/scale")),
+    name="scale",
+    title="A month of offers",
+)
 
 if __name__ == "__main__":
     app()

@@ -18,24 +18,19 @@ import math
 import os
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import typer
-from rich.table import Table
 
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.ids import shards_of
-from scripts.reporting.cli import plain_errors, plain_interrupt
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.timing.commands import Cases, command
+from scripts.timing.live_crawls import Crawl
 
-OUT, QUICK_OUT = Path("results/speed/shards"), Path("runs/shards")
-COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 SHARDS, FEW, TURN = 4, 2_000, 40
 PAGES, QUICK_PAGES = 1_000_000, 5_000
 BATCH, ROUNDS, TURNS = 2_000, 5, 20
@@ -90,47 +85,10 @@ def sharded(
     return ShardedScheduler(policy, bandwidth, burst=burst, shards=shards, **more)
 
 
-class Crawl:
-    """A crawl of pages of the law ``noisy``; the same signals for every scheduler."""
-
-    def __init__(self, scheduler: CrawlScheduler, num_pages: int) -> None:
-        instance = draw_noisy(np.random.default_rng(0), num_pages, bandwidth=num_pages / 10.0)
-        self.scheduler, self.rng = scheduler, np.random.default_rng(1)
-        columns: dict[str, Any] = {name: getattr(instance, name) for name in COLUMNS}
-        copies = -10.0 * self.rng.random(num_pages)
-        scheduler.add(np.arange(num_pages), last_crawl=copies, **columns)
-        rate = columns["recall"] * columns["change_rate"] + columns["false_signal_rate"]
-        self.total, self.now, self.batch = np.cumsum(rate), 0.0, min(BATCH, num_pages // 10)
-        self.span = self.batch / instance.bandwidth
-
-    def turns(self, count: int) -> tuple[float, float, list[list[int]]]:
-        """Return the seconds of some batches with signals and reports, and the batches.
-
-        The seconds are those by the clock, and those of processors on the longest path.
-        """
-        spent, path, batches, shards = 0.0, 0.0, [], self.shard_seconds()
-        for _ in range(count):
-            signals = self.rng.poisson(self.total[-1] * self.span)
-            pages = np.searchsorted(self.total, self.rng.random(signals) * self.total[-1])
-            times = self.now + np.sort(self.rng.random(signals)) * self.span
-            self.now += self.span
-            start, used = time.perf_counter(), time.process_time()
-            self.scheduler.signal(pages, times)
-            chosen = self.scheduler.next_batch(self.now, self.batch)
-            self.scheduler.report(chosen, self.now)
-            spent, path = spent + time.perf_counter() - start, path + time.process_time() - used
-            batches.append(chosen.tolist())
-        return spent, path + float((self.shard_seconds() - shards).max()), batches
-
-    def shard_seconds(self) -> np.ndarray:
-        """Return the processor seconds of each shard's process so far; NaN for actors of Ray."""
-        workers = getattr(self.scheduler, "_workers", [])
-        pids = [worker.process.pid for worker in workers if hasattr(worker, "process")]
-        if any(hasattr(worker, "actor") for worker in workers):
-            return np.full(1, np.nan)
-        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-        ticks = [int(stat[11]) + int(stat[12]) for stat in stats]
-        return np.array(ticks or [0]) / os.sysconf("SC_CLK_TCK")
+def crawl(scheduler: CrawlScheduler, num_pages: int) -> Crawl:
+    """Return a crawl of pages of the law ``noisy``."""
+    instance = draw_noisy(np.random.default_rng(0), num_pages, bandwidth=num_pages / 10.0)
+    return Crawl(scheduler, instance, BATCH)
 
 
 def speeds(num_pages: int) -> Iterator[Row]:
@@ -141,10 +99,10 @@ def speeds(num_pages: int) -> Iterator[Row]:
     plain = CrawlScheduler("GreedyNCIS", bandwidth, burst=BATCH)
     shards = [sharded("GreedyNCIS", bandwidth, BATCH, n, backend=b) for b, n in cases]
     names = ["one scheduler", *(f"{number} {backend}" for backend, number in cases)]
-    crawls = [Crawl(scheduler, num_pages) for scheduler in (plain, *shards)]
-    for crawl in crawls:
-        crawl.turns(num_pages // crawl.batch)
-    spent = np.array([[crawl.turns(TURNS)[:2] for crawl in crawls] for _ in range(ROUNDS)])
+    crawls = [crawl(scheduler, num_pages) for scheduler in (plain, *shards)]
+    for one in crawls:
+        one.turns(num_pages // one.batch)
+    spent = np.array([[one.turns(TURNS)[:2] for one in crawls] for _ in range(ROUNDS)])
     for scheduler in shards:
         scheduler.close()
     speed, case = TURNS * crawls[0].batch / np.median(spent, axis=0), f"{num_pages:,} pages"
@@ -160,48 +118,39 @@ def restarts(num_pages: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         kept = sharded("GreedyNCIS", bandwidth, BATCH, 2, backend="processes", folder=folder)
         with kept, sharded("GreedyNCIS", bandwidth, BATCH, 2) as plain:
-            one, other = Crawl(kept, num_pages), Crawl(plain, num_pages)
+            one, other = crawl(kept, num_pages), crawl(plain, num_pages)
             kept.save()
-            before = one.turns(TURNS)[0]
+            before = one.turns(TURNS).seconds
             other.turns(TURNS)
             process: Any = kept._workers[0]
             os.kill(process.process.pid, signal.SIGKILL)
             first, _, batch = one.turns(1)
-            later = one.turns(TURNS)[2]
-            differ = batch + later != other.turns(1)[2] + other.turns(TURNS)[2]
+            later = one.turns(TURNS).batches
+            differ = batch + later != other.turns(1).batches + other.turns(TURNS).batches
     yield Row("seconds of a batch", case, "before", before / TURNS)
     yield Row("seconds of a batch", case, "after the kill", first)
     yield Row("batches that differ", case, "after the kill", float(differ))
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-Out = Annotated[Path | None, typer.Option(help="Output folder.", show_default=str(OUT))]
-Quick = Annotated[bool, typer.Option("--quick", help="Few pages and a short time.")]
-
-
-@app.command(help=__doc__)
-def main(out: Out = None, quick: Quick = False) -> None:
-    """Measure, write and print."""
-    start, rows = time.perf_counter(), list[Row]()
-    folder = out or (QUICK_OUT if quick else OUT)
+def cases(quick: bool) -> Cases:
+    """Return the parts of the measurement."""
     num_pages, horizon = (QUICK_PAGES, 20.0) if quick else (PAGES, 200.0)
-    table = Table(title="Shards of a live scheduler")
-    for name in Row._fields:
-        table.add_column(name, justify="right" if name == "value" else "left")
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        check_folder(folder)
-        with console().status("measuring"):
-            for part in (losses(horizon), speeds(num_pages), restarts(num_pages)):
-                rows.extend(part)
-    write_csv(folder / "shards.csv", Row._fields, rows)
-    taken = time.perf_counter() - start
-    write_provenance(folder / "provenance.json", "scripts.timing.shards", taken)
-    for row in rows:
-        table.add_row(*row[:3], f"{row.value:,.4g}")
-    console().print(table)
-    typer.echo(f"-> {folder}")
+    return {
+        "freshness": partial(losses, horizon),
+        "speed": partial(speeds, num_pages),
+        "restart": partial(restarts, num_pages),
+    }
 
+
+app = command(
+    "scripts.timing.shards",
+    __doc__,
+    cases,
+    Row._fields,
+    out=(Path("results/speed/shards"), Path("runs/shards")),
+    name="shards",
+    title="Shards of a live scheduler",
+)
 
 if __name__ == "__main__":
     app()

@@ -7,6 +7,7 @@ there are functions of arrays. One more baseline avoids temporary arrays.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
 from policies.estimators.change_rates import fit_change_rates
 from scripts.timing.comparisons import Comparison, Ratio
-from scripts.timing.turns import Task
+from scripts.timing.turns import Task, repeated
 
 HARMONIC_PAGES, QUICK_HARMONIC_PAGES = 18_532_314, 400_000
 PERIODIC_PAGES, QUICK_PERIODIC_PAGES = 1_000_000, 50_000
@@ -144,66 +145,35 @@ def scipy_change_rates(intervals: FloatArray, changed: BoolArray) -> FloatArray:
 def harmonic_tasks(count: int) -> dict[str, Task]:
     """Return LambdaCrawl over pages without observation, and its baselines."""
     given = pages(count)
-
-    def solving(times: int) -> None:
-        for _ in range(times):
-            solvers.harmonic(*given)
-
-    def baseline(times: int) -> None:
-        for _ in range(times):
-            numpy_harmonic(*given)
-
-    def saving(times: int) -> None:
-        for _ in range(times):
-            numpy_harmonic(*given, in_place=True)
-
     return {
-        "harmonic": solving,
-        "numpy and brentq": baseline,
-        "numpy in place and brentq": saving,
+        "harmonic": repeated(solvers.harmonic, *given),
+        "numpy and brentq": repeated(numpy_harmonic, *given),
+        "numpy in place and brentq": repeated(numpy_harmonic, *given, in_place=True),
     }
 
 
 def mixed_tasks(count: int) -> dict[str, Task]:
     """Return LambdaCrawl over pages, 4% of them with complete observation."""
-    importance, change_rate, bandwidth = pages(count)
     complete = np.arange(count) % 25 == 0
-
-    def solving(times: int) -> None:
-        for _ in range(times):
-            solvers.harmonic(importance, change_rate, bandwidth, complete)
-
-    return {"harmonic, mixed": solving}
+    return {"harmonic, mixed": repeated(solvers.harmonic, *pages(count), complete)}
 
 
 def periodic_tasks(count: int) -> dict[str, Task]:
     """Return the optimum of even intervals, and its baseline."""
     given = pages(count)
-
-    def solving(times: int) -> None:
-        for _ in range(times):
-            solvers.binary_periodic(*given)
-
-    def baseline(times: int) -> None:
-        for _ in range(times):
-            scipy_binary_periodic(*given)
-
-    return {"binary_periodic": solving, "lambertw and brentq": baseline}
+    return {
+        "binary_periodic": repeated(solvers.binary_periodic, *given),
+        "lambertw and brentq": repeated(scipy_binary_periodic, *given),
+    }
 
 
 def fitting_tasks(count: int) -> dict[str, Task]:
     """Return the maximum likelihood of change rates, and its baseline."""
-    intervals, changed = histories(count)
-
-    def fitting(times: int) -> None:
-        for _ in range(times):
-            fit_change_rates(intervals, changed, smoothing=SMOOTHING)
-
-    def baseline(times: int) -> None:
-        for _ in range(times):
-            scipy_change_rates(intervals, changed)
-
-    return {"fit_change_rates": fitting, "brentq per page": baseline}
+    given = histories(count)
+    return {
+        "fit_change_rates": repeated(fit_change_rates, *given, smoothing=SMOOTHING),
+        "brentq per page": repeated(scipy_change_rates, *given),
+    }
 
 
 def solver_comparisons(quick: bool = False) -> tuple[Comparison, ...]:
@@ -212,38 +182,21 @@ def solver_comparisons(quick: bool = False) -> tuple[Comparison, ...]:
     periodic = QUICK_PERIODIC_PAGES if quick else PERIODIC_PAGES
     fitted = QUICK_FITTED_PAGES if quick else FITTED_PAGES
     mixed = QUICK_MIXED_PAGES if quick else MIXED_PAGES
-    return (
-        Comparison(
-            f"LambdaCrawl over {harmonic:,} pages",
-            lambda: harmonic_tasks(harmonic),
-            harmonic,
-            "pages",
-            (
-                Ratio("harmonic", "numpy and brentq", 10.0),
-                Ratio("harmonic", "numpy in place and brentq"),
-            ),
-            MOST_TURNS,
+    shares = "4% with complete observation"
+    beaten = Ratio("harmonic", "numpy and brentq", 10.0)
+    ratios = beaten, Ratio("harmonic", "numpy in place and brentq")
+    even = (Ratio("binary_periodic", "lambertw and brentq", 15.0),)
+    rates = (Ratio("fit_change_rates", "brentq per page", 60.0),)
+    declared = (
+        (f"LambdaCrawl over {harmonic:,} pages", harmonic_tasks, harmonic, ratios, MOST_TURNS),
+        (f"LambdaCrawl over {mixed:,} pages, {shares}", mixed_tasks, mixed, (), None),
+        (f"even intervals over {periodic:,} pages", periodic_tasks, periodic, even, MOST_TURNS),
+        (
+            *(f"change rates of {fitted} pages with {CRAWLS} crawls each", fitting_tasks),
+            *(fitted, rates, None),
         ),
-        Comparison(
-            f"LambdaCrawl over {mixed:,} pages, 4% with complete observation",
-            lambda: mixed_tasks(mixed),
-            mixed,
-            "pages",
-            (),
-        ),
-        Comparison(
-            f"even intervals over {periodic:,} pages",
-            lambda: periodic_tasks(periodic),
-            periodic,
-            "pages",
-            (Ratio("binary_periodic", "lambertw and brentq", 15.0),),
-            MOST_TURNS,
-        ),
-        Comparison(
-            f"change rates of {fitted} pages with {CRAWLS} crawls each",
-            lambda: fitting_tasks(fitted),
-            fitted,
-            "pages",
-            (Ratio("fit_change_rates", "brentq per page", 60.0),),
-        ),
+    )
+    return tuple(
+        Comparison(name, partial(tasks, count), count, "pages", each, turns)
+        for name, tasks, count, each, turns in declared
     )

@@ -60,8 +60,23 @@ def newest(family: str) -> str:
     return max(specs, key=lambda spec: spec.version or 0).id
 
 
+def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:
+    """Return the task of stepping an environment, with resets after ends of episodes if asked for.
+
+    The actions, an array of some steps, are reused; the environment must have been reset.
+    """
+
+    def task(times: int) -> None:
+        for step in range(times):
+            result = env.step(actions[step % len(actions)])
+            if resets and (result[2] or result[3]):
+                env.reset()
+
+    return task
+
+
 def stepping(case: Case) -> Callable[[int], None]:
-    """Return the task of stepping a case a number of times, with resets after ends of episodes."""
+    """Return the task of stepping a case a number of times."""
     single, name = case.lanes is None, newest(case.family)
     env: Any
     if single:
@@ -75,14 +90,7 @@ def stepping(case: Case) -> Callable[[int], None]:
     else:
         actions = rng.uniform(0.0, case.most, size=(PLANNED, *space.shape))
     env.reset(seed=0)
-
-    def task(times: int) -> None:
-        for step in range(times):
-            _, _, terminated, truncated, _ = env.step(actions[step % PLANNED])
-            if single and (terminated or truncated):
-                env.reset()
-
-    return task
+    return step_task(env, actions, resets=single)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from scripts.timing.stepped import step_task
 from scripts.timing.turns import Task
 
 PLANNED = 1024
@@ -44,12 +45,7 @@ def _stepping(env: Any) -> Task:
     actions = np.random.default_rng(0).integers(env.action_space.n, size=(PLANNED, env.num_envs))
     env.seed(0)
     env.reset()
-
-    def task(times: int) -> None:
-        for step in range(times):
-            env.step(actions[step % PLANNED])
-
-    return task
+    return step_task(env, actions)
 
 
 def bridge_tasks(lanes: int, pages: int, instance: str) -> dict[str, Task]:

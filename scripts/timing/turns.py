@@ -56,6 +56,22 @@ def take_turns(tasks: Mapping[str, Task], turns: int, spell: float) -> Iterator[
         yield {name: _seconds(task, times[name]) / times[name] for name, task in tasks.items()}
 
 
+def timed(tasks: Mapping[str, Task], turns: int, spell: float) -> dict[str, FloatArray]:
+    """Return the seconds of one execution of each task by turn, (turns,)."""
+    taken = list(take_turns(tasks, turns, spell))
+    return {name: np.array([turn[name] for turn in taken]) for name in taken[0]}
+
+
+def repeated(call: Callable[..., Any], *arguments: Any, **more: Any) -> Task:
+    """Return the task of calling a function with the same arguments."""
+
+    def task(times: int) -> None:
+        for _ in range(times):
+            call(*arguments, **more)
+
+    return task
+
+
 def _seconds(task: Task, times: int) -> float:
     """Return the processor time of this thread for repetitions of a task."""
     start = time.thread_time()

@@ -9,18 +9,18 @@ ten is constrained: these are our choices, since nothing about hosts is publishe
 
 from __future__ import annotations
 
+import csv
 import gzip
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
 
 import numpy as np
-from rich.progress import Progress
+import pandas as pd
 
 from crawl_envs.instances.urls.lambdacrawl import PUBLISHED_IMPORTANCE, Urls, draw_urls
-from crawl_envs.types import BoolArray, FloatArray, IntArray
-from scripts.data.bing.files import GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, NAMES, URLS
+from scripts.data.bing.files import FORMATS, GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
+from scripts.data.progress import Bars, no_bars
 
 DAYS = 98
 LOST = 0.03
@@ -31,29 +31,9 @@ HOST_SIZE = 10
 CONSTRAINED = 0.1
 
 
-class Example(NamedTuple):
-    """The URLs that were written, in order of their ids.
-
-    Attributes:
-        url_id: (n,) int64.
-        host_id: (n,) int64.
-        constrained: (n,) bool.
-        importance: integers, (n,).
-        change_rate: true change rate per day, (n,).
-        complete: (n,) bool.
-    """
-
-    url_id: IntArray
-    host_id: IntArray
-    constrained: BoolArray
-    importance: FloatArray
-    change_rate: FloatArray
-    complete: BoolArray
-
-
 def make_example(
-    folder: Path, num_pages: int, seed: int = 0, *, packed: bool = False, progress: Progress
-) -> Example:
+    folder: Path, num_pages: int, seed: int = 0, *, packed: bool = False, bars: Bars = no_bars
+) -> pd.DataFrame:
     """Write the five files into ``folder`` and return the true parameters of their URLs.
 
     Args:
@@ -61,93 +41,75 @@ def make_example(
         num_pages: number of URLs before unchanged ones are left out, >= 1.
         seed: an integer >= 0.
         packed: whether to write gzipped files.
-        progress: progress bars.
+        bars: progress bars.
+
+    Returns:
+        url_id, host_id, constrained, importance, change_rate (per day) and complete, by url_id.
 
     Raises:
         ValueError: one of the files exists.
         OSError: the files cannot be written.
     """
     ending = ".txt.gz" if packed else ".txt"
-    for name in NAMES:
+    for name in FORMATS:
         path = folder / (name + ending)
         if path.exists():
             raise ValueError(f"{path}: exists, expected a folder without the set's files")
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    urls = draw_urls(rng, num_pages)
+    host = rng.integers(0, max(num_pages // HOST_SIZE, 1), num_pages)
+    constrained = rng.random(host.max() + 1) < CONSTRAINED
     with tempfile.TemporaryDirectory(prefix=".example-", dir=folder) as scratch:
-        paths = {name: Path(scratch) / (name + ending) for name in NAMES}
-        made = _write(paths, num_pages, np.random.default_rng(seed), progress)
-        for path in paths.values():
+        place, advance = Path(scratch) / (HISTORIES + ending), bars(HISTORIES, num_pages)
+        page = []
+        with gzip.open(place, "wt", compresslevel=1) if packed else place.open("w") as file:
+            for number, line in enumerate(_histories(rng, urls)):
+                advance(1)
+                if line is not None:
+                    page.append(number)
+                    file.write(line)
+        made = pd.DataFrame(
+            {
+                "url_id": np.array(page, np.int64) + 1,
+                "host_id": host[page] + 1,
+                "constrained": constrained[host[page]],
+                "importance": np.ceil(PUBLISHED_IMPORTANCE * urls.importance[page]),
+                "change_rate": urls.change_rate[page],
+                "complete": urls.complete[page],
+            }
+        )
+        for name, table in _tables(made, rng).items():
+            file_format = {"sep": "\t", "header": False, "index": False}
+            table.to_csv(place.with_name(name + ending), **file_format, quoting=csv.QUOTE_NONE)
+        for path in Path(scratch).iterdir():
             path.rename(folder / path.name)
     return made
 
 
-def _write(
-    paths: Mapping[str, Path], num_pages: int, rng: np.random.Generator, progress: Progress
-) -> Example:
-    """Draw URLs and write those that changed."""
-    urls = draw_urls(rng, num_pages)
-    host = rng.integers(0, max(num_pages // HOST_SIZE, 1), num_pages)
-    constrained = rng.random(host.max() + 1) < CONSTRAINED
-    kept = np.zeros(num_pages, np.bool_)
-    bar = progress.add_task(paths[HISTORIES].name, total=num_pages)
-    with _open(paths[HISTORIES]) as file:
-        for page, line in _histories(rng, urls):
-            kept[page] = True
-            file.write(line)
-            progress.update(bar, completed=page + 1)
-    page = np.flatnonzero(kept)
-    made = Example(
-        page + 1,
-        host[page] + 1,
-        constrained[host[page]],
-        np.ceil(PUBLISHED_IMPORTANCE * urls.importance[page]),
-        urls.change_rate[page],
-        urls.complete[page],
-    )
-    _write_tables(paths, made, rng.permutation(page.size))
-    return made
-
-
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "wt", compresslevel=1)
-    return path.open("w")
-
-
-def _histories(rng: np.random.Generator, urls: Urls) -> Iterator[tuple[int, str]]:
-    """Yield the lines of the file of histories, for pages with an observed change."""
+def _histories(rng: np.random.Generator, urls: Urls) -> Iterator[str | None]:
+    """Yield the line of the file of histories of each page, None without an observed change."""
     for page, rate in enumerate(urls.change_rate.tolist()):
         days = np.flatnonzero(rng.random(DAYS) >= LOST)
         times = np.sort(days + JITTER * rng.standard_normal(days.size).clip(-2.0, 2.0) + 0.5)
         intervals = np.diff(times)
         changed = rng.random(intervals.size) < -np.expm1(-rate * intervals)
-        if not changed.any():
-            continue
         said = zip(intervals.tolist(), changed.tolist(), strict=True)
         pairs = ", ".join(f"[{interval:.15g}, {change:d}]" for interval, change in said)
-        yield page, f"{page + 1}\t{float(times[0])!r}\t[{pairs}]\n"
+        yield f"{page + 1}\t{float(times[0])!r}\t[{pairs}]\n" if changed.any() else None
 
 
-def _write_tables(paths: Mapping[str, Path], made: Example, order: IntArray) -> None:
-    """Write the four small files, each in another order."""
-    url_id, host_id = made.url_id.tolist(), made.host_id.tolist()
-    with _open(paths[URLS]) as file:
-        file.writelines(
-            f'https://host{host_id[row]}.example/"{url_id[row]}"\t{url_id[row]}\t{host_id[row]}\n'
-            for row in order.tolist()
-        )
-    hosts, first = np.unique(made.host_id, return_index=True)
-    with _open(paths[HOSTS]) as file:
-        file.writelines(
-            f"https://host{host}.example/\t{host}\t{bound:d}\n"
-            for host, bound in zip(hosts.tolist(), made.constrained[first].tolist(), strict=True)
-        )
-    with _open(paths[IMPORTANCE]) as file:
-        file.writelines(
-            f"{url_id[row]}\t{made.importance[row]:.0f}\n" for row in order[::-1].tolist()
-        )
-    with _open(paths[GIVEN_RATES]) as file:
-        file.writelines(
-            f"{url_id[row]}\t{float(made.change_rate[row])!r}\n"
-            for row in np.flatnonzero(made.complete).tolist()
-        )
+def _tables(made: pd.DataFrame, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
+    """Return the four small files, each in another order."""
+    made = made.astype({"importance": np.int64, "constrained": np.int64})
+    mixed = made.iloc[rng.permutation(len(made))].astype({"url_id": str})
+    mixed["url"] = "https://host" + mixed["host_id"].astype(str) + '.example/"' + mixed["url_id"]
+    mixed["url"] += '"'
+    hosts = made.drop_duplicates("host_id").sort_values("host_id")
+    hosts["host"] = "https://host" + hosts["host_id"].astype(str) + ".example/"
+    return {
+        URLS: mixed[["url", "url_id", "host_id"]],
+        HOSTS: hosts[["host", "host_id", "constrained"]],
+        IMPORTANCE: mixed.iloc[::-1][["url_id", "importance"]],
+        GIVEN_RATES: made[made["complete"]][["url_id", "change_rate"]],
+    }

@@ -19,44 +19,46 @@ The table has a row for every URL, in the order of the file of histories:
 URLs with complete observation have a given rate (by equation 11 of the paper), not the times of
 their changes; it is used unchanged, as in the public code.
 
-Memory: up to 60 bytes per URL for the small files, see :mod:`scripts.data.bing.url_tables`, and
-about ten times a block of text, 13 times with histories; otherwise independent of the file sizes.
+Other rates are fitted by equation 10 of Kolobov et al. (2019), smoothed: the estimate maximises the
+likelihood of the crawls and of two imaginary crawls, each half a day after the previous crawl, one
+with a change and one without (section 5 of the paper; one of each is from the public code). The
+public code then clips rates to [0.0005, 7] a day and solves to 1e-4; here they are solved to
+rounding and not clipped. Standard errors are from the second derivative of that likelihood.
+
+Memory: about 200 bytes per URL for the four small files, and about twenty times a block of text.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.progress import Progress
+import pandas as pd
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from scripts.data.bing.files import BLOCK, HISTORIES, IMPORTANCE, blocks, find
-from scripts.data.bing.fitting import fit_histories
-from scripts.data.bing.parsing import Histories, parse_histories
-from scripts.data.bing.parts import Parts, Position, replace
-from scripts.data.bing.url_tables import Advance, UrlTable, claim, places, read_urls
+from policies.estimators import fit_change_rates
+from scripts.data.bing import files
+from scripts.data.bing.files import BLOCK, GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
+from scripts.data.progress import Bars, no_bars
+from scripts.reporting.rows import replacing
 
-FORM = 1
+FORM = "1"
 """Version of the output format; parts of other versions are not reused."""
 
-GROUP = 2**18
-"""Rows of a row group of the table, or those of a block if more."""
+IMAGINARY = 0.5
+"""Length of the imaginary intervals, in days."""
 
 
 class Summary(NamedTuple):
     """Summary of an import; the means are published or follow from published numbers.
 
-    Attributes:
-        num_pages: URLs in the table.
-        left_out: URLs without any information on their change rates.
-        complete: share of URLs with complete observation.
-        complete_importance: their share of the importance.
-        mean_rate: mean change rate per day.
-        weighted_odds: mean of Delta / (Delta + 0.2) under importance weights.
-        weighted_log: mean of ln(1 + 5 Delta) under importance weights.
+    ``left_out`` URLs have no information on their change rates, a share of ``complete`` has
+    complete observation. Under importance weights there are ``complete_importance``, and the means
+    of Delta / (Delta + 0.2), ``weighted_odds``, and of ln(1 + 5 Delta), ``weighted_log``.
     """
 
     num_pages: int
@@ -75,243 +77,240 @@ def import_set(
     histories: bool = False,
     allow_missing: bool = False,
     force: bool = False,
-    progress: Progress | None = None,
+    bars: Bars = no_bars,
     block: int = BLOCK,
 ) -> Summary:
     """Import the five files in ``folder`` as the Parquet file ``out``.
 
-    Intermediate results are saved in ``out``.parts until the table is complete; an import that was
-    killed resumes from there.
+    Each block of histories is a part in the folder ``out``.parts until the table is complete; an
+    import that was killed goes on after the last part.
 
-    Args:
-        folder: folder of the files, plain or gzipped.
-        out: file to write.
-        histories: whether to write the crawl histories as well.
-        allow_missing: whether to leave out URLs with neither a history nor a given rate.
-        force: whether to replace ``out``, and remove parts of another import.
-        progress: progress bars.
-        block: bytes of text read at a time.
+    The options are those of the command; ``bars`` shows progress, ``block`` is the number of bytes
+    of text that are read at a time.
 
     Raises:
         ValueError: a file is missing, truncated, foreign or inconsistent with others, or an
             output path is taken.
         OSError: an output cannot be written.
     """
-    files = find(folder)
-    _check_target(out, force)
-    progress = progress or Progress(disable=True)
-    parts = Parts(out.with_name(out.name + ".parts"), _about(files, histories, block), force)
-    bars = {
-        name: progress.add_task(path.name, total=path.stat().st_size)
-        for name, path in files.items()
-    }
+    import pyarrow.parquet as pq
 
-    def advance(name: str, count: int) -> None:
-        progress.advance(bars[name], count)
+    paths = files.find(folder)
+    if out.is_dir() or (out.exists() and not force):
+        raise ValueError(f"{out}: exists; use --force to replace it")
+    about = _about(paths, histories)
+    parts_folder = out.with_name(out.name + ".parts")
+    parts = _parts(parts_folder, about, force)
+    urls = _read_urls(paths, bars, block)
+    taken, lines = np.zeros(len(urls), np.bool_), 0
+    for part in parts:
+        ids = pq.read_table(part, columns=["url_id"])["url_id"].to_numpy()
+        taken[urls.index.get_indexer(ids)], lines = True, lines + ids.size
+    for table in _tables(paths, urls, taken, lines, histories, bars, block):
+        parts.append(parts_folder / f"part-{len(parts):06d}.parquet")
+        with replacing(parts[-1]) as unfinished:
+            marked = table.replace_schema_metadata({"about": about})
+            pq.write_table(marked, unfinished, compression="zstd")
+    rest = urls[~taken].sort_index()
+    left_out = _merge(parts, rest, out, histories, allow_missing)
+    shutil.rmtree(parts_folder, ignore_errors=True)
+    return _summary(out, left_out)
 
-    urls = read_urls(files, advance, block)
-    taken = _taken(parts, urls)
-    for table, position in _tables(files, urls, taken, parts.position, histories, block, advance):
-        parts.add(table, position)
-    summary = _merge(parts, urls, ~taken, out, histories, allow_missing, progress)
-    parts.remove()
-    return summary
+
+def _about(paths: Mapping[str, Path], histories: bool) -> str:
+    """Return the description of the sources and options of parts."""
+    stats = [(str(path.resolve()), path.stat()) for path in paths.values()]
+    states = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return json.dumps({"form": FORM, "histories": histories, "files": states})
 
 
-def _taken(parts: Parts, urls: UrlTable) -> BoolArray:
-    """Return which URLs the parts contain, (m,)."""
-    taken = np.zeros(urls.url_id.size, np.bool_)
-    for table in parts.tables(["url_id"]):
-        taken[np.searchsorted(urls.url_id, table["url_id"].to_numpy())] = True
-    return taken
+def _parts(folder: Path, about: str, force: bool) -> list[Path]:
+    """Return the parts of this import that exist; ValueError if there are others."""
+    import pyarrow.parquet as pq
+
+    parts = sorted(folder.glob("part-*.parquet"))
+    if all((pq.read_schema(part).metadata or {}).get(b"about") == about.encode() for part in parts):
+        return parts
+    if not force:
+        raise ValueError(
+            f"{folder}: has parts of an import of other files or in another format, "
+            "expected none; --force starts over"
+        )
+    shutil.rmtree(folder)
+    return []
+
+
+def _read_urls(paths: Mapping[str, Path], bars: Bars, block: int) -> pd.DataFrame:
+    """Return importance, host_id, constrained and given_rate (NaN if none) of URLs, by their id.
+
+    Raises:
+        ValueError: a malformed line, a duplicate id, an id that the file it refers to does not
+            have, or a URL without importance or host.
+    """
+
+    def columns(name: str) -> list[FloatArray]:
+        advance = bars(paths[name].name, paths[name].stat().st_size)
+        read = files.read(name, paths[name], block=block, advance=advance)
+        blocks = [[files.numbers(column) for column in columns] for _, columns in read]
+        if not blocks and name != GIVEN_RATES:
+            raise ValueError(f"{paths[name]}: expected at least one line, got an empty file")
+        return [np.concatenate(column) for column in zip(*blocks, strict=True)]
+
+    url_id, importance = columns(IMPORTANCE)
+    urls = pd.DataFrame({"importance": importance}, _once(paths[IMPORTANCE], url_id))
+    host_id, constrained = columns(HOSTS)
+    hosts = _once(paths[HOSTS], host_id)
+    url_id, host_id = columns(URLS)
+    _once(paths[URLS], url_id)
+    place = _places(paths[URLS], url_id, urls.index, paths[IMPORTANCE])
+    host = _places(paths[URLS], host_id, hosts, paths[HOSTS])
+    if place.size < len(urls):
+        lost = urls.index.delete(place)
+        raise ValueError(
+            f"{paths[URLS]}: expected every URL id of {paths[IMPORTANCE].name}, but {lost.size} "
+            f"are missing, the first of them {lost.min()}"
+        )
+    urls[["host_id", "constrained", "given_rate"]] = 0, False, np.nan
+    urls.iloc[place, 1], urls.iloc[place, 2] = host_id.astype(np.int64), constrained[host] == 1.0
+    for url_id, rate in [columns(GIVEN_RATES)] if paths[GIVEN_RATES].stat().st_size else []:
+        _once(paths[GIVEN_RATES], url_id)
+        place = _places(paths[GIVEN_RATES], url_id, urls.index, paths[IMPORTANCE])
+        urls.iloc[place, 3] = rate
+    return urls
+
+
+def _once(path: Path, ids: FloatArray, again: BoolArray | None = None, line: int = 1) -> pd.Index:
+    """Return an index of ids; ValueError for an id that comes ``again``, or twice among them."""
+    index = pd.Index(ids.astype(np.int64))
+    repeated = index.duplicated() if again is None else again | index.duplicated()
+    if repeated.any():
+        row = int(np.argmax(repeated))
+        raise ValueError(
+            f"{path}, line {line + row}: expected every id once, but {index[row]} comes again"
+        )
+    return index
+
+
+def _places(path: Path, ids: FloatArray, known: pd.Index, owner: Path, line: int = 1) -> IntArray:
+    """Return the index of each id in ``known``; ValueError for one that ``owner`` lacks."""
+    place = known.get_indexer(ids.astype(np.int64))
+    if (place < 0).any():
+        row = int(np.argmax(place < 0))
+        raise ValueError(
+            f"{path}, line {line + row}: expected an id of {owner.name}, got {ids[row]:.0f}"
+        )
+    return place
 
 
 def _tables(
-    files: Mapping[str, Path],
-    urls: UrlTable,
+    paths: Mapping[str, Path],
+    urls: pd.DataFrame,
     taken: BoolArray,
-    start: Position,
+    start: int,
     histories: bool,
-    size: int,
-    advance: Advance,
-) -> Iterator[tuple[Any, Position]]:
-    """Read, join and fit histories from a position on; yield a table per block, and its end."""
-    path = files[HISTORIES]
-    reading = blocks(
-        path,
-        start=start.byte,
-        first_line=start.line,
-        size=size,
-        advance=lambda count: advance(HISTORIES, count),
-    )
-    for block in reading:
-        crawls = parse_histories(path, block)
-        where = path, block.first_line, crawls.url_id
-        place = places(*where, urls.url_id, files[IMPORTANCE])
-        claim(*where, place, taken)
-        next_line = block.first_line + crawls.url_id.size
-        yield _table(urls, place, crawls, histories), Position(block.end, next_line)
+    bars: Bars,
+    block: int,
+) -> Iterator[Any]:
+    """Read, fit and join histories after ``start`` lines; yield a table per block."""
+    path = paths[HISTORIES]
+    advance = bars(path.name, path.stat().st_size)
+    for line, columns in files.read(HISTORIES, path, start=start, block=block, advance=advance):
+        ids, first_crawl = map(files.numbers, columns[:2])
+        offsets, intervals, changed = files.crawls(columns[2])
+        impossible = np.flatnonzero((changed == 1) & (intervals <= 0.0))
+        if impossible.size:
+            row = int(np.searchsorted(offsets, impossible[0], "right")) - 1
+            expected, got = files.FORMATS[HISTORIES].line, columns[2][row].as_py().decode()
+            raise files.malformed(path, line + row, expected, got)
+        place = _places(path, ids, urls.index, paths[IMPORTANCE], line)
+        _once(path, ids, taken[place], line)
+        taken[place] = True
+        yield _table(urls.iloc[place], first_crawl, (offsets, intervals, changed), histories)
 
 
-def _check_target(out: Path, force: bool) -> None:
-    """Raise ValueError unless ``out`` may be written."""
-    if not out.parent.is_dir():
-        raise ValueError(f"{out}: its folder does not exist")
-    if out.is_dir():
-        raise ValueError(f"{out}: is a folder, expected the name of a file")
-    if out.exists() and not force:
-        raise ValueError(f"{out}: exists; use --force to replace it")
-
-
-def _about(files: Mapping[str, Path], histories: bool, block: int) -> dict[str, Any]:
-    """Return the description of sources and options: states of the files, and the format."""
-    stats = {name: path.stat() for name, path in files.items()}
-    return {
-        "form": FORM,
-        "histories": histories,
-        "block": block,
-        "files": {
-            name: [str(files[name].resolve()), stat.st_size, stat.st_mtime_ns]
-            for name, stat in stats.items()
-        },
-    }
-
-
-def _table(urls: UrlTable, place: IntArray, crawls: Histories, histories: bool) -> Any:
-    """Return the table of URLs at the given places; unknown rates are null."""
+def _table(
+    urls: pd.DataFrame,
+    first_crawl: FloatArray,
+    crawls: tuple[IntArray, FloatArray, IntArray],
+    histories: bool,
+) -> Any:
+    """Return the table of URLs and their crawls (see files.crawls); unknown rates are null."""
     import pyarrow as pa
 
-    rate, stderr = fit_histories(crawls)
-    given = urls.given_rate[place]
+    offsets, intervals, changed = crawls
+    given, counts = urls["given_rate"].to_numpy(), np.diff(offsets)
     complete = ~np.isnan(given)
-    counts = np.diff(crawls.offsets)
+    rate = stderr = given
+    if given.size:
+        fit = fit_change_rates(intervals, changed, offsets, smoothing=IMAGINARY)
+        rate, stderr = fit.change_rate, fit.stderr
     columns = {
-        "url_id": pa.array(urls.url_id[place]),
-        "host_id": pa.array(urls.host_id[place]),
-        "constrained": pa.array(urls.constrained[place]),
-        "importance": pa.array(urls.importance[place]),
-        "change_rate": _or_null(np.where(complete, given, rate), ~complete & (counts == 0)),
-        "stderr": _or_null(stderr, complete | (counts == 0)),
+        "url_id": pa.array(urls.index.to_numpy()),
+        "host_id": pa.array(urls["host_id"].to_numpy()),
+        "constrained": pa.array(urls["constrained"].to_numpy()),
+        "importance": pa.array(urls["importance"].to_numpy()),
+        "change_rate": pa.array(np.where(complete, given, rate), mask=~complete & (counts == 0)),
+        "stderr": pa.array(stderr, mask=complete | (counts == 0)),
         "complete": pa.array(complete),
-        "num_crawls": pa.array((counts + ~np.isnan(crawls.first_crawl)).astype(np.int32)),
+        "num_crawls": pa.array((counts + ~np.isnan(first_crawl)).astype(np.int32)),
     }
     if histories:
-        offsets = pa.array(crawls.offsets)
-        columns |= {
-            "first_crawl": _or_null(crawls.first_crawl, np.isnan(crawls.first_crawl)),
-            "intervals": _lists(offsets, crawls.intervals.astype(np.float32)),
-            "changed": _lists(offsets, crawls.changed),
-        }
+        starts = pa.array(offsets, pa.int64())
+        lists = intervals.astype(np.float32), changed
+        columns["first_crawl"] = pa.array(first_crawl, mask=np.isnan(first_crawl))
+        for name, values in zip(("intervals", "changed"), lists, strict=True):
+            columns[name] = pa.LargeListArray.from_arrays(starts, pa.array(values))
     return pa.table(columns)
 
 
-def _or_null(values: FloatArray, absent: BoolArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, mask=absent)
-
-
-def _lists(offsets: Any, values: np.ndarray) -> Any:
-    import pyarrow as pa
-
-    return pa.LargeListArray.from_arrays(offsets, pa.array(values))
-
-
 def _merge(
-    parts: Parts,
-    urls: UrlTable,
-    unheard: BoolArray,
-    out: Path,
-    histories: bool,
-    allow_missing: bool,
-    progress: Progress,
-) -> Summary:
-    """Write all parts, and the URLs that have a given rate but no history, as one file."""
+    parts: list[Path], rest: pd.DataFrame, out: Path, histories: bool, allow_missing: bool
+) -> int:
+    """Write all parts, and the URLs of ``rest`` that have a given rate; return how many have none.
+
+    Raises:
+        ValueError: URLs have neither a history nor a given rate, unless they may be left out, or
+            no URL is left.
+    """
     import pyarrow.parquet as pq
 
-    known = np.flatnonzero(unheard & ~np.isnan(urls.given_rate))
-    rest = _table(urls, known, _no_histories(urls.url_id[known]), histories)
-    lost = urls.url_id[unheard & np.isnan(urls.given_rate)]
-    left_out, example = lost.size, lost[:1].tolist()
-    for table in parts.tables(["url_id", "change_rate"]):
-        empty = table.filter(table["change_rate"].is_null())["url_id"]
-        left_out, example = left_out + len(empty), example or empty[:1].to_pylist()
-    if left_out and not allow_missing:
-        raise ValueError(
-            f"{out}: expected a history or a given change rate of every URL, but {left_out} have "
-            f"neither, URL id {example[0]} for one; --allow-missing leaves them out"
-        )
-    totals = np.zeros(7)
-
-    def write(path: Path) -> None:
-        about = {"source": "Bing set of Kolobov et al. (2019)", "time": "days", "form": str(FORM)}
-        with pq.ParquetWriter(path, rest.schema.with_metadata(about), compression="zstd") as writer:
-            bar = progress.add_task(out.name, total=len(parts.paths))
-            for count, table in _groups(parts, rest):
-                totals[:] += _totals(table)
-                writer.write_table(table, row_group_size=max(GROUP, table.num_rows))
-                progress.update(bar, completed=count)
-
-    # Inside the folder of the parts, so that no other leftovers are possible.
-    finished = parts.folder / out.name
-    replace(finished, write)
-    if totals[0] == 0.0:
-        raise ValueError(f"{out}: expected at least one URL that is crawled, got none")
-    finished.replace(out)
-    return _summary(totals, left_out)
+    known = rest[rest["given_rate"].notna()]
+    none = np.zeros(len(known) + 1, np.int64), np.empty(0), np.empty(0, np.uint8)
+    last = _table(known, np.full(len(known), np.nan), none, histories)
+    lost, written = rest.index[rest["given_rate"].isna()].tolist(), 0
+    about = {"source": "Bing set of Kolobov et al. (2019)", "time": "days", "form": FORM}
+    with replacing(out) as unfinished:
+        schema = last.schema.with_metadata(about)
+        with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+            for part in (*parts, None):
+                table = last if part is None else pq.read_table(part)
+                table = table.replace_schema_metadata(about)
+                lost += table.filter(table["change_rate"].is_null())["url_id"].to_pylist()
+                table = table.filter(table["change_rate"].is_valid())
+                written += table.num_rows
+                writer.write_table(table)
+        if lost and not allow_missing:
+            raise ValueError(
+                f"{out}: expected a history or a given change rate of every URL, but {len(lost)} "
+                f"have neither, URL id {lost[0]} for one; --allow-missing leaves them out"
+            )
+        if not written:
+            raise ValueError(f"{out}: expected at least one URL that is crawled, got none")
+    return len(lost)
 
 
-def _groups(parts: Parts, rest: Any) -> Iterator[tuple[int, Any]]:
-    """Yield tables of about GROUP rows with rates, and the number of parts done."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    for count, table in enumerate(parts.tables(), 1):
-        waiting.append(table.filter(table["change_rate"].is_valid()))
-        if sum(part.num_rows for part in waiting) >= GROUP:
-            yield count, pa.concat_tables(waiting)
-            waiting = []
-    yield len(parts.paths), pa.concat_tables([*waiting, rest])
-
-
-def _no_histories(url_id: IntArray) -> Histories:
-    count = url_id.size
-    return Histories(
-        url_id,
-        np.full(count, np.nan),
-        np.zeros(count + 1, np.int64),
-        np.empty(0),
-        np.empty(0, np.uint8),
-    )
-
-
-def _totals(table: Any) -> FloatArray:
-    """Return sums over rows: of 1, importance, both over complete pages, and of the means."""
-    weight, rate = table["importance"].to_numpy(), table["change_rate"].to_numpy()
-    complete = table["complete"].to_numpy()
-    return np.array(
-        [
-            rate.size,
-            weight.sum(),
-            complete.sum(),
-            weight[complete].sum(),
-            rate.sum(),
-            np.sum(weight * rate / (rate + 0.2)),
-            np.sum(weight * np.log1p(5.0 * rate)),
-        ]
-    )
-
-
-def _summary(totals: FloatArray, left_out: int) -> Summary:
-    count, weight, complete, complete_weight, rate, odds, logarithm = totals.tolist()
+def _summary(out: Path, left_out: int) -> Summary:
+    """Return the summary of a table."""
+    table = pd.read_parquet(out, columns=["importance", "change_rate", "complete"])
+    weight, rate = table["importance"], table["change_rate"]
+    total = np.float64(weight.sum())
     with np.errstate(invalid="ignore"):
-        weighted = np.array([complete_weight, odds, logarithm]) / np.float64(weight)
-    return Summary(
-        num_pages=int(count),
-        left_out=left_out,
-        complete=complete / count,
-        complete_importance=float(weighted[0]),
-        mean_rate=rate / count,
-        weighted_odds=float(weighted[1]),
-        weighted_log=float(weighted[2]),
-    )
+        return Summary(
+            num_pages=len(table),
+            left_out=left_out,
+            complete=float(table["complete"].mean()),
+            complete_importance=float(weight[table["complete"]].sum() / total),
+            mean_rate=float(rate.mean()),
+            weighted_odds=float((weight * rate / (rate + 0.2)).sum() / total),
+            weighted_log=float((weight * np.log1p(5.0 * rate)).sum() / total),
+        )

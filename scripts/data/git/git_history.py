@@ -1,6 +1,7 @@
 """The main line of a git repository, as commits and the files they touch.
 
-Only the git command line is used, read-only. Data are streamed: one commit or one blob at a time.
+Only the git command line is used, read-only and without downloads. Data are streamed: one commit or
+one blob at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,19 @@ from typing import IO, NamedTuple
 RENAME_LIMIT = 1000
 """Number of added and removed files of a commit above which only exact renames are detected."""
 READ_BYTES = 1 << 20
-HEADER = "%x1e%H%x1f%s"
 FIXED = (
     "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true",
     "-c", "log.follow=false",
 )  # fmt: skip
+QUIET = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+"""Variables of git: English messages, no prompts, no downloads."""
 NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
+PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 
 
 class Link(NamedTuple):
@@ -62,178 +70,162 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A git repository on disk, checked by ``open_repository``."""
+    """A git repository on disk, checked by ``open_repository``; ``specs`` selects its pages.
+
+    In a ``partial`` clone blobs may be missing: renames are then found by equal content alone, and
+    lines are not counted.
+    """
 
     path: Path
     head: str
+    partial: bool
+    specs: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """Name of the folder."""
         return self.path.resolve().name.removesuffix(".git")
 
+    def commits(self, last: str, after: str | None = None, lines: bool = True) -> Iterator[Commit]:
+        """Yield the main line's commits up to ``last``, oldest first, against first parents.
 
-def open_repository(path: str | Path) -> Repository:
+        Args:
+            last: hash of the last commit.
+            after: hash of the commit before the first one; None starts at the first commit.
+            lines: whether to count lines (slower); else counts are 0.
+
+        Raises:
+            ValueError: git fails, for example because objects are missing.
+        """
+        command = [
+            "log", "--first-parent", "-m", "--reverse", "-z", "--raw", "--no-abbrev",
+            "-M100%" if self.partial else "-M", f"-l{RENAME_LIMIT}", "--no-relative",
+            "--no-textconv", "--no-ext-diff", "--no-color", "--no-notes", "--encoding=UTF-8",
+            "--format=tformat:%x1e%H%x1f%s",
+        ]  # fmt: skip
+        command += ["--numstat"] if lines and not self.partial else []
+        command += [last, *([f"^{after}"] if after else []), "--", *self.specs]
+        with _process(self.path, command) as process:
+            yield from _parse(_split(_pipe(process.stdout)))
+
+
+def open_repository(
+    path: Path,
+    subdirs: Sequence[str] = (),
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> Repository:
     """Open the repository with the top folder (or bare folder) ``path``.
 
+    Args:
+        path: the folder.
+        subdirs: only files in one of these folders, if any.
+        include: only files whose path in the folder matches one of these patterns, if any; ``*``
+            matches slashes as well.
+        exclude: no files whose path in the repository matches one of these patterns.
+
     Raises:
-        ValueError: git is not installed, ``path`` is no repository or a subfolder of one, or there
-            is no commit.
+        ValueError: git is not installed, ``path`` is no repository or a subfolder of one, it is a
+            shallow clone, or there is no commit.
     """
-    path = Path(path)
     if not path.is_dir():
         raise ValueError(f"repository must be a folder, got {str(path)!r}")
-    prefix = _output(path, ["rev-parse", "--show-prefix"]).strip()
+    prefix, shallow = _output(
+        path, ["rev-parse", "--show-prefix", "--is-shallow-repository"]
+    ).splitlines()
     if prefix:
         raise ValueError(
             f"{path} is inside a repository; use its top folder and --subdir {prefix!r}"
+        )
+    if shallow == "true":
+        raise ValueError(
+            f"{path}: a shallow clone lacks the history; complete it by git fetch --unshallow"
         )
     try:
         head = _output(path, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).strip()
     except ValueError:
         raise ValueError(f"{path}: the repository has no commits") from None
-    return Repository(path, head)
+    folders = [re.sub(r"([\\*?\[])", r"\\\1", subdir.strip("/")) for subdir in subdirs]
+    specs = [f":(top,literal){subdir.strip('/')}" for subdir in subdirs]
+    if include:
+        within = [f"{folder}/" for folder in folders] or [""]
+        specs = [f":(top){folder}{pattern}" for folder in within for pattern in include]
+    specs += [f":(top,exclude){pattern}" for pattern in exclude]
+    partial = PROMISOR.search(_output(path, ["config", "--list"])) is not None
+    return Repository(path, head, partial, tuple(specs))
 
 
-def main_line(repository: Repository, subdirs: Sequence[str] = ()) -> list[Link]:
-    """Return the first-parent chain of HEAD, oldest first.
-
-    Args:
-        repository: the repository.
-        subdirs: only commits that touch one of these folders, if any.
-    """
-    chain = _output(
-        repository.path,
-        [
-            "log",
-            "--first-parent",
-            "--reverse",
-            "--format=%H %ct %at %P",
-            repository.head,
-            *_pathspec(subdirs),
-        ],
-    )
-    rows = [line.split() for line in chain.splitlines()]
+def main_line(repository: Repository) -> list[Link]:
+    """Return the commits of the first-parent chain of HEAD that touch pages, oldest first."""
+    path, head = repository.path, repository.head
+    command = ["log", "--first-parent", "--reverse", "--format=%H %ct %at %P", head, "--"]
+    rows = [line.split() for line in _output(path, [*command, *repository.specs]).splitlines()]
     tips = [row[4] for row in rows if len(row) > 4]
-    authored = _author_times(repository, tips)
+    authored = {}
+    if tips:
+        command = ["log", "--no-walk=unsorted", "--stdin", "--format=%H %at"]
+        authored = dict(
+            line.split() for line in _output(path, command, "\n".join(tips)).splitlines()
+        )
     return [
-        Link(row[0], int(row[1]), authored[row[4]] if len(row) > 4 else int(row[2]), len(row) > 4)
+        Link(row[0], int(row[1]), int(authored[row[4]] if row[4:] else row[2]), len(row) > 4)
         for row in rows
     ]
 
 
-def commits(
-    repository: Repository,
-    last: str,
-    after: str | None = None,
-    subdirs: Sequence[str] = (),
-    lines: bool = True,
-) -> Iterator[Commit]:
-    """Yield the main line's commits up to ``last``, oldest first, with changes to first parents.
-
-    Args:
-        repository: the repository.
-        last: hash of the last commit.
-        after: hash of the commit before the first one; None starts at the first commit.
-        subdirs: only these folders, if any.
-        lines: whether to count lines (slower); else counts are 0.
-
-    Raises:
-        ValueError: git fails, for example because objects are missing.
-    """
-    command = [
-        "log", "--first-parent", "-m", "--reverse", "-z", "--raw", "--no-abbrev", "-M",
-        f"-l{RENAME_LIMIT}", "--no-relative", "--no-textconv", "--no-ext-diff", "--no-color",
-        "--no-notes", "--encoding=UTF-8", f"--format=tformat:{HEADER}",
-    ]  # fmt: skip
-    command += ["--numstat"] if lines else []
-    command += [last] + ([f"^{after}"] if after else []) + _pathspec(subdirs)
-    with _process(repository.path, command) as process:
-        assert process.stdout is not None
-        yield from _parse(_split(process.stdout))
-
-
 @contextmanager
-def blob_reader(repository: Repository) -> Iterator[BlobReader]:
-    """Yield a reader of blobs by hash."""
-    with _process(repository.path, ["cat-file", "--batch"], stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield BlobReader(process.stdin, process.stdout)
-        process.stdin.close()
+def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes | None]]:
+    """Yield a function that returns the first bytes of a blob, given its hash and a limit.
 
+    It returns None for a blob that a partial clone lacks; in others it raises ValueError.
+    """
+    command, present = ["cat-file", "--batch"], None
+    if repository.partial:  # asking git for a missing blob would download it
+        local = [*command[:1], "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"]
+        present = set(_output(repository.path, local).split())
+    with _process(repository.path, command, stdin=subprocess.PIPE) as process:
+        requests, responses = _pipe(process.stdin), _pipe(process.stdout)
 
-class BlobReader:
-    """Reader of blobs through one git process."""
+        def read(blob: str, limit: int) -> bytes | None:
+            if present is not None and blob not in present:
+                return None
+            requests.write(f"{blob}\n".encode())
+            requests.flush()
+            answer = responses.readline().split()
+            if len(answer) != 3:
+                raise ValueError(f"{repository.path}: blob {blob} is missing")
+            left = int(answer[2])
+            kept = responses.read(min(left, limit))
+            left -= len(kept)
+            while left:
+                left -= len(responses.read(min(left, READ_BYTES)))
+            responses.read(1)
+            return kept
 
-    def __init__(self, requests: IO[bytes], responses: IO[bytes]) -> None:
-        self._requests = requests
-        self._responses = responses
-
-    def read(self, blob: str, limit: int) -> bytes:
-        """Return the first ``limit`` bytes of a blob.
-
-        Raises:
-            ValueError: the blob is missing.
-        """
-        self._requests.write(f"{blob}\n".encode())
-        self._requests.flush()
-        answer = self._responses.readline().split()
-        if len(answer) != 3:
-            raise ValueError(f"blob {blob} is missing; is the repository a partial clone?")
-        left = int(answer[2])
-        kept = self._responses.read(min(left, limit))
-        left -= len(kept)
-        while left:
-            left -= len(self._responses.read(min(left, READ_BYTES)))
-        self._responses.read(1)
-        return kept
-
-
-def _pathspec(subdirs: Sequence[str]) -> list[str]:
-    """Return the arguments that restrict a command to folders."""
-    return ["--", *(f":(top,literal){subdir.strip('/')}" for subdir in subdirs)]
-
-
-def _author_times(repository: Repository, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the author times of the commits ``hashes``."""
-    if not hashes:
-        return {}
-    command = ["log", "--no-walk=unsorted", "--stdin", "--format=%H %at"]
-    lines = _output(repository.path, command, "\n".join(hashes)).splitlines()
-    return {line.split()[0]: int(line.split()[1]) for line in lines}
+        yield read
+        requests.close()
 
 
 def _command(path: Path, arguments: Sequence[str]) -> list[str]:
     return ["git", "-C", str(path), *FIXED, *arguments]
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment variables for git: English messages, no prompts, no downloads."""
-    return os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
-
-
-def _failure(path: Path, messages: str) -> ValueError:
+def _failure(path: Path, messages: bytes) -> ValueError:
     """Return the error for a failed git, with its message."""
-    lines = [line for line in messages.strip().splitlines() if line]
+    lines = messages.decode("utf-8", "replace").splitlines()
     reason = next((line for line in lines if line.startswith("fatal:")), "git failed")
     return ValueError(f"{path}: {reason.removeprefix('fatal: ')}")
 
 
 def _output(path: Path, arguments: Sequence[str], given: str = "") -> str:
     """Run git and return its output, or raise ValueError."""
+    command, variables = _command(path, arguments), os.environ | QUIET
     try:
-        done = subprocess.run(
-            _command(path, arguments),
-            input=given.encode(),
-            capture_output=True,
-            env=_environment(),
-            check=False,
-        )
+        done = subprocess.run(command, input=given.encode(), capture_output=True, env=variables)
     except FileNotFoundError:
         raise ValueError("git is not installed, or not on the PATH") from None
     if done.returncode:
-        raise _failure(path, done.stderr.decode("utf-8", "replace"))
+        raise _failure(path, done.stderr)
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -243,14 +235,10 @@ def _process(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Yield a git process; raise ValueError if it fails, kill it if the block raises."""
     with tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(
-            _command(path, arguments),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=messages,
-            env=_environment(),
-        )
-        with process:
+        pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": messages}
+        with subprocess.Popen(
+            _command(path, arguments), env=os.environ | QUIET, **pipes
+        ) as process:
             try:
                 yield process
             except BaseException:
@@ -258,7 +246,12 @@ def _process(
                 raise
         if process.returncode:
             messages.seek(0)
-            raise _failure(path, messages.read().decode("utf-8", "replace"))
+            raise _failure(path, messages.read())
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
@@ -284,19 +277,20 @@ def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
         if token.startswith(b"\x1e"):
             if commit is not None:
                 yield commit
-            hash_, subject = token[1:].split(b"\x1f", 1)
-            commit = Commit(hash_.decode(), subject.decode("utf-8", "replace"), [])
-            place = {}
+            name, subject = token[1:].split(b"\x1f", 1)
+            commit, place = Commit(name.decode(), subject.decode("utf-8", "replace"), []), {}
         elif token.startswith(b":") and commit is not None:
             touch = _touch(token, tokens)
             place[touch.new_path or touch.old_path] = len(commit.touches)
             commit.touches.append(touch)
         elif NUMSTAT.match(token) and commit is not None:
-            path, added, removed = _line_counts(token, tokens)
-            index = place[path]
-            commit.touches[index] = commit.touches[index]._replace(
-                lines_added=added, lines_removed=removed
-            )
+            added, removed, path = token.split(b"\t", 2)
+            if not path:  # a rename: the old path, then the new one
+                path = [next(tokens), next(tokens)][1]
+            index = place[_path(path)]
+            if added != b"-":  # of a binary file
+                lines = {"lines_added": int(added), "lines_removed": int(removed)}
+                commit.touches[index] = commit.touches[index]._replace(**lines)
         elif token:
             raise ValueError(f"cannot read git's output at {token[:80]!r}")
     if commit is not None:
@@ -306,10 +300,8 @@ def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
 def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
     """Parse an entry of ``--raw``: modes, blobs and status, then one or two paths."""
     old_mode, new_mode, old_blob, new_blob, status = token[1:].decode().split(" ")
-    path = _path(next(tokens))
-    old_path, new_path = path, path
-    if status[0] in "RC":
-        new_path = _path(next(tokens))
+    old_path = _path(next(tokens))
+    new_path = _path(next(tokens)) if status[0] in "RC" else old_path
     return Touch(
         old_path if status[0] not in "AC" else None,
         new_path if status[0] != "D" else None,
@@ -318,14 +310,3 @@ def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
         0,
         0,
     )
-
-
-def _line_counts(token: bytes, tokens: Iterator[bytes]) -> tuple[str, int, int]:
-    """Parse an entry of ``--numstat``: path, lines added and removed (0 for binary files)."""
-    added, removed, path = token.split(b"\t", 2)
-    if not path:
-        next(tokens)
-        path = next(tokens)
-    if added == b"-":
-        return _path(path), 0, 0
-    return _path(path), int(added), int(removed)

@@ -5,30 +5,22 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from scripts.data.git.fragment_spells import FragmentBook
-from scripts.data.git.git_history import BlobReader, Commit, Link, Repository, blob_reader, commits
+from scripts.data.git.git_history import Commit, Link, Repository, blob_reader
 from scripts.data.git.page_histories import Page, PageBook
-from scripts.data.git.shingles import Version, jaccard_distance, read_version
+from scripts.data.git.versions import FragmentBook, Versions, jaccard_distance
+from scripts.data.progress import Bars
 
 DAY = 86400.0
 TIE = 1e-6
 """Days between commits of equal time."""
 DEFAULT_DAYS = 1096
-BLOB_BYTES = 1 << 20
-"""Bytes of a file that are read."""
-CACHED_SHINGLES = 4_000_000
 
 
 class Change(NamedTuple):
-    """One row of the table of changes, with the page instead of its number."""
+    """One row of the table of changes; ``staleness`` is None if a version is missing."""
 
     page: Page
     time: float
@@ -36,7 +28,7 @@ class Change(NamedTuple):
     kind: str
     lines_added: int
     lines_removed: int
-    staleness: float
+    staleness: float | None
 
 
 class Announcement(NamedTuple):
@@ -69,35 +61,15 @@ class Window(NamedTuple):
         return (self.links[index].authored - midnight(self.start)) / DAY
 
 
-class Versions:
-    """Versions of blobs, with a cache of the most recent ones."""
-
-    def __init__(self, reader: BlobReader) -> None:
-        self._reader = reader
-        self._kept: OrderedDict[str, Version] = OrderedDict()
-        self._size = 0
-
-    def __call__(self, blob: str) -> Version:
-        """Return the version of a blob."""
-        if blob in self._kept:
-            self._kept.move_to_end(blob)
-            return self._kept[blob]
-        version = read_version(self._reader.read(blob, BLOB_BYTES))
-        self._kept[blob] = version
-        self._size += version.shingles.size + 100
-        while self._size > CACHED_SHINGLES and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1].shingles.size + 100
-        return version
-
-
 class History(NamedTuple):
-    """Contents of the window."""
+    """Contents of the window; ``missing`` are the blobs that a partial clone lacks."""
 
     book: PageBook
     changes: list[Change]
     announcements: list[Announcement]
     num_fragments: dict[Page, int]
     fragments: FragmentBook
+    missing: set[str]
 
 
 def midnight(date: datetime.date) -> float:
@@ -127,7 +99,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
         ValueError: ``days`` is not positive, or no commit lies in the window.
     """
     if not links:
-        raise ValueError("no commit touches the folders named by --subdir")
+        raise ValueError("no commit touches the files of --subdir, --include and --exclude")
     if days is not None and not (math.isfinite(days) and days > 0.0):
         raise ValueError(f"days must be a number > 0, got {days!r}")
     utc = datetime.UTC
@@ -150,54 +122,45 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     return Window(start, days, links, times, first, stop, reordered)
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Yield a transient progress bar on standard error."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        yield progress
-
-
 def read_history(
-    repository: Repository, window: Window, subdirs: Sequence[str], fragment_modulus: int
+    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int, bars: Bars
 ) -> History:
     """Read the main line up to the window's end, and the versions of the window.
 
     Only fragments of shingles divisible by ``fragment_modulus`` are kept.
 
     Raises:
-        ValueError: git fails or an object is missing.
+        ValueError: git fails, or an object is missing and the repository is no partial clone.
     """
-    book = PageBook()
-    history = History(book, [], [], {}, FragmentBook(fragment_modulus))
-    before = window.links[window.first - 1].hash if window.first else None
-    last = window.links[window.stop - 1].hash
-    with _progress() as progress, blob_reader(repository) as reader:
-        versions = Versions(reader)
+    book, before = PageBook(), window.links[window.first - 1].hash if window.first else None
+    history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
+    with blob_reader(repository) as read:
+        versions = Versions(read, max_bytes)
         if before is not None:
-            earlier = commits(repository, before, None, subdirs, lines=False)
-            shown = progress.track(earlier, window.first, description="before the window")
-            for index, commit in _checked(shown, window, 0):
+            advance = bars("commits before the window", window.first)
+            for index, commit in enumerate(repository.commits(before, lines=False)):
+                _check(commit, window.links[index])
                 book.enter(commit.touches, window.times[index], window.authored(index))
+                advance(1)
         book.start_window()
-        inside = commits(repository, last, before, subdirs)
-        total = window.stop - window.first
-        shown = progress.track(inside, total, description="in the window")
-        for index, commit in _checked(shown, window, window.first):
+        advance = bars("commits in the window", window.stop - window.first)
+        inside = repository.commits(window.links[window.stop - 1].hash, before)
+        for index, commit in enumerate(inside, window.first):
+            _check(commit, window.links[index])
             _enter(history, commit, window.times[index], window.authored(index), versions)
+            advance(1)
         recorded = [page for page in book.pages if page.death is None or page.death.time >= 0.0]
-        for page in progress.track(recorded, description="content at the start"):
-            history.num_fragments[page] = int(versions(page.first_blob).shingles.size)
-    return history
+        advance = bars("content at the start", len(recorded))
+        for page in recorded:
+            first = versions(page.first_blob)
+            history.num_fragments[page] = 0 if first is None else int(first.shingles.size)
+            advance(1)
+    return history._replace(missing=versions.missing)
 
 
-def _checked(commits: Iterable[Commit], window: Window, first: int) -> Iterator[tuple[int, Commit]]:
-    """Yield the commits with their numbers from ``first`` on, checked against the main line."""
-    for index, commit in enumerate(commits, first):
-        if commit.hash != window.links[index].hash:
-            raise ValueError(f"expected commit {window.links[index].hash}, git gave {commit.hash}")
-        yield index, commit
+def _check(commit: Commit, link: Link) -> None:
+    if commit.hash != link.hash:
+        raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
 
 
 def _enter(
@@ -205,12 +168,19 @@ def _enter(
 ) -> None:
     """Add a commit of the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
-    for page, old_blob, added, removed in events:
+    for page, old_blob, *lines in events:
         old = None if old_blob is None else versions(old_blob)
         new = versions(page.blob)
-        kind, staleness = _compare(old, new)
-        history.fragments.enter(page, old, new, time)
-        history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
+        kind, staleness = "creation", 1.0
+        if new is None or (old is None and old_blob is not None):
+            history.fragments.incomplete.add(page)
+            kind, staleness = ("creation", 1.0) if old_blob is None else ("content", None)
+        else:
+            history.fragments.enter(page, old, new, time)
+            if old is not None:
+                kind = "whitespace" if old.ink == new.ink else "content"
+                staleness = jaccard_distance(old, new)
+        history.changes.append(Change(page, time, authored, kind, *lines, staleness))
     others = [
         path
         for touch in commit.touches
@@ -219,11 +189,3 @@ def _enter(
     ]
     mentioned = history.book.mentioned(commit.subject)
     history.announcements.append(Announcement(time, authored, touched, others, mentioned))
-
-
-def _compare(old: Version | None, new: Version) -> tuple[str, float]:
-    """Return kind and staleness of a change between versions (None: no page)."""
-    if old is None:
-        return "creation", 1.0
-    kind = "whitespace" if old.ink == new.ink else "content"
-    return kind, jaccard_distance(old, new)

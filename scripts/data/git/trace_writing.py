@@ -21,137 +21,111 @@ ENOUGH_CHANGES = 3
 """Smallest number of changes of a page for its fragments to be written."""
 
 Tables = dict[str, Any]
+COLUMNS = {
+    "pages": "page_id int32, path_hash uint64, dir_id int32, created float64, deleted float64, "
+    "n_fragments int32",
+    "changes": "page_id int32, t float64, t_author float64, kind word, lines_added int32, "
+    "lines_removed int32, staleness float32",
+    "signals": "dir_id int32, t float64, t_author float64, n_dir int32, n_site int32",
+    "mentions": "page_id int32, t float64",
+}
 
 
 def tables(history: History) -> Tables:
     """Return the Arrow tables of a trace by name: pages, changes, signals, mentions, fragments."""
-    import pyarrow as pa
-
-    pages = _ordered(history)
+    # pages of the start by path, then the others by birth
+    pages = sorted(
+        history.num_fragments, key=lambda page: (max(page.born, 0.0), page.first_path, page.born)
+    )
     number = {page: index for index, page in enumerate(pages)}
     groups = directory_groups(page.path for page in pages)
-    directory = [groups[group_of(page.path, groups)] for page in pages]
-    changes = _with_deaths(history.changes, pages)
-    changes.sort(key=lambda change: (change.time, number[change.page]))
-    word = pa.dictionary(pa.int32(), pa.string())
-    page_table = pa.table(
-        {
-            "page_id": pa.array(range(len(pages)), pa.int32()),
-            "path_hash": pa.array([path_hash(page.first_path) for page in pages], pa.uint64()),
-            "dir_id": pa.array(directory, pa.int32()),
-            "created": pa.array([page.born for page in pages], pa.float64()),
-            "deleted": pa.array([page.death and page.death.time for page in pages], pa.float64()),
-            "n_fragments": pa.array([history.num_fragments[page] for page in pages], pa.int32()),
-        }
-    )
-    change_table = pa.table(
-        {
-            "page_id": pa.array([number[change.page] for change in changes], pa.int32()),
-            "t": pa.array([change.time for change in changes], pa.float64()),
-            "t_author": pa.array([change.authored for change in changes], pa.float64()),
-            "kind": pa.array([change.kind for change in changes], pa.string()).cast(word),
-            "lines_added": pa.array([change.lines_added for change in changes], pa.int32()),
-            "lines_removed": pa.array([change.lines_removed for change in changes], pa.int32()),
-            "staleness": pa.array([change.staleness for change in changes], pa.float32()),
-        }
-    )
-    mentions = [
-        (number[page], said.time) for said in history.announcements for page in said.mentioned
+    directory = {page: groups[group_of(page.path, groups)] for page in pages}
+    changes = history.changes + [
+        Change(page, *page.death[:2], "deletion", 0, page.death.lines_removed, 1.0)
+        for page in pages
+        if page.death is not None
     ]
-    mentions.sort(key=lambda mention: (mention[1], mention[0]))
-    mention_table = pa.table(
-        {
-            "page_id": pa.array([page for page, _ in mentions], pa.int32()),
-            "t": pa.array([time for _, time in mentions], pa.float64()),
-        }
-    )
-    where = dict(zip(pages, directory, strict=True))
-    return {
-        "pages": page_table,
-        "changes": change_table,
-        "signals": _signal_table(history, changes, where, groups),
-        "mentions": mention_table,
-        "fragments": _fragment_table(history, pages),
+    changes.sort(key=lambda change: (change.time, number[change.page]))
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "pages": [
+            (
+                *(number[page], path_hash(page.first_path), directory[page], page.born),
+                *(page.death and page.death.time, history.num_fragments[page]),
+            )
+            for page in pages
+        ],
+        "changes": [(number[change.page], *change[1:]) for change in changes],
+        "signals": _signals(history, changes, directory, groups),
+        "mentions": sorted(
+            (
+                (number[page], said.time)
+                for said in history.announcements
+                for page in said.mentioned
+            ),
+            key=lambda mention: (mention[1], mention[0]),
+        ),
     }
+    made = {name: _table(COLUMNS[name], rows[name]) for name in COLUMNS}
+    return made | {"fragments": _fragment_table(history, pages)}
+
+
+def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
+    """Return the Arrow table of rows, given the names and types of its columns."""
+    import pyarrow as pa
+
+    word = pa.dictionary(pa.int32(), pa.string())
+    names, types = zip(*(column.split() for column in columns.split(", ")), strict=True)
+    values = zip(*rows, strict=True) if rows else ([] for _ in names)
+    kinds = [word if kind == "word" else pa.type_for_alias(kind) for kind in types]
+    arrays = [pa.array(list(one), kind) for one, kind in zip(values, kinds, strict=True)]
+    return pa.table(arrays, names=list(names))
 
 
 def _fragment_table(history: History, pages: list[Page]) -> Any:
     """Return the fragments of pages with enough changes, sorted by page, birth and fragment."""
     import pyarrow as pa
 
-    changes = Counter(
-        change.page for change in history.changes if change.kind in ("content", "whitespace")
-    )
-    numbers = [row for row, page in enumerate(pages) if changes[page] >= ENOUGH_CHANGES]
-    columns = {
-        "page_id": [np.empty(0, np.int32)],
-        "fragment": [np.empty(0, np.uint32)],
-        "birth": [np.empty(0)],
-        "death": [np.empty(0)],
-    }
-    for number in numbers:
-        death = pages[number].death
-        spells = history.fragments.spells(pages[number], death.time if death else np.inf)
-        columns["page_id"].append(np.full(spells.fragment.size, number, np.int32))
-        for name, part in zip(spells._fields, spells, strict=True):
-            columns[name].append(part)
-    arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
+    changes = Counter(change.page for change in history.changes if change.kind != "creation")
+    numbers = [
+        row
+        for row, page in enumerate(pages)
+        if changes[page] >= ENOUGH_CHANGES and page not in history.fragments.incomplete
+    ]
+    parts = [(np.empty(0, np.int32), np.empty(0, np.uint32), np.empty(0), np.empty(0))]
+    for row in numbers:
+        death = pages[row].death
+        spells = history.fragments.spells(pages[row], death.time if death else np.inf)
+        parts.append((np.full(spells.fragment.size, row, np.int32), *spells))
+    page, fragment, birth, death_time = map(np.concatenate, zip(*parts, strict=True))
     return pa.table(
         {
-            name: pa.array(array, mask=np.isinf(array) if array.dtype == np.float64 else None)
-            for name, array in arrays.items()
+            "page_id": page,
+            "fragment": fragment,
+            "birth": pa.array(birth, mask=np.isinf(birth)),
+            "death": pa.array(death_time, mask=np.isinf(death_time)),
         }
     )
 
 
-def _ordered(history: History) -> list[Page]:
-    """Return the recorded pages: first those of the start by path, then the others by birth."""
-    return sorted(
-        history.num_fragments,
-        key=lambda page: (max(page.born, 0.0), page.first_path, page.born),
-    )
-
-
-def _with_deaths(changes: list[Change], pages: list[Page]) -> list[Change]:
-    """Return the changes and the deaths without a return."""
-    deaths = [
-        Change(page, *page.death[:2], "deletion", 0, page.death.lines_removed, 1.0)
-        for page in pages
-        if page.death is not None
-    ]
-    return changes + deaths
-
-
-def _signal_table(
+def _signals(
     history: History,
     changes: list[Change],
-    where: Mapping[Page, int],
+    directory: Mapping[Page, int],
     groups: Mapping[tuple[str, str], int],
-) -> Any:
+) -> list[tuple[Any, ...]]:
     """Return one row per commit and directory in which it touched any file."""
-    import pyarrow as pa
-
     in_site = Counter(change.time for change in changes)
     in_directory = Counter(
-        (change.time, where[change.page])
+        (change.time, directory[change.page])
         for change in changes
         if change.kind in ("content", "whitespace")
     )
     rows = []
-    for said in history.announcements:
-        others = (group_of(path, groups) for path in said.others)
-        touched = {where[page] for page in said.touched}
-        touched |= {groups[group] for group in others if group in groups}
-        rows += [(directory, said.time, said.authored) for directory in sorted(touched)]
-    return pa.table(
-        {
-            "dir_id": pa.array([row[0] for row in rows], pa.int32()),
-            "t": pa.array([row[1] for row in rows], pa.float64()),
-            "t_author": pa.array([row[2] for row in rows], pa.float64()),
-            "n_dir": pa.array([in_directory[row[1], row[0]] for row in rows], pa.int32()),
-            "n_site": pa.array([in_site[row[1]] for row in rows], pa.int32()),
-        }
-    )
+    for time, authored, touched, others, _ in history.announcements:
+        known = {groups.get(group_of(path, groups)) for path in others} - {None}
+        for group in sorted(known | {directory[page] for page in touched}):
+            rows.append((group, time, authored, in_directory[time, group], in_site[time]))
+    return rows
 
 
 def path_hash(path: str) -> int:
@@ -195,8 +169,6 @@ def check_target(folder: Path, force: bool) -> None:
 
     An existing folder needs ``force``, and must be empty or a trace.
     """
-    if not folder.parent.is_dir():
-        raise ValueError(f"{folder}: its folder {folder.parent} does not exist")
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -215,6 +187,7 @@ def write_trace(folder: Path, contents: Tables, meta: Mapping[str, Any]) -> None
     """
     import pyarrow.parquet as pq
 
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         unfinished = Path(scratch) / "new"
         unfinished.mkdir()

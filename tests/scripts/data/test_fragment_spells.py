@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
 from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
-from scripts.data.git.fragment_spells import FragmentBook
-from scripts.data.git.shingles import read_version
+from scripts.data.git.versions import FragmentBook, read_version
 from scripts.data.trace_from_git import app, make_trace
 from tests.scripts.data.repositories import Scratch
 

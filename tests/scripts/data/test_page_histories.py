@@ -6,8 +6,8 @@ import pytest
 
 from scripts.data.git.git_history import Touch
 from scripts.data.git.page_histories import PageBook
-from scripts.data.git.shingles import jaccard_distance, read_version
 from scripts.data.git.trace_writing import directory_groups, group_of
+from scripts.data.git.versions import jaccard_distance, read_version
 
 
 def test_two_pages_may_swap_names() -> None:

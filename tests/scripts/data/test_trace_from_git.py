@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import random
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
-from scripts.data.git.shingles import read_version
 from scripts.data.git.trace_writing import path_hash
+from scripts.data.git.versions import read_version
 from scripts.data.trace_from_git import app, make_trace
 from tests.scripts.data.repositories import Scratch, prose
 
@@ -397,7 +398,6 @@ def test_bad_input_is_one_clear_line(scratch: Scratch, tmp_path: Path) -> None:
         ((scratch.folder, "--out", out, "--days", 0), "days must be a number > 0"),
         ((scratch.folder, "--out", out, "--days", "nan"), "days must be a number > 0"),
         ((scratch.folder, "--out", out, "--subdir", "src"), "no commit touches"),
-        ((scratch.folder, "--out", tmp_path / "x" / "y"), "does not exist"),
         ((scratch.folder, "--out", plain), "use --force"),
     ]
     for arguments, message in cases:
@@ -470,3 +470,97 @@ def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
     assert code == 1
     assert len(said.splitlines()) == 1
     assert blob in said
+
+
+def edited(scratch: Scratch) -> None:
+    """Two pages and a program, three of which change every day; a large page at the end."""
+    for day in range(4):
+        for name in ("docs/a.md", "docs/deep/b.md", "code/c.py"):
+            scratch.write(name, prose(f"{name}{day}"))
+        scratch.commit(day + 0.5)
+    scratch.write("large.md", prose("large", 500))
+    scratch.commit(5.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "paths"),
+    [
+        ({"include": ["*.md"]}, ["docs/a.md", "docs/deep/b.md", "large.md"]),
+        ({"include": ["*.py", "docs/?.md"]}, ["code/c.py", "docs/a.md"]),
+        ({"exclude": ["*.md"]}, ["code/c.py"]),
+        ({"include": ["*.md"], "exclude": ["docs/deep/*"]}, ["docs/a.md", "large.md"]),
+        ({"include": ["*.md"], "subdirs": ["docs"]}, ["docs/a.md", "docs/deep/b.md"]),
+        ({"include": ["deep/*"], "subdirs": ["docs", "code"]}, ["docs/deep/b.md"]),
+    ],
+)
+def test_only_files_that_match(scratch: Scratch, options: Any, paths: list[str]) -> None:
+    edited(scratch)
+    rows = made(scratch, **options)
+    assert {row["path_hash"] for row in rows["pages"]} == {path_hash(path) for path in paths}
+    days = 4 * len(set(paths) - {"large.md"}) + ("large.md" in paths)
+    assert len(rows["changes"]) == days
+
+
+def test_filters_of_the_command_are_recorded(scratch: Scratch, tmp_path: Path) -> None:
+    edited(scratch)
+    out = tmp_path / "new" / "folder" / "trace"
+    code, said = command(
+        *(scratch.folder, "--out", out, "--include", "*.md", "--exclude", "large*"),
+        *("--name", "guide", "--max-bytes", 1000),
+    )
+    assert (code, said) == (0, ""), said
+    meta = json.loads((out / "meta.json").read_text())
+    assert (meta["site"], meta["include"], meta["exclude"]) == ("guide", ["*.md"], ["large*"])
+    assert meta["max_bytes"] == 1000
+    code, said = command(scratch.folder, "--out", tmp_path / "x", "--include", "*.rst")
+    assert (code, said.count("\n")) == (1, 0)
+    assert "no commit touches" in said
+
+
+def test_the_size_of_files_is_bounded(scratch: Scratch) -> None:
+    edited(scratch)
+    text = prose("large", 500).encode()
+    for limit in (200, 10**6):
+        rows = made(scratch, include=["large.md"], max_bytes=limit)
+        expected = read_version(text[:limit]).shingles.size
+        assert rows["pages"][0]["n_fragments"] == expected
+
+
+def test_a_shallow_clone_is_refused(scratch: Scratch, tmp_path: Path) -> None:
+    edited(scratch)
+    scratch.git("clone", "--quiet", "--depth", "1", scratch.folder.as_uri(), str(tmp_path / "cut"))
+    code, said = command(tmp_path / "cut", "--out", tmp_path / "trace")
+    assert (code, said.count("\n")) == (1, 0)
+    assert said.endswith("a shallow clone lacks the history; complete it by git fetch --unshallow")
+
+
+def test_a_partial_clone_goes_on_and_counts(scratch: Scratch, tmp_path: Path) -> None:
+    edited(scratch)
+    scratch.git("config", "uploadpack.allowFilter", "true")
+    place = tmp_path / "partial"
+    scratch.git("clone", "--quiet", "--filter=blob:none", scratch.folder.as_uri(), str(place))
+    whole = made(scratch)
+    out = tmp_path / "of-partial"
+    code, said = command(place, "--out", out, "--start", "2024-01-01", "--fragment-modulus", 1)
+    assert code == 0
+    assert "warning: 9 versions of files are missing" in said
+    assert json.loads((out / "meta.json").read_text())["missing_versions"] == 9
+    traces.load(out)
+    changes = pq.read_table(out / "changes.parquet").to_pylist()
+    names = "page_id", "t", "kind"
+    assert [[row[name] for name in names] for row in changes] == [
+        [row[name] for name in names] for row in whole["changes"]
+    ]
+    assert {row["staleness"] for row in changes if row["kind"] == "content"} == {None}
+    assert pq.read_table(out / "signals.parquet").to_pylist() == whole["signals"]
+    assert pq.read_table(out / "fragments.parquet").num_rows == 0
+
+
+def test_progress_is_lines_without_a_terminal(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(scratch)
+    monkeypatch.setattr("scripts.data.progress.LINE_SECONDS", 0.0)
+    code, said = command(scratch.folder, "--out", tmp_path / "trace", "--start", "2024-01-01")
+    assert code == 0
+    assert "commits in the window: 20%" in said.splitlines()

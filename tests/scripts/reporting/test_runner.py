@@ -130,7 +130,7 @@ def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
 
 def test_workers_end_with_their_parent() -> None:
     """The watch is started in a worker process, whose parent is known."""
-    with places._pool(1) as pool:
+    with places.pool(1) as pool:
         names = pool.submit(_thread_names).result()
     assert any("watch" in name for name in names)
 

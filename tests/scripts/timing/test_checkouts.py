@@ -42,4 +42,4 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_without_the_project_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"against must be .*checkout|ended, see above"):
-        checkouts.compare(tmp_path, 1, 0.01, lambda: None)
+        checkouts.compare(tmp_path, 1, 0.01)

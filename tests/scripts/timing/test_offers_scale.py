@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from rich.progress import Progress
-from typer.testing import CliRunner
 
 from agents.predictors import TASKS
 from crawl_envs.evaluation import make_env, play
@@ -23,6 +21,7 @@ from crawl_envs.types.offer_features import OfferFeatures
 from policies import DiscreteLambdaCrawl, UniformCrawl
 from scripts.timing import offers_scale
 from scripts.timing.offers_scale import Figure
+from tests.scripts.commands import done, run
 
 POLICIES = {
     offers_scale.UNIFORM: UniformCrawl,
@@ -77,43 +76,24 @@ def test_predictions_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.unit == "GB"
 
 
-def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    figures = [offers_scale.Figure("a run", 10, 2, "total", 1.5, "s")]
-    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: figures if quick else [])
-    done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    [row] = csv.DictReader((tmp_path / "scale.csv").read_text("utf-8").splitlines())
-    assert row == {
-        "run": "a run",
-        "offers": "10",
-        "days": "2",
-        "what": "total",
-        "value": "1.5",
-        "unit": "s",
-    }
-    assert (
-        "scripts.timing.offers_scale"
-        in json.loads((tmp_path / "provenance.json").read_text())["command"]
-    )
-
-
 def test_everything_is_measured_after_a_short_one_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = []
 
     def alone(task: partial[list[Figure]]) -> list[Figure]:
         asked.append((task.func.__name__, *task.args))
-        return [Figure(str(task.args[0]), 1, 1, "total", 1.0, "s")]
+        return [Figure(str(task.args[0]), 1, 1, "total", 1.5, "s")]
 
     monkeypatch.setattr(offers_scale, "run_in_process", alone)
-    with Progress(disable=True) as bar:
-        figures = offers_scale.measure(True, bar)
-        [row] = bar.tasks
+    done(run(offers_scale.app, "--quick", out=tmp_path))
     half = len(asked) // 2
     assert [one[:2] for one in asked[: half - 1]] == [one[:2] for one in asked[half:-1]]
-    assert [figure.run for figure in figures] == [str(one[1]) for one in asked[half:]]
-    assert (row.completed, row.total) == (len(asked), len(asked))
+    rows = list(csv.DictReader((tmp_path / "scale.csv").read_text("utf-8").splitlines()))
+    assert [row["run"] for row in rows] == [str(one[1]) for one in asked[half:]]
+    assert (rows[0]["value"], rows[0]["unit"]) == ("1.5", "s")
+    command = json.loads((tmp_path / "provenance.json").read_text())["command"]
+    assert "scripts.timing.offers_scale" in command
 
 
 def pid() -> list[Figure]:
@@ -143,7 +123,7 @@ def die() -> list[Figure]:
 def test_errors_of_a_process_are_raised_here() -> None:
     with pytest.raises(ValueError, match="offers must be more"):
         offers_scale.run_in_process(refuse)
-    with pytest.raises(BrokenProcessPool, match="a process ended without a result"):
+    with pytest.raises(BrokenProcessPool, match="terminated abruptly"):
         offers_scale.run_in_process(die)
 
 
@@ -168,29 +148,3 @@ def test_an_interrupt_ends_the_process_at_once(tmp_path: Path) -> None:
     thread.join(1.0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
-
-
-@pytest.mark.parametrize(
-    ("where", "message", "files"),
-    [
-        ("measure", "stopped; nothing was written", []),
-        ("check_folder", "stopped; nothing was written", []),
-        ("write_provenance", "stopped while writing; {} may lack files of this run", ["scale.csv"]),
-        (
-            *("show", "stopped while writing; {} may lack files of this run"),
-            ["provenance.json", "scale.csv"],
-        ),
-    ],
-)
-def test_an_interrupt_anywhere_ends_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, message: str, files: list[str]
-) -> None:
-    def interrupted(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(offers_scale, "measure", lambda quick, bar: [])
-    monkeypatch.setattr(offers_scale, where, lambda *words, **more: interrupted())
-    done = CliRunner().invoke(offers_scale.app, ["--quick", "--out", str(tmp_path)])
-    assert done.exit_code == 130, done.output
-    assert done.output.splitlines()[-1] == message.format(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == files

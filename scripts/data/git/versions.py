@@ -1,0 +1,136 @@
+"""Versions of pages as sets of shingles, their distances, and the spells of their fragments."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import FloatArray
+from crawl_envs.worlds.fragments.shingling import (
+    FragmentArray,
+    ShingleArray,
+    as_fragments,
+    shingles_of,
+)
+
+SPACE = re.compile(rb"\s+")
+CACHED_SHINGLES = 4_000_000
+
+
+class Version(NamedTuple):
+    """One version of a page.
+
+    Attributes:
+        shingles: platform-independent hashes of all three successive words, distinct and ascending,
+            (n,) uint64; a page of fewer words has one shingle, an empty page none.
+        ink: hash of the bytes without white space; comparable within one process only.
+    """
+
+    shingles: ShingleArray
+    ink: int
+
+
+def read_version(content: bytes) -> Version:
+    """Return the version with the given content."""
+    return Version(shingles_of(content), hash(SPACE.sub(b"", content)))
+
+
+def jaccard_distance(old: Version, new: Version) -> float:
+    """Return the share of shingles that are not in both versions; 0 if both are empty."""
+    common = np.intersect1d(old.shingles, new.shingles, assume_unique=True).size
+    union = old.shingles.size + new.shingles.size - common
+    return 1.0 - common / union if union else 0.0
+
+
+class Versions:
+    """Versions of blobs, with a cache of the most recent ones.
+
+    Args:
+        read: returns the first bytes of a blob, None if it is missing.
+        max_bytes: number of bytes of a file that are read.
+
+    Attributes:
+        missing: blobs that were asked for and are missing.
+    """
+
+    def __init__(self, read: Callable[[str, int], bytes | None], max_bytes: int) -> None:
+        self.missing: set[str] = set()
+        self._read, self._max_bytes, self._size = read, max_bytes, 0
+        self._kept: OrderedDict[str, Version] = OrderedDict()
+
+    def __call__(self, blob: str) -> Version | None:
+        """Return the version of a blob, None if it is missing."""
+        if blob in self._kept:
+            self._kept.move_to_end(blob)
+            return self._kept[blob]
+        content = self._read(blob, self._max_bytes)
+        if content is None:
+            self.missing.add(blob)
+            return None
+        version = self._kept[blob] = read_version(content)
+        self._size += version.shingles.size + 100
+        while self._size > CACHED_SHINGLES and len(self._kept) > 1:
+            self._size -= self._kept.popitem(last=False)[1].shingles.size + 100
+        return version
+
+
+class Spells(NamedTuple):
+    """Spells of the fragments of a page, sorted by birth and fragment.
+
+    Attributes:
+        fragment: (n,) uint32; a fragment that returns has one spell per appearance.
+        birth: -inf if present in the first version, (n,) float64.
+        death: inf if present in the last version, (n,) float64.
+    """
+
+    fragment: FragmentArray
+    birth: FloatArray
+    death: FloatArray
+
+
+class FragmentBook:
+    """Spells of fragments while changes are read, oldest first, without storing versions.
+
+    Args:
+        modulus: only shingles divisible by it are kept; 1 for all.
+
+    Attributes:
+        incomplete: pages with a version that is missing.
+    """
+
+    def __init__(self, modulus: int) -> None:
+        self.modulus = modulus
+        self.incomplete: set[Hashable] = set()
+        self._now: dict[Hashable, tuple[FragmentArray, FloatArray]] = {}
+        self._ended: dict[Hashable, list[Spells]] = {}
+
+    def enter(self, page: Hashable, old: Version | None, new: Version, time: float) -> None:
+        """Add a change of a page at a time after its last change; ``old`` is None at birth.
+
+        ``old`` is used only for the first change of a page: its fragments were present at first.
+        """
+        if page not in self._now:
+            first = as_fragments(old.shingles, self.modulus) if old else np.empty(0, np.uint32)
+            self._now[page] = first, np.full(first.size, -np.inf)
+            self._ended[page] = []
+        fragment, birth = self._now[page]
+        after = as_fragments(new.shingles, self.modulus)
+        stays = np.isin(fragment, after, assume_unique=True)
+        ended = np.full(np.count_nonzero(~stays), time)
+        self._ended[page].append(Spells(fragment[~stays], birth[~stays], ended))
+        births = np.full(after.size, time)
+        births[np.searchsorted(after, fragment[stays])] = birth[stays]
+        self._now[page] = after, births
+
+    def spells(self, page: Hashable, death: float = np.inf) -> Spells:
+        """Return all spells of a page; the last ones end with its death."""
+        fragment, birth = self._now[page]
+        last = Spells(fragment, birth, np.full(fragment.size, death))
+        parts = zip(*self._ended[page], last, strict=True)
+        fragment, birth, deaths = (np.concatenate(part) for part in parts)
+        order = np.lexsort((fragment, birth))
+        return Spells(fragment[order], birth[order], deaths[order])

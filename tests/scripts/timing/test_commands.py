@@ -1,0 +1,78 @@
+"""What all commands that measure have in common: files, the printed table, interrupts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+import typer
+
+from scripts.timing import commands
+from tests.scripts.commands import done, run
+
+
+def draw(path: Path, rows: list[commands.Row]) -> None:
+    path.write_text("picture")
+
+
+def measuring(*rows: commands.Row) -> typer.Typer:
+    return commands.command(
+        "scripts.timing.example",
+        "Help.",
+        lambda quick: {
+            "first": lambda: rows[:1],
+            "others": lambda: rows[:2] if quick else rows[1:],
+        },
+        ("name", "value"),
+        out=(Path("results/example"), Path("runs/example")),
+        name="example",
+        title="Title",
+        draw=draw,
+    )
+
+
+def test_files_and_table(tmp_path: Path) -> None:
+    result = done(run(measuring(("a", 1), ("b", 20_000), ("c", None)), out=tmp_path))
+    with (tmp_path / "example.csv").open() as file:
+        assert list(csv.reader(file)) == [["name", "value"], ["a", "1"], ["b", "20000"], ["c", ""]]
+    assert "20,000" in result.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("example.csv", "example.png", "provenance.json")
+    }
+    done(run(measuring(("a", 1), ("b", 2)), "--quick", out=tmp_path))
+    assert len((tmp_path / "example.csv").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "files"),
+    [
+        ("run_cases", "stopped; nothing was written", []),
+        ("check_folder", "stopped; nothing was written", []),
+        (
+            *("write_provenance", "stopped while writing; {} may lack files of this run"),
+            ["example.csv"],
+        ),
+        (
+            *("shown", "stopped while writing; {} may lack files of this run"),
+            ["example.csv", "example.png", "provenance.json"],
+        ),
+    ],
+)
+def test_an_interrupt_anywhere_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, message: str, files: list[str]
+) -> None:
+    def interrupted(*arguments: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, where, interrupted)
+    result = run(measuring(("a", 1)), out=tmp_path)
+    assert result.exit_code == 130, result.output
+    assert result.output.splitlines()[-1] == message.format(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
+def test_groups_stand_above_their_rows() -> None:
+    rows = [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+    table = commands.shown(rows, ("name", "value"), "title", ["first", "first", "second"])
+    assert list(table.columns[0].cells) == ["[bold]first[/]", "a", "b", "[bold]second[/]", "c"]
