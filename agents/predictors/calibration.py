@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit
 
 FloatArray = NDArray[np.float64]
-MOST_STEPS = 100
 RIDGE = 1e-9
 
 
@@ -56,32 +56,24 @@ def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
 
 
 def _likeliest(values: FloatArray, labels: FloatArray) -> tuple[float, float]:
-    """Return slope >= 0 and shift of the likeliest logistic curve, by Newton's method.
-
-    Steps are halved until the likelihood rises; the slope is held at 0 where it would be below.
-    """
+    """Return slope >= 0 and shift of the likeliest logistic curve."""
     share = float(labels.mean())
-    base = np.array([0.0, np.log(share / (1.0 - share))])
 
-    def loss(point: FloatArray) -> float:
+    def loss(point: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         odds = point[0] * values + point[1]
-        mean = (np.logaddexp(0.0, odds) - labels * odds).mean()
-        return float(mean + RIDGE * point[0] ** 2)
+        wrong = expit(odds) - labels
+        mean = (np.logaddexp(0.0, odds) - labels * odds).mean() + RIDGE * point[0] ** 2
+        return mean, np.array([(wrong * values).mean() + 2.0 * RIDGE * point[0], wrong.mean()])
 
-    point, now = base, loss(base)
-    for _ in range(MOST_STEPS):
-        chance = expit(point[0] * values + point[1])
-        wrong, curve = chance - labels, chance * (1.0 - chance)
-        gradient = np.array([(wrong * values).mean() + 2.0 * RIDGE * point[0], wrong.mean()])
-        mixed = (curve * values).mean()
-        hessian = np.array(
-            [[(curve * values**2).mean() + 2.0 * RIDGE, mixed], [mixed, curve.mean()]]
-        )
-        step = np.linalg.solve(hessian + RIDGE * 1e-6 * np.eye(2), gradient)
-        while loss(point - step) > now and np.abs(step).max() > 1e-12:
-            step = step / 2.0
-        if np.abs(step).max() <= 1e-10:
-            break
-        point = point - step
-        now = loss(point)
-    return (float(point[0]), float(point[1])) if point[0] > 0.0 else (0.0, float(base[1]))
+    start = np.array([0.0, np.log(share / (1.0 - share))])
+    bounds = [(0.0, None), (None, None)]
+    exact = {"ftol": 0.0, "gtol": 1e-12, "maxiter": 1000}
+    found: Any = minimize(
+        loss,
+        start,
+        jac=True,
+        bounds=bounds,
+        method="L-BFGS-B",
+        options=exact,  # type: ignore[call-overload]
+    )
+    return float(found.x[0]), float(found.x[1])
