@@ -243,20 +243,33 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
-    """Draw a cost over that of the bound against the budget."""
+    """Draw a cost over that of the bound against the budget.
+
+    Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
+    """
+    import pandas as pd
+
     from scripts.reporting import charts
     from scripts.reporting.means import means, numbered, paired, table
 
-    values = table(rows, UNIT[metric])
-    values = values[[ONLY.get(label, metric) == metric for label in values.policy]]
+    values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
     bound = values[values.policy == BOUNDS[metric]]
-    data = numbered(means(paired(values, bound, ratio=True)), "R=", "setting")
+    parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]
+    pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
+    own, shown = {}, [label for label in LABELS if ONLY.get(label, metric) == metric]
+    for label in SHIPPED:
+        alone, greedy = label + OWN_PACE, f"{GREEDY} at {label}'s pace"
+        base = values[values.policy == greedy]
+        ratio = means(paired(values[values.policy == alone], base, ratio=True))
+        parts.append(ratio.assign(x=pace[OWN, alone]))
+        look = charts.style(shown.index(label))
+        own[alone] = {**look, "linestyle": "none", "fillstyle": "none", "markersize": 11.0}
     charts.lines(
-        data.rename(columns={"policy": "label", "mean": "y"}),
+        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
         path,
         charts.Frame(
             f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, after the start; 95% "
-            "intervals; own pace: see the claims",
+            "intervals; own pace: over GREEDY-HARMONIC with as many crawls",
             charts.Axis("budget R / m, crawls per page and day", "log", ticks=BUDGETS),
             charts.Axis(
                 f"{COST_NAMES[metric]} over that of the bound", "log", ticks=(1, 1.5, 2, 3, 4, 6, 8)
@@ -264,7 +277,8 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
             across=[charts.Rule(1.0, "bound")],
             size=(5.4, 4.6),
         ),
-        labels=LABELS,
+        labels=(*shown, *own),
+        own=own,
     )
 
 
