@@ -103,7 +103,8 @@ SEARCH = np.dtype(
 class LazyArgmax(NamedTuple):
     """What the values of m pages are computed from, and the state of the search among them."""
 
-    parameters: Annotated[FloatArray, np.float64, "m P"]  # the table of the value
+    # the table of the value: a row per page, and perhaps rows that pages share
+    parameters: Annotated[FloatArray, np.float64, "rows P"]
     pages: Annotated[Records, PAGE, "m"]
     search: Annotated[Records, SEARCH, "1"]
     # time up to which a page is below its bar, -inf in the top; apart, because it is searched
@@ -121,12 +122,12 @@ FIELDS = fields_of(LazyArgmax)
 LAZY = StateType("LazyArgmax", FIELDS)
 
 
-def new_lazy_argmax(parameters: FloatArray, start: float = 0.0) -> LazyArgmax:
+def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) -> LazyArgmax:
     """Return a search without pages, for up to m pages, from a time on.
 
-    ``parameters`` is the table of the value, (m, P), which others write.
+    ``parameters`` is the table of the value, (>= m, P), which others write.
     """
-    lengths = {"m": parameters.shape[0], "P": parameters.shape[1]}
+    lengths = {"m": num_pages, "rows": parameters.shape[0], "P": parameters.shape[1]}
     lengths["room"] = lengths["m"] // 8 + 64
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths))
     lazy.pages["place"] = ABSENT
@@ -457,22 +458,29 @@ def lower_top_bar(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Raise a bar that too many pages are above, not more often than is worth it."""
+    """Raise a bar that too many pages are above, not more often than is worth it.
+
+    Some are not above it, but will be soon, so a bar by their values may be lower. It is not taken
+    then: other pages sleep below the bar. Below an infinite one there are none.
+    """
     search = lazy.search[0]
     if search.choosing < search.raising:
         return
     before = search.evaluated
     if search.top > MOST * top_size(lazy):
-        current = values_now(lazy, value, now, 0, search.top)
-        search.top_bar = kth_largest(current, top_size(lazy))
-        renew_top(lazy, value, now, search.top)
+        bar = kth_largest(values_now(lazy, value, now, 0, search.top), top_size(lazy))
+        if bar > search.top_bar or search.top_bar == math.inf:
+            search.top_bar = bar
+            renew_top(lazy, value, now, search.top)
     if search.band > MOST * band_size(lazy):
         first, last = search.top, search.top + search.band
         bar = kth_largest(values_now(lazy, value, now, first, last), band_size(lazy))
-        search.band_bar = min(bar, search.top_bar)
-        for page in lazy.members[first:last].copy():
-            leave(lazy, page)
-            rise(lazy, value, page, now)
+        bar = min(bar, search.top_bar)
+        if bar > search.band_bar or search.band_bar == math.inf:
+            search.band_bar = bar
+            for page in lazy.members[first:last].copy():
+                leave(lazy, page)
+                rise(lazy, value, page, now)
     if search.evaluated > before:
         search.raising, search.choosing = search.evaluated - before, 0
 

@@ -72,6 +72,11 @@ class PageValues:
             rates = self.policy.rates(problem, bandwidth)
             return np.stack([rates, np.zeros_like(rates)], axis=1)
         form = self.policy.compile(problem, 0, np.random.default_rng(0))
+        if len(form.parameters) != problem.num_pages:
+            raise ValueError(
+                f"policy must value each page by its own parameters, got {self.policy!r}, "
+                "whose pages share some"
+            )
         self.value, self.delay_window = form.value, form.delay_window
         if form.signal_weight is not None:
             self.signal_weight = form.signal_weight

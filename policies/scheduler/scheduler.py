@@ -134,7 +134,7 @@ class CrawlScheduler:
         self.learns, self.learner = learn, cast(PageLearner | None, None)
         room = self.ids.capacity
         self.choices = new_choices({"m": room, "H": LEAST_ROOM, "sent": LEAST_ROOM})
-        self.lazy = new_lazy_argmax(np.zeros((room, 1)), self.time)
+        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, self.time)
         self._tables = choices_table(self.choices), lazy_table(self.lazy)
         self.choices.lines["timeout"], self.choices.lines["new_share"] = timeout, new_share
 
@@ -486,7 +486,7 @@ class CrawlScheduler:
             parameters[rows], self.allocated = known, True
             if "carried" in arrays:
                 parameters[:, 1] = arrays["carried"]
-        self.lazy = new_lazy_argmax(parameters, self.time)
+        self.lazy = new_lazy_argmax(parameters, len(parameters), self.time)
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = arrays[name]
         self._tables = choices_table(self.choices), lazy_table(self.lazy)
@@ -505,7 +505,7 @@ class CrawlScheduler:
         parameters = np.zeros((room, width))
         if width == before.parameters.shape[1]:
             parameters[:shared] = before.parameters[:shared]
-        self.lazy = new_lazy_argmax(parameters, self.time)
+        self.lazy = new_lazy_argmax(parameters, len(parameters), self.time)
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name][:shared] = before.pages[name][:shared]
         self._tables = self._tables[0], lazy_table(self.lazy)

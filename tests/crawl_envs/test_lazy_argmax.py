@@ -48,6 +48,13 @@ def steep(parameters, page, elapsed, signals):
 
 
 @compiled(VALUE.signature)
+def sudden(parameters, page, elapsed, signals):
+    """Next to nothing until a jump, near which many pages cannot sleep."""
+    age = parameters[page, 1] * elapsed + 0.1 * signals
+    return parameters[page, 0] * (1.0 if age > 0.2 else 1e-3 * age)
+
+
+@compiled(VALUE.signature)
 def flat(parameters, page, elapsed, signals):
     """NaN for some pages, the same for the others until their first signal."""
     return math.nan if parameters[page, 0] < 0.3 else min(signals, 1.0)
@@ -83,7 +90,21 @@ def dense(lazy, value, time):
     return best
 
 
-@pytest.mark.parametrize("value", [saturating, stepped, steep, flat], ids=lambda v: v.__name__)
+def oversleeps(lazy, value, time):
+    """Return the pages that sleep, but are not below their bar."""
+    search, late = lazy.search[0], []
+    for page, record in enumerate(lazy.pages):
+        if record["place"] != ABSENT and lazy.wake[page] >= time:
+            current = value(lazy.parameters, page, time - record["last_crawl"], record["counted"])
+            bar = search["top_bar"] if record["place"] >= 0 else search["band_bar"]
+            if not (current < bar or math.isnan(current)):
+                late.append(page)
+    return late
+
+
+@pytest.mark.parametrize(
+    "value", [saturating, stepped, steep, sudden, flat], ids=lambda v: v.__name__
+)
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -92,13 +113,13 @@ def dense(lazy, value, time):
 )
 def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, start):
     rng, value = np.random.default_rng(seed), ready(value)
-    lazy = new_lazy_argmax(rng.random((num_pages, 3)), start)
+    lazy = new_lazy_argmax(rng.random((num_pages + 2, 3)), num_pages, start)
     lazy.pages["last_crawl"] = start
     table, time = lazy_table(lazy), start
     pace = 10.0 ** rng.uniform(-4, 0)
     for page in range(num_pages):
         operate(table, value, ADD, page, time)
-    for _ in range(300):
+    for turn in range(300):
         time += rng.choice([0.0, pace, pace * rng.exponential(), 50.0 * pace])
         for _ in range(rng.poisson(2.0)):
             page = rng.integers(num_pages)
@@ -115,6 +136,7 @@ def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, sta
         if best < 0:  # every value is NaN
             continue
         assert chosen == best
+        assert turn % 5 or not oversleeps(lazy, value, time)
         if rng.random() < 0.9:
             operate(table, value, CRAWL, chosen, time)
 
@@ -135,7 +157,7 @@ def of_python(values, k):
 def test_most_choices_evaluate_few_pages():
     """A dense search would evaluate 20,000."""
     num_pages, rng = 20_000, np.random.default_rng(4)
-    lazy = new_lazy_argmax(rng.random((num_pages, 3)))
+    lazy = new_lazy_argmax(rng.random((num_pages, 3)), num_pages)
     lazy.pages["last_crawl"] = rng.uniform(-10.0, 0.0, num_pages)
     table, value, time = lazy_table(lazy), ready(saturating), 0.0
     for page in range(num_pages):

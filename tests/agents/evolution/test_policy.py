@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import agents
 import policies
 from agents.evolution import LearnedIndex, StoredIndex, load_index, read_index, save_index
 from agents.evolution.index.inputs import (
@@ -198,6 +199,20 @@ def test_the_lazy_search_is_exact(num_pages):
         values = compiled_values(policy, tracker.problem, tracker.elapsed, signals)
         assert int(np.argmax(values)) == page
         env.step(page)
+
+
+def test_a_shipped_index_simulates_the_crawls_of_the_step_loop():
+    """Many pages are about to rise at once here, so that bars by their values would be too low."""
+    arguments = {"num_pages": 100, "bandwidth": 100.0, "instance": "noisy"}
+    env = gymnasium.make("CrawlNCIS-v0", horizon=20.0, **arguments)
+    instance = instances.make("noisy", num_pages=100, bandwidth=100.0, seed=2)
+    observation, _ = env.reset(seed=2)
+    policy, pages = agents.load("noisy-index", env), []
+    for _ in range(1500):
+        action, _ = policy.predict(observation)
+        pages.append(int(action))
+        observation, *_ = env.step(action)
+    np.testing.assert_array_equal(simulate(instance, policy, 15.0, seed=2).crawls, pages)
 
 
 def test_one_index_for_several_sources_and_other_forms_of_action():
