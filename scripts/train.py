@@ -7,10 +7,10 @@ ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo 
 with sb3-contrib), "clone" (imitate an analytic policy), or "es" (evolve an index from reward
 alone). Hyperparameters are the recommended ones of the environment, overridden by
 --hyperparameters, overridden by options. A clone can be trained further by reward: ppo --start
-FOLDER, with the network of the clone. Before training, the analytic policies that can act in the
-environment are evaluated once and saved in OUT; the progress bar shows the best of them. With
---policies all, these are all policies but oracles. Other action forms are an argument of the
-environment: --env-arg action=scores.
+FOLDER, with the network of the clone. Common analytic policies that can act in the environment, or
+those of --policies, are evaluated once and saved in OUT: before the training of a single run, whose
+progress bar shows the best of them. Other action forms are an argument of the environment:
+--env-arg action=scores.
 
 OUT receives the agent, its config.json and learning curve, ranking.csv (mean rewards of all
 policies), rows.csv (rewards per seed), two pictures, and provenance.json; also validation.csv with

@@ -74,6 +74,6 @@ def _likeliest(values: FloatArray, labels: FloatArray) -> tuple[float, float]:
         jac=True,
         bounds=bounds,
         method="L-BFGS-B",
-        options=exact,  # type: ignore[call-overload]
+        options=exact,  # type: ignore[call-overload]  # stubs lack a loss with its gradient
     )
     return float(found.x[0]), float(found.x[1])

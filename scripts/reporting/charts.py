@@ -58,11 +58,14 @@ class Axis(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A straight line at ``value``, across the x axis (or the y axis), perhaps in the legend."""
+    """A straight line at ``value`` of an axis, in all panels or one, perhaps in the legend.
+
+    ``dash`` is a style of lines of Matplotlib.
+    """
 
     value: float
     label: str | None = None
-    dash: str = "--"
+    dash: Any = "--"
     panel: str | None = None
 
 
@@ -308,7 +311,8 @@ def _line(
         plain = {key: value for key, value in look.items() if not key.startswith("marker")}
         axes.plot(x, y, **{"linewidth": 1.5, **plain}, label=label or None)
         if half is not None:
-            axes.fill_between(x, y - half, y + half, color=look["color"], alpha=0.2, linewidth=0)
+            low, high = y - np.atleast_2d(half)[0], y + np.atleast_2d(half)[-1]
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
     else:
         bars = {"linewidth": 1.3, "capsize": 2.5, **look}
         axes.errorbar(x, y, half, **bars, label=label or None)

@@ -54,16 +54,7 @@ MEMORY, PACE_MEMORY = 400.0, 120.0
 """Days, the same for all sites; chosen on the second quarter of the records, given the first.
 Splits that start before the middle play some of these days again; the others none."""
 
-EIGHT_SITES = (
-    "browser-compat",
-    "eol-release-data",
-    "nyc-covid",
-    "programming-books",
-    "python-peps",
-    "rust-blog",
-    "scoop-main",
-    "tldr-pages",
-)
+EIGHT_SITES = histories.SITES[1:]
 """Sites whose traces come from public repositories; one other trace is shipped."""
 TOGETHER, EIGHT = "all sites", "eight sites"
 OVER_SITES = f"{METRIC}, bootstrap over sites"

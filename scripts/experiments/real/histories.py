@@ -35,18 +35,6 @@ CLAIRVOYANT = "clairvoyant"
 LEARNING = "LEARNING, both"
 RECORD = "record"
 TOGETHER = "all sites"
-SITES = (
-    "garden-handbook",
-    "browser-compat",
-    "eol-release-data",
-    "nyc-covid",
-    "programming-books",
-    "python-peps",
-    "rust-blog",
-    "scoop-main",
-    "tldr-pages",
-)
-"""Sites of the committed rows; the first is shipped, others come from public repositories."""
 
 
 def name_of(site: str, days: int, importance: str) -> str:
@@ -136,7 +124,7 @@ def _expected() -> tuple[Trend, ...]:
     """Return the expectations on all sites together, and on each."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
-    each = tuple(name_of(site, *cell) for cell in cells for site in SITES)
+    each = tuple(name_of(site, *cell) for cell in cells for site in histories.SITES)
     single = "four quarters tell little of a single site"
     return (
         *(

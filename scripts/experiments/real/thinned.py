@@ -28,17 +28,6 @@ POLICIES = ("Greedy", "GreedyNCIS")
 DAYS = (5, 20, 60)
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
 MOST_PAGES = 200
-SITES = (
-    "garden-handbook",
-    "browser-compat",
-    "eol-release-data",
-    "nyc-covid",
-    "programming-books",
-    "python-peps",
-    "rust-blog",
-    "scoop-main",
-    "tldr-pages",
-)
 TOGETHER = "all logs"
 LEAST_COVERAGE = 0.9
 

@@ -63,8 +63,12 @@ def test_bands_and_ends_of_intervals(tmp_path: Path, drawn: list[Figure]) -> Non
     [axes] = drawn[0].axes
     [ends] = [np.array(bar.get_segments())[:, :, 1] for bar in axes.containers[0].lines[2]]
     np.testing.assert_allclose(ends, [[0.5, 3.0], [9.5, 12.0], [99.5, 102.0]])
+    charts.lines(data, tmp_path / "bands.png", Frame("T"), bands=True)
+    [band] = drawn[1].axes[0].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0.5, 102.0)
     charts.lines(curves(), tmp_path / "bands.png", Frame("T"), bands=True)
-    first = drawn[1].axes[0]
+    first = drawn[2].axes[0]
     assert len(first.collections) == 3
     assert first.collections[0].get_paths()[0].vertices[:, 1].max() == pytest.approx(310.0)
 

@@ -47,14 +47,14 @@ def cost_bars(
     other = data.y.map(alone).fillna(metric) != metric
     data.loc[endless, ["x", "text"]] = 0.0, "infinite (starves pages)"
     data.loc[other, ["x", "text"]] = 0.0, "(of the other cost)"
-    missing = {name: charts.Axis("per page, in the paper's unit") for name in COST_NAMES.values()}
+    unit = {name: charts.Axis("per page, in the paper's unit") for name in COST_NAMES.values()}
     charts.bars(
         data.sort_values("panel", ascending=False),
         path,
         charts.Frame(
             f"{title}\n{setting}, {values.seed.nunique()} draws; bars: 95% intervals; "
             "lower is better",
-            missing,
+            unit,
             shared="y",
         ),
         names=labels,

@@ -30,6 +30,19 @@ FOLDER_VARIABLE = "CRAWL_TRACES"
 MOST_PAGES = 1500
 """Larger sites are thinned to whole directories with about this many pages in all."""
 
+SITES = (
+    "garden-handbook",
+    "browser-compat",
+    "eol-release-data",
+    "nyc-covid",
+    "programming-books",
+    "python-peps",
+    "rust-blog",
+    "scoop-main",
+    "tldr-pages",
+)
+"""Sites of the committed rows; the first is shipped, others come from public repositories."""
+
 QUARTERS = 4
 
 
