@@ -22,8 +22,13 @@ import policies as crawl_policies
 from scripts.logs import backtesting, options
 from scripts.logs.backtesting import OWN, SHARES, Backtest, Outcome
 from scripts.reporting import tables
-from scripts.reporting.cli import plain_interrupt
-from scripts.reporting.options import at_least, default_folder, one_line_errors
+from scripts.reporting.commands import (
+    at_least,
+    command,
+    default_folder,
+    one_line_errors,
+    words_of,
+)
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
@@ -34,8 +39,6 @@ CAVEAT = (
     "Intervals (95%) hold if changes of a page come one by one. If they come in bursts, freshness "
     "is lower than shown, for every row alike; the saved crawls are hardly affected."
 )
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Policies = Annotated[
     str | None,
@@ -52,7 +55,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/backtest-LOG")]
 
 
-@app.command(help=__doc__)
 def main(
     log: options.Log,
     column: options.Column = None,
@@ -67,26 +69,25 @@ def main(
     backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
 ) -> None:
-    """Run the backtest; report bad input in one line."""
+    """Run the backtest."""
     folder = out or default_folder("backtest", log.name)
-    with one_line_errors(folder, f"stopped; {folder} has the rows so far"):
-        at_least(2, draws=draws)
-        chosen = chosen_workers(backend, workers)
-        recorded = options.read_log(log, column, format, events)
-        names = _names(policies or (WITH_SIGNALS if recorded.sources else POLICIES))
-        importance, group = options.weights_and_groups(recorded, pages)
-        test = backtesting.backtest(
-            recorded, start=start, importance=importance, group=group, draws=draws, seed=seed
-        )
-        test.check(names)
-        check_folder(folder)
-        store = played_in(folder, test, names, draws, chosen)
-        outcomes = backtesting.outcomes(store.rows, names, SHARES, test.widening)
-        report(test, outcomes, log.name, folder)
-        write_provenance(
-            folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
-        )
-        tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
+    at_least(2, draws=draws)
+    chosen = chosen_workers(backend, workers)
+    recorded = options.read_log(log, column, format, events)
+    names = _names(policies or (WITH_SIGNALS if recorded.sources else POLICIES))
+    importance, group = options.weights_and_groups(recorded, pages)
+    test = backtesting.backtest(
+        recorded, start=start, importance=importance, group=group, draws=draws, seed=seed
+    )
+    test.check(names)
+    check_folder(folder)
+    store = played_in(folder, test, names, draws, chosen)
+    outcomes = backtesting.outcomes(store.rows, names, SHARES, test.widening)
+    report(test, outcomes, log.name, folder)
+    write_provenance(
+        folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
+    )
+    tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 
 def played_in(
@@ -98,7 +99,7 @@ def played_in(
     store = Store(folder / "rows.parquet", "backtest", played)
     try:
         backtesting.save(saved, test)
-        with plain_interrupt(f"stopped; {folder} has the rows so far"):
+        with one_line_errors(f"stopped; {folder} has the rows so far"):
             run(played, draws, store, chosen, Console(stderr=True))
     finally:
         saved.unlink(missing_ok=True)
@@ -107,7 +108,7 @@ def played_in(
 
 def _names(policies: str) -> list[str]:
     """Return the names of policies; ValueError for an unknown one."""
-    names = list(dict.fromkeys(word.strip() for word in policies.split(",") if word.strip()))
+    names = list(dict.fromkeys(words_of(policies)))
     for name in names:
         crawl_policies.find(name)
     if not names:
@@ -161,6 +162,8 @@ def saved_in_words(item: Outcome) -> str:
         return f"none: needs over {SHARES[-1]:g} times as many"
     return f"{mean:.0f}% ± {half:.0f}%"
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,7 +19,13 @@ from rich.console import Console
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
 from scripts.reporting import tables
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import (
+    Fresh,
+    command,
+    default_folder,
+    one_line_errors,
+    words_of,
+)
 from scripts.reporting.comparisons import (
     BANDWIDTH,
     LOWER,
@@ -30,16 +36,16 @@ from scripts.reporting.comparisons import (
     is_id,
     policy_factories,
 )
+from scripts.reporting.options import given_only
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
 SEEDS, QUICK_SEEDS = 20, 5
 HORIZON, QUICK_HORIZON = 200.0, 20.0
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+NUM_PAGES, DAYS_PER_CRAWL, SIGNALS = 100, 5.0, "directory"
 
 Settings = Annotated[
     str | None,
@@ -82,10 +88,10 @@ Quick = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep existing rows and add the missing ones.")
+    typer.Option(
+        help="Output folder.",
+        show_default=f"{OUT}, {QUICK_OUT} with --quick, or runs/benchmark-OPTIONS",
+    ),
 ]
 
 
@@ -99,9 +105,12 @@ def check_numbers(**named: float) -> None:
             raise ValueError(f"{option} must be finite and > 0, got {value:g}")
 
 
-def words(text: str | None) -> list[str]:
-    """Return the comma-separated words of a text."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
+def folder_of(quick: bool, own: Mapping[str, Any]) -> Path:
+    """Return the default folder, which names the options that the user set."""
+    if not own:
+        return QUICK_OUT if quick else OUT
+    words = [f"{name}={value}" for name, value in own.items()]
+    return default_folder("benchmark", *(["quick"] if quick else []), *words)
 
 
 def comparisons(
@@ -129,43 +138,45 @@ def comparisons(
     return chosen
 
 
-@app.command(help=__doc__)
 def main(
     settings: Settings = None,
     policies: Policies = None,
     seeds: Seeds = None,
-    num_pages: Pages = 100,
+    num_pages: Pages = NUM_PAGES,
     bandwidth: Bandwidth = None,
     horizon: Horizon = None,
     trace: TraceFolder = None,
-    signals: Signals = "directory",
-    days_per_crawl: DaysPerCrawl = 5.0,
+    signals: Signals = SIGNALS,
+    days_per_crawl: DaysPerCrawl = DAYS_PER_CRAWL,
     quick: Quick = False,
     workers: WorkerCount = None,
     backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
-    resume: Resume = False,
+    fresh: Fresh = False,
 ) -> None:
     """Run the benchmark."""
     console = tables.console()
-    folder = out or (QUICK_OUT if quick else OUT)
+    own = {"bandwidth": bandwidth, "horizon": horizon, "trace": trace}
+    own |= {"num_pages": num_pages if num_pages != NUM_PAGES else None}
+    own |= {"days_per_crawl": days_per_crawl if days_per_crawl != DAYS_PER_CRAWL else None}
+    own |= {"signals": signals if signals != SIGNALS else None}
+    folder = out or folder_of(quick, given_only(own))
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     length = horizon if horizon is not None else QUICK_HORIZON if quick else HORIZON
-    with plain_errors():
-        check_numbers(seeds=count, num_pages=num_pages)
-        players = chosen_workers(backend, workers)
-        check_numbers(horizon=length, days_per_crawl=days_per_crawl)
-        if bandwidth is not None:
-            check_numbers(bandwidth=bandwidth)
-        names = words(settings if settings is not None or trace else SETTINGS)
-        sizes = Sizes(num_pages, bandwidth, length, days_per_crawl, signals)
-        compared = comparisons(names, trace, words(policies), sizes)
-        played = [item.setting for item in compared]
-        check_folder(folder)
-        store = Store(folder / "rows.parquet", "benchmark", played)
-        store.load(keep=resume)
-        check_kept(played, count, store)
-    with plain_interrupt(f"stopped; {folder} has the rows so far; continue with --resume"):
+    check_numbers(seeds=count, num_pages=num_pages)
+    players = chosen_workers(backend, workers)
+    check_numbers(horizon=length, days_per_crawl=days_per_crawl)
+    if bandwidth is not None:
+        check_numbers(bandwidth=bandwidth)
+    names = words_of(settings if settings is not None or trace else SETTINGS)
+    sizes = Sizes(num_pages, bandwidth, length, days_per_crawl, signals)
+    compared = comparisons(names, trace, words_of(policies), sizes)
+    played = [item.setting for item in compared]
+    check_folder(folder)
+    store = Store(folder / "rows.parquet", "benchmark", played)
+    store.load(keep=not fresh)
+    check_kept(played, count, store)
+    with one_line_errors(STOPPED.format(folder)):
         run(played, count, store, players, console)
     report(compared, store, folder, console)
     write_provenance(
@@ -228,6 +239,8 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
         names=names,
     )
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

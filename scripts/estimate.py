@@ -26,18 +26,15 @@ from policies.estimators import SignalAudit, audit_signals
 from scripts.logs import options
 from scripts.logs.fitting import Fitted, fit_log
 from scripts.reporting import tables
-from scripts.reporting.options import default_folder, one_line_errors
+from scripts.reporting.commands import command, default_folder
 from scripts.reporting.rows import check_folder, write_csv
 
 SECONDS_PER_DAY = 86400.0
 AUDITED = ("precision", "recall", "delay")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/estimate-LOG")]
 
 
-@app.command(help=__doc__)
 def main(
     log: options.Log,
     column: options.Column = None,
@@ -46,18 +43,17 @@ def main(
     pages: options.Pages = None,
     out: Out = None,
 ) -> None:
-    """Estimate, audit and write; report bad input in one line."""
+    """Estimate, audit and write."""
     folder = out or default_folder("estimate", log.name)
-    with one_line_errors(folder, "stopped; nothing was written"):
-        recorded = options.read_log(log, column, format, events)
-        importance, group = options.weights_and_groups(recorded, pages)
-        fitted = fit_log(recorded, group)
-        check_folder(folder)
-        path = folder / "pages.csv"
-        write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
-        tell(recorded, fitted, path)
-        if recorded.sources:
-            audit(recorded, folder)
+    recorded = options.read_log(log, column, format, events)
+    importance, group = options.weights_and_groups(recorded, pages)
+    fitted = fit_log(recorded, group)
+    check_folder(folder)
+    path = folder / "pages.csv"
+    write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
+    tell(recorded, fitted, path)
+    if recorded.sources:
+        audit(recorded, folder)
 
 
 def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable:
@@ -160,6 +156,8 @@ def _cell(value: float, low: float, high: float) -> str:
     """Return an estimate and its interval."""
     return "unknown" if value != value else f"{value:.3g} ({low:.3g} to {high:.3g})"
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -20,11 +20,18 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row, summarize
 from scripts.reporting import tables
-from scripts.reporting.cli import plain_interrupt
+from scripts.reporting.commands import (
+    Fresh,
+    at_least,
+    command,
+    default_folder,
+    one_line_errors,
+    words_of,
+)
 from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
-from scripts.reporting.options import at_least, default_folder, named_values, one_line_errors
+from scripts.reporting.options import named_values
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
 from scripts.training.baselines import SIMPLE
 from scripts.training.evaluation import Evaluation, candidate_of, evaluation_of
@@ -81,8 +88,6 @@ def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: P
         console.print(ONE_HISTORY)
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 Model = Annotated[str, typer.Argument(help="Folder or name of an agent, or name of a policy.")]
 EnvId = Annotated[str, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
 EnvArg = Annotated[
@@ -110,12 +115,8 @@ Metric = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="Output folder.", show_default="runs/evaluate-MODEL-ENV")
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep existing rows and add the missing ones.")
-]
 
 
-@app.command(help=__doc__)
 def main(
     model: Model,
     env_id: EnvId,
@@ -126,32 +127,32 @@ def main(
     workers: WorkerCount = None,
     backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
-    resume: Resume = False,
+    fresh: Fresh = False,
 ) -> None:
-    """Run the evaluation; report bad input in one line."""
+    """Run the evaluation."""
     folder = out or default_folder("evaluate", Path(model).name, env_id)
-    stopped = f"stopped; {folder} has the rows so far; continue with --resume"
-    with one_line_errors(folder, stopped):
-        at_least(1, episodes=episodes)
-        chosen = chosen_workers(backend, workers)
-        candidate = candidate_of(model)
-        specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
-        setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
-        scored = metric or USUAL_METRICS.get(setting.id, "freshness")
-        if scored not in METRICS:
-            raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {scored!r}")
-        check_folder(folder)
-        store = Store(folder / "rows.parquet", "evaluate", [setting])
-        store.load(keep=resume)
-        check_kept([setting], episodes, store)
-        with plain_interrupt(stopped):
-            run([setting], episodes, store, chosen, Console(stderr=True))
-        report(setting, store, candidate.label, scored, folder)
-        write_provenance(
-            folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)
-        )
-        tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
+    at_least(1, episodes=episodes)
+    chosen = chosen_workers(backend, workers)
+    candidate = candidate_of(model)
+    specs = words_of(policies)
+    setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
+    scored = metric or USUAL_METRICS.get(setting.id, "freshness")
+    if scored not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {scored!r}")
+    check_folder(folder)
+    store = Store(folder / "rows.parquet", "evaluate", [setting])
+    store.load(keep=not fresh)
+    check_kept([setting], episodes, store)
+    with one_line_errors(STOPPED.format(folder)):
+        run([setting], episodes, store, chosen, Console(stderr=True))
+    report(setting, store, candidate.label, scored, folder)
+    write_provenance(
+        folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)
+    )
+    tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -18,7 +18,7 @@ from crawl_envs.evaluation import Row
 from scripts import experiments
 from scripts.reporting import tables
 from scripts.reporting.claims import write_claims
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import Fresh, command, one_line_errors
 from scripts.reporting.experiment import (
     expected_of,
     judged,
@@ -29,13 +29,11 @@ from scripts.reporting.experiment import (
     with_derived,
 )
 from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
-from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.verdicts import Level, Verdict
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Figures = Annotated[
     list[str],
@@ -55,7 +53,6 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Output folder.", show_default="results/PAPER; runs/PAPER with --quick"),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Discard existing rows and start over.")]
 Score = Annotated[
     bool, typer.Option("--score", help="Check and draw the existing rows, without simulation.")
 ]
@@ -85,7 +82,6 @@ def chosen(names: Sequence[str]) -> list[ModuleType]:
     return list(selected.values())
 
 
-@app.command(help=__doc__)
 def main(
     figures: Figures,
     quick: Quick = False,
@@ -98,19 +94,18 @@ def main(
 ) -> None:
     """Run experiments."""
     console = tables.console()
-    with plain_errors():
-        if repetitions is not None and repetitions < 1:
-            raise ValueError(f"--repetitions must be >= 1, got {repetitions}")
-        players = chosen_workers(backend, workers)
-        if fresh and score:
-            raise ValueError("--fresh and --score exclude each other")
-        jobs = []
-        for experiment in chosen(figures):
-            paper, figure = paper_and_figure(experiment)
-            folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
-            check_folder(folder)
-            count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
-            jobs.append(Job(experiment, folder, quick, count, players))
+    if repetitions is not None and repetitions < 1:
+        raise ValueError(f"--repetitions must be >= 1, got {repetitions}")
+    players = chosen_workers(backend, workers)
+    if fresh and score:
+        raise ValueError("--fresh and --score exclude each other")
+    jobs = []
+    for experiment in chosen(figures):
+        paper, figure = paper_and_figure(experiment)
+        folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
+        check_folder(folder)
+        count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
+        jobs.append(Job(experiment, folder, quick, count, players))
     for job in jobs:
         reproduce(job, console, fresh=fresh, score=score)
 
@@ -118,18 +113,17 @@ def main(
 def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
     """Simulate the missing rows of an experiment (not with ``score``), and report."""
     experiment, folder = job.experiment, job.folder
-    with plain_errors():
-        settings = settings_of(experiment, job.quick)
-        if not score:
-            for setting in settings:
-                setting.check()
-        store = Store(folder / "rows.parquet", experiment.TITLE, settings)
-        store.load(keep=not fresh)
-        console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
-        if not score:
-            check_kept(settings, job.repetitions, store)
+    settings = settings_of(experiment, job.quick)
     if not score:
-        with plain_interrupt(f"stopped; {folder} has the rows so far; the same command resumes"):
+        for setting in settings:
+            setting.check()
+    store = Store(folder / "rows.parquet", experiment.TITLE, settings)
+    store.load(keep=not fresh)
+    console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
+    if not score:
+        check_kept(settings, job.repetitions, store)
+    if not score:
+        with one_line_errors(STOPPED.format(folder)):
             played = run(settings, job.repetitions, store, job.workers, console)
         if played:
             made = {"workers": job.workers.count, "rows": len(store.rows)}
@@ -140,9 +134,8 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
         report(experiment, store.rows, folder, console, quick=job.quick)
     else:
         console.print("There are no rows to score.")
-    with plain_errors():
-        paper, _ = paper_and_figure(experiment)
-        page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
+    paper, _ = paper_and_figure(experiment)
+    page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
     console.print(f"-> {page}")
 
 
@@ -172,6 +165,8 @@ def report(
         console.print(tables.level_table(parts[1], "Means +/- 95%"))
     console.print(f"\n-> {folder}")
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -25,14 +25,12 @@ from crawl_envs.instances.logs import PageTable, read_page_table
 from policies.scheduler import DurableScheduler
 from scripts.logs import live, options, planning
 from scripts.reporting import tables
-from scripts.reporting.options import default_folder, one_line_errors
+from scripts.reporting.commands import command, default_folder
 from scripts.reporting.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Table = Annotated[
     Path | None, typer.Argument(help="Page table: CSV, JSON lines or Parquet.", show_default="none")
@@ -63,7 +61,6 @@ Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler th
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
 
-@app.command(help=__doc__)
 def main(
     bandwidth: Bandwidth,
     pages: Table = None,
@@ -76,17 +73,16 @@ def main(
     folder: Folder = None,
     out: Out = None,
 ) -> None:
-    """Write a schedule, or answer a crawler; report bad input in one line."""
+    """Write a schedule, or answer a crawler."""
     place = out or default_folder("schedule", pages.name if pages else "live")
-    with one_line_errors(place, "stopped"):
-        table = None if pages is None else read_page_table(pages, options.columns(column))
-        name = policy or default_policy(table, learn)
-        if live:
-            answer(table, name, bandwidth, start, folder, learn=learn)
-        elif table is None:
-            raise ValueError("PAGES must be given: a table of pages")
-        else:
-            write(table, name, bandwidth, start, until, place)
+    table = None if pages is None else read_page_table(pages, options.columns(column))
+    name = policy or default_policy(table, learn)
+    if live:
+        answer(table, name, bandwidth, start, folder, learn=learn)
+    elif table is None:
+        raise ValueError("PAGES must be given: a table of pages")
+    else:
+        write(table, name, bandwidth, start, until, place)
 
 
 def default_policy(table: PageTable | None, learn: bool) -> str:
@@ -197,6 +193,8 @@ def _text(day: float, dated: bool) -> str:
         return f"{day:.6f}"
     return (EPOCH + timedelta(days=float(day))).isoformat(timespec="seconds")
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

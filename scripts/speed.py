@@ -18,7 +18,7 @@ import numpy as np
 import typer
 
 from crawl_envs.types import FloatArray
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import command
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 from scripts.timing import checkouts
@@ -136,8 +136,6 @@ def write(folder: Path, figures: Sequence[Figure], grown: Sequence[Cost]) -> Non
     draw(folder / "speed.png", figures, grown)
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer and shorter measurements.")]
 Out = Annotated[
     Path | None,
@@ -149,20 +147,18 @@ OtherCheckout = Annotated[
 ]
 
 
-@app.command(help=__doc__)
 def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -> None:
     """Measure, write and print."""
     folder = out or (QUICK_OUT if quick else OUT)
     start, about = time.perf_counter(), load()
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        check_folder(folder)
-        if against is None:
-            figures, grown, about["pinned_core"] = measure(quick)
-            about["instance"] = INSTANCE
-        else:
-            about |= {"pinned_core": pin(), "against": str(against)}
-            timing = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-            ratios = checkouts.compare(against, *timing)
+    check_folder(folder)
+    if against is None:
+        figures, grown, about["pinned_core"] = measure(quick)
+        about["instance"] = INSTANCE
+    else:
+        about |= {"pinned_core": pin(), "against": str(against)}
+        timing = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
+        ratios = checkouts.compare(against, *timing)
     name = "provenance" if against is None else "against"
     seconds = time.perf_counter() - start
     write_provenance(folder / f"{name}.json", "scripts.speed", seconds, **about)
@@ -176,6 +172,8 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
         console().print(shown(ratios, checkouts.Against._fields, checkouts.TITLE))
     typer.echo(f"-> {folder}")
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -12,15 +12,16 @@ those of --policies, are evaluated once and saved in OUT: before the training of
 progress bar shows the best of them. Other action forms are an argument of the environment:
 --env-arg action=scores.
 
-OUT receives the agent, its config.json and learning curve, ranking.csv (mean rewards of all
-policies), rows.csv (rewards per seed), two pictures, and provenance.json; also validation.csv with
---validation, and the logs of Stable-Baselines3 with --tensorboard.
+OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
+ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
+provenance.json; also validation.csv with --validation, and the logs of Stable-Baselines3 with
+--tensorboard. The same command goes on with an interrupted run, and so does --resume OUT.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,21 +29,17 @@ import pandas as pd
 import typer
 from rich.console import Console
 
+from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED
-from agents.sb3.validation import VALIDATION, read_validations
+from agents.sb3.validation import VALIDATION, ValidationRow
 from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row, mean_and_half_width
 from scripts.reporting import tables
+from scripts.reporting.commands import Fresh, at_least, command, one_line_errors, words_of
+from scripts.reporting.commands import default_folder as folder_named
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
-from scripts.reporting.options import (
-    at_least,
-    default_folder,
-    given_only,
-    named_values,
-    one_line_errors,
-    read_instance,
-)
+from scripts.reporting.options import given_only, named_values, read_instance
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.training.baselines import (
     REWARD,
@@ -64,7 +61,17 @@ from scripts.training.ranking import (
     rank_policies,
     table_of,
 )
-from scripts.training.recipes import KINDS, Request, job_of
+from scripts.training.recipes import KINDS, job_of, read_hyperparameters
+from scripts.training.requests import (
+    Request,
+    check_same,
+    discard,
+    import_own,
+    own_names,
+    read_request,
+    save_request,
+    updated,
+)
 from scripts.training.seeds import curve_of, folder_of, requests_of, train_seeds
 
 SHOWN = 4
@@ -129,7 +136,7 @@ def curves_of(job: Job, out: Path) -> Curves | None:
     learning, held_out = f"{job.label}, while learning", "best actions, held-out seeds"
     rows = [
         *((x, y, 0.0, learning) for x, y in zip(curve.after, curve.reached, strict=True)),
-        *((*row, held_out) for row in read_validations(out / VALIDATION)),
+        *((*row, held_out) for row in read_rows(out / VALIDATION, ValidationRow)),
     ]
     return pd.DataFrame(rows, columns=["x", "y", "half", "label"]), curve.unit
 
@@ -155,20 +162,20 @@ def report(
     console.print(note, soft_wrap=True)
 
 
-def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: list[str]) -> None:
-    """Evaluate the baselines, train or resume training, then compare, draw and print.
+def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
+    """Evaluate the baselines, train or go on, then compare, draw and print.
 
     Raises:
-        ValueError: incompatible arguments, fewer than one episode.
+        ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
         OSError: ``out`` cannot be written.
     """
+    job, episodes, specs = job_of(request), request.episodes, request.policies
     at_least(1, episodes=episodes)
     policy_factories(specs)
-    job.check(out, resume=resume)
-    check_folder(out)
+    begin(out, request, {out: job}, fresh)
     started = time.perf_counter()
     others = baseline_rows(job.environment, episodes, out, specs)
-    build = job.run(out, resume=resume, beside=best_baseline(others))
+    build = job.run(out, beside=best_baseline(others))
     with Console(stderr=True).status("comparing with the analytic policies"):
         own = agent_rows(build, job, episodes)
     title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
@@ -177,21 +184,33 @@ def train_and_compare(job: Job, out: Path, episodes: int, resume: bool, specs: l
     write_provenance(out / "provenance.json", "scripts.train", seconds, used=job.used())
 
 
-def train_and_average(
-    request: Request, count: int, out: Path, episodes: int, resume: bool, specs: list[str]
-) -> None:
+def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
+    """Check the runs in their folders, and save the request; with ``fresh``, discard old ones."""
+    if not fresh:
+        check_same(out, request)
+    for folder, job in jobs.items():
+        job.check(None if fresh else folder)
+    check_folder(out)
+    if fresh:
+        discard(out)
+    save_request(out, request)
+
+
+def train_and_average(request: Request, out: Path, fresh: bool) -> None:
     """Train runs of several seeds side by side, then compare, draw and print their mean.
 
     Raises:
         ValueError: as for :func:`train_and_compare`.
     """
-    at_least(1, episodes=episodes)
+    episodes, specs = request.episodes, request.policies
+    at_least(1, episodes=episodes, seeds=request.seeds)
     policy_factories(specs)
-    requests = requests_of(request, count)
+    requests = requests_of(request)
     jobs = [job_of(each) for each in requests]
-    check_folder(out)
+    folders = [folder_of(out, each) for each in requests]
+    begin(out, request, dict(zip(folders, jobs, strict=True)), fresh)
     started = time.perf_counter()
-    train_seeds(requests, out, resume=resume)
+    train_seeds(requests, out)
     others = baseline_rows(jobs[0].environment, episodes, out, specs)
     rows = []
     with Console(stderr=True).status("comparing with the analytic policies"):
@@ -204,8 +223,8 @@ def train_and_average(
     data, unit = curve_of(requests, out)
     write_csv(out / "curve.csv", list(data.columns), data.itertuples(index=False))
     names = {"after": "x", "mean": "y"}
-    curves = data.rename(columns=names).assign(label=f"{jobs[0].label}, mean of {count} runs")
-    title = f"{jobs[0].label} in {jobs[0].environment.env_id}, {count} runs; band: 95% interval"
+    curves = data.rename(columns=names).assign(label=f"{jobs[0].label}, mean of {len(jobs)} runs")
+    title = f"{jobs[0].label} in {jobs[0].environment.env_id}, {len(jobs)} runs; band: 95% interval"
     report(jobs[0], mean_rows(rows), others, out, (curves, unit) if unit else None, title)
     by_run = pd.DataFrame(rows).groupby("setting", sort=False)["value"].mean()
     mean, half = mean_and_half_width(by_run.tolist())
@@ -225,11 +244,12 @@ def mean_rows(rows: Sequence[Row]) -> list[Row]:
     return [Row(**each, setting="") for each in mean.to_dict("records")]
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.")]
-EnvId = Annotated[str, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
-Out = Annotated[Path | None, typer.Option(help="Output folder.", show_default="runs/ALGORITHM-ENV")]
+Algorithm = Annotated[str | None, typer.Argument(help=f"One of {', '.join(KINDS)}.")]
+EnvId = Annotated[str | None, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Output folder.", show_default="runs/ALGORITHM-ENV and --env-arg, --seed"),
+]
 EnvArg = Annotated[
     list[str] | None,
     typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
@@ -261,7 +281,8 @@ Seed = Annotated[int | None, typer.Option(help="Seed of network and episodes.", 
 Network = Annotated[
     str | None,
     typer.Option(
-        help="pages (one scorer shared by any number of pages), mlp, or plain (unscaled mlp).",
+        help="pages (one scorer shared by any number of pages), mlp, plain (unscaled mlp), or "
+        "module:Class, a features extractor of one's own.",
         show_default="pages",
     ),
 ]
@@ -277,7 +298,9 @@ Teacher = Annotated[
     str | None, typer.Option(help="Policy to clone; clone only.", show_default="GreedyNCIS")
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes; es only.", show_default="1")]
-Episodes = Annotated[int, typer.Option(help="Number of seeds of the comparison.")]
+Episodes = Annotated[
+    int | None, typer.Option(help="Number of seeds of the comparison.", show_default="32")
+]
 Policies = Annotated[
     str | None,
     typer.Option(
@@ -298,13 +321,15 @@ Callbacks = Annotated[
     list[str] | None,
     typer.Option("--callback", help="A callback of one's own, module:Class; can be repeated."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
+Resume = Annotated[
+    Path | None,
+    typer.Option(help="Go on with the run in this folder; all arguments are those of the run."),
+]
 
 
-@app.command(help=__doc__)
 def main(
-    algorithm: Algorithm,
-    env_id: EnvId,
+    algorithm: Algorithm = None,
+    env_id: EnvId = None,
     out: Out = None,
     env_arg: EnvArg = None,
     instance: InstanceFile = None,
@@ -320,16 +345,16 @@ def main(
     start: Start = None,
     teacher: Teacher = None,
     workers: Workers = None,
-    episodes: Episodes = 32,
+    episodes: Episodes = None,
     policies: Policies = None,
     seeds: Seeds = None,
     tensorboard: Tensorboard = None,
     validation: Validation = None,
     callback: Callbacks = None,
-    resume: Resume = False,
+    resume: Resume = None,
+    fresh: Fresh = False,
 ) -> None:
-    """Train, compare and draw; report bad input in one line."""
-    folder = out or default_folder(algorithm, env_id)
+    """Train, compare and draw."""
     options = {
         "steps": steps,
         "lanes": lanes,
@@ -345,24 +370,48 @@ def main(
         "validation": validation,
         "callbacks": tuple(callback) if callback else None,
     }
-    stopped = f"stopped; continue with the same command and --resume: {folder}"
-    with one_line_errors(folder, stopped):
-        request = Request(
-            algorithm,
-            env_id,
-            named_values(env_arg or []),
-            read_instance(instance),
-            given_only(options),
-            named_values(setting or [], "set"),
-            hyperparameters,
-        )
-        specs = [word.strip() for word in (policies or "").split(",") if word.strip()]
-        if seeds is None:
-            train_and_compare(job_of(request), folder, episodes, resume, specs)
-        else:
-            at_least(1, seeds=seeds)
-            train_and_average(request, seeds, folder, episodes, resume, specs)
+    request = base_request(algorithm, env_id, resume)
+    request = updated(
+        request,
+        env_args=named_values(env_arg or []),
+        instance=read_instance(instance),
+        options=given_only(options),
+        settings=named_values(setting or [], "set"),
+        hyperparameters=read_hyperparameters(hyperparameters, request.env_id),
+        seeds=seeds,
+        episodes=episodes,
+        policies=tuple(words_of(policies)) or None,
+    )
+    import_own(own_names(given_only(options)))
+    folder = resume or out or default_folder(request)
+    with one_line_errors(f"stopped; go on with --resume {folder}"):
+        (train_and_compare if request.seeds is None else train_and_average)(request, folder, fresh)
 
+
+def base_request(algorithm: str | None, env_id: str | None, resume: Path | None) -> Request:
+    """Return the request of the run to resume, or a new one.
+
+    Raises:
+        ValueError: neither or both are named, or there is no run to resume.
+    """
+    if resume is not None:
+        if algorithm is not None or env_id is not None:
+            raise ValueError("--resume takes the algorithm and the environment from the run")
+        return read_request(resume)
+    if algorithm is None or env_id is None:
+        raise ValueError("ALGORITHM and ENV_ID must be given, or --resume FOLDER")
+    return Request(kind=algorithm, env_id=env_id)
+
+
+def default_folder(request: Request) -> Path:
+    """Return the folder of a run that names its environment, seeds and network."""
+    own = {"seed": request.options.get("seed"), "network": request.options.get("network")}
+    named = {**request.env_args, **given_only(own), **given_only({"seeds": request.seeds})}
+    words = [f"{name}={value}" for name, value in named.items()]
+    return folder_named(request.kind, request.env_id, *words)
+
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

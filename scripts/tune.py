@@ -22,13 +22,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from scripts.reporting import tables
-from scripts.reporting.options import (
-    at_least,
-    default_folder,
-    named_values,
-    one_line_errors,
-    read_instance,
-)
+from scripts.reporting.commands import Fresh, at_least, command, default_folder, one_line_errors
+from scripts.reporting.options import named_values, read_instance
 from scripts.reporting.rows import check_folder, replacing, write_csv
 from scripts.training.ranges import TUNED, entry_of
 from scripts.training.trials_picture import draw_trials
@@ -124,8 +119,6 @@ def _progress() -> Progress:
     )
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(TUNED)}.")]
 EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
 EnvArg = Annotated[
@@ -145,10 +138,8 @@ Storage = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="Output folder.", show_default="runs/tune-ALGORITHM-ENV")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue with the trials in the file.")]
 
 
-@app.command(help=__doc__)
 def main(
     algorithm: Algorithm,
     env_id: EnvId,
@@ -160,33 +151,32 @@ def main(
     seed: Seed = 0,
     storage: Storage = None,
     out: Out = None,
-    resume: Resume = False,
+    fresh: Fresh = False,
 ) -> None:
-    """Search, write and draw; report bad input in one line."""
+    """Search, write and draw."""
     folder = out or default_folder("tune", algorithm, env_id)
     file = storage or folder / DATABASE
-    stopped = (
-        f"stopped; {file} has the finished trials; continue with the same command and --resume"
+    at_least(1, trials=trials)
+    tuning = Tuning(
+        algorithm=algorithm,
+        env_id=env_id,
+        env_args=named_values(env_arg or []),
+        instance=read_instance(instance),
+        steps=steps,
+        episodes=episodes,
+        seed=seed,
     )
-    with one_line_errors(folder, stopped):
-        at_least(1, trials=trials)
-        tuning = Tuning(
-            algorithm=algorithm,
-            env_id=env_id,
-            env_args=named_values(env_arg or []),
-            instance=read_instance(instance),
-            steps=steps,
-            episodes=episodes,
-            seed=seed,
-        )
-        check_folder(folder)
-        check_folder(file.parent)
-        study = Study(tuning, file, resume=resume)
-        try:
+    check_folder(folder)
+    check_folder(file.parent)
+    study = Study(tuning, file, fresh=fresh)
+    try:
+        with one_line_errors(f"stopped; {file} has the finished trials; the same command goes on"):
             tune(tuning, study, trials, folder)
-        finally:
-            study.close()
+    finally:
+        study.close()
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -9,10 +9,9 @@ rounds' examples are learned from together.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +23,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import policies
 from agents.cloning.examples import Examples
+from agents.runs import CONFIG, RunArguments, read_rows, replace_text, write_rows
 from agents.sb3.arguments import TrainArguments, make_lanes, pin
 from agents.sb3.bridge import CrawlVecEnv
-from agents.sb3.curve import replace_text
 from agents.sb3.loading import MODEL, Agent
 from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.torch_threads import threads
-from agents.sb3.training import CONFIG, fresh_model
+from agents.sb3.training import fresh_model
 from crawl_envs.types import Policy
 
 CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
@@ -42,7 +41,7 @@ VALUE_WEIGHT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class CloneArguments:
+class CloneArguments(RunArguments):
     """Arguments of cloning; all are plain values, as JSON has them.
 
     Raises:
@@ -75,19 +74,6 @@ class CloneArguments:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-
-    @classmethod
-    def from_json(cls, text: str) -> CloneArguments:
-        """Return the arguments in a JSON text.
-
-        Raises:
-            ValueError: the text is not JSON, or not such arguments.
-        """
-        values = json.loads(text)
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(values, dict) or not set(values) <= known:
-            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
-        return cls(**values)
 
 
 class Round(NamedTuple):
@@ -153,7 +139,7 @@ def clone(
         run = _Cloning(model, env, teacher, arguments, clone_arguments, out)
         if not resuming:
             replace_text(out / CONFIG, arguments.to_json())
-            replace_text(out / CLONE, json.dumps(asdict(clone_arguments), indent=2) + "\n")
+            replace_text(out / CLONE, clone_arguments.to_json())
         run.go(progress)
     return Agent(model, arguments, env.features)
 
@@ -169,26 +155,8 @@ def _resuming(
     if not (out / CLONE).exists():
         raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
-    earlier = CloneArguments.from_json((out / CLONE).read_text())
-    if earlier != clone_arguments:
-        raise ValueError(f"clone_arguments must be {earlier} as in the run, got {clone_arguments}")
+    clone_arguments.check_resumes(CloneArguments.from_json((out / CLONE).read_text()))
     return True
-
-
-def read_rounds(path: Path) -> list[Round]:
-    """Return the rounds of a run.
-
-    Raises:
-        ValueError: there is no such file, or it holds no rounds.
-    """
-    try:
-        header, *lines = path.read_text().splitlines()
-        if header != ",".join(Round._fields):
-            raise ValueError(header)
-        rows = [line.split(",") for line in lines]
-        return [Round(int(row[0]), *map(float, row[1:])) for row in rows]
-    except (OSError, ValueError, TypeError):
-        raise ValueError(f"{path} does not hold rounds of {Round._fields}") from None
 
 
 class _Cloning:
@@ -206,7 +174,9 @@ class _Cloning:
         self.model, self.env, self.teacher = model, env, teacher
         self.arguments, self.clone_arguments, self.out = arguments, clone_arguments, out
         done = getattr(model, "clone_rounds", 0)
-        self.rows = read_rounds(out / ROUNDS)[:done] if done else []
+        self.rows = read_rows(out / ROUNDS, Round)[:done] if done else []
+        if len(self.rows) < done:
+            raise ValueError(f"{out / ROUNDS} must hold {done} rounds, got {len(self.rows)}")
         unfinished = 0 < done < clone_arguments.rounds
         self.examples = Examples.load(out / EXAMPLES, done) if unfinished else Examples()
         self.began = time.perf_counter() - (self.rows[-1].seconds if self.rows else 0.0)
@@ -304,8 +274,7 @@ class _Cloning:
         over = len(self.rows) == self.clone_arguments.rounds
         if not over:
             self.examples.save(self.out / EXAMPLES)
-        lines = [",".join(Round._fields), *(",".join(map(repr, row)) for row in self.rows)]
-        replace_text(self.out / ROUNDS, "\n".join(lines) + "\n")
+        write_rows(self.out / ROUNDS, Round, self.rows)
         self.model.clone_rounds = len(self.rows)
         save_model(self.model, self.arguments, self.out / MODEL)
         if over:

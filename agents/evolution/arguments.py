@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 
 from agents.evolution.stored import BASES, BELIEF, chosen_inputs
+from agents.runs import RunArguments
 from crawl_envs import instances
 from crawl_envs.types import Instance
 
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
 """Random stream of an episode's bandwidth, apart from others of its seed."""
-FREE = ("generations",)
-"""Arguments that may change when a run is resumed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolutionArguments:
+class EvolutionArguments(RunArguments):
     """Arguments of an evolution; all are plain values, as JSON has them.
 
     Raises:
         ValueError: a value outside its range, or an instance that cannot be drawn.
     """
+
+    FREE: ClassVar[tuple[str, ...]] = ("generations",)
 
     instance: str = "noisy"
     """One of :func:`crawl_envs.instances.names`; drawn again for every episode."""
@@ -166,35 +166,9 @@ class EvolutionArguments:
         sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
         return {**sizes, "horizon": self.horizon, "reveal": self.reveal}
 
-    def to_json(self) -> str:
-        """Return the arguments as JSON; other bases omit those of ``BeliefNCIS``."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the arguments by name, as plain values."""
+        """Return the arguments by name; other bases omit those of ``BeliefNCIS``."""
         values = asdict(self)
         if self.base != BELIEF:
             del values["reveal"], values["day"], values["inputs"]
         return values
-
-    @classmethod
-    def from_json(cls, text: str) -> EvolutionArguments:
-        """Return the arguments that :meth:`to_json` wrote.
-
-        Raises:
-            ValueError: the text is not JSON, or not such arguments.
-        """
-        values = json.loads(text)
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(values, dict) or not set(values) <= known:
-            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
-        return cls(**values)
-
-    def check_resumes(self, earlier: EvolutionArguments) -> None:
-        """Raise ValueError unless a run with these arguments may resume an earlier one."""
-        mine, theirs = asdict(self), asdict(earlier)
-        for name, value in theirs.items():
-            if name not in FREE and mine[name] != value:
-                raise ValueError(
-                    f"{name} must be {value!r} as in the run to resume, got {mine[name]!r}"
-                )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from agents.evolution.belief.inputs import INPUTS as CORRECTION_INPUTS
 from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
 from agents.evolution.network import hidden_units
+from agents.runs import read_object, replace_text
 from crawl_envs.types import FloatArray
 
 INDEX = "index.json"
@@ -121,7 +121,7 @@ def save_index(folder: str | Path, index: StoredIndex) -> None:
         OSError: it cannot be written.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    replace(Path(folder) / INDEX, index.to_json())
+    replace_text(Path(folder) / INDEX, index.to_json())
 
 
 def read_index(folder: str | Path) -> StoredIndex:
@@ -145,29 +145,3 @@ def read_index(folder: str | Path) -> StoredIndex:
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return the values by name in a JSON file.
-
-    Raises:
-        ValueError: there is no such file, or it is not a JSON object.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no {path.name} in {path.parent}") from None
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path} is damaged: it must hold values by name, got a {type(values).__name__}"
-        )
-    return values
-
-
-def replace(path: Path, text: str) -> None:
-    """Replace a file atomically: it has the old text or the new, never a part."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)

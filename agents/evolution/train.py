@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +17,12 @@ from agents.evolution import stored
 from agents.evolution.arguments import EvolutionArguments
 from agents.evolution.fitness import Candidate, Evaluator, baselines_of, evaluator
 from agents.evolution.index.inputs import initial_weights
-from agents.evolution.stored import BELIEF, StoredIndex, read_index, read_object, save_index
+from agents.evolution.stored import BELIEF, StoredIndex, read_index, save_index
 from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
+from agents.runs import CONFIG, CURVE, append_row, read_object, read_rows, replace_text, write_rows
 from crawl_envs.types import FloatArray
 
-CONFIG, CURVE, STATE = "config.json", "curve.csv", "state.json"
+STATE = "state.json"
 STATE_FORMAT = "crawl-envs evolution 1"
 SAVE_EVERY = 10
 """Generations between two saves of the state."""
@@ -108,13 +106,17 @@ def evolve(
         raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
     run = read_state(out / STATE, arguments) if resuming else None
     out.mkdir(parents=True, exist_ok=True)
-    stored.replace(out / CONFIG, arguments.to_json())
+    replace_text(out / CONFIG, arguments.to_json())
     with evaluator(arguments, workers) as play:
         if run is None:
             run = _begin(arguments, play)
         elif run.best_freshness > -math.inf:
             save_index(out, index_of(arguments, run.best))
-        rows = _cut_curve(out / CURVE, run.centre.generation)
+        # Rows after the generation from which the run resumes are dropped.
+        done = run.centre.generation
+        rows = read_rows(out / CURVE, CurveRow) if done else []
+        rows = [row for row in rows if row.generation <= done]
+        write_rows(out / CURVE, CurveRow, rows)
         earlier = rows[-1].seconds if rows else 0.0
         _search(run, play, out, time.perf_counter() - earlier, progress)
     return read_index(out)
@@ -166,8 +168,7 @@ def _search(run: Run, play: Evaluator, out: Path, started: float, progress: bool
             validated = run.centre.generation % arguments.validation_every == 0
             if validated:
                 row = _validate(run, play, time.perf_counter() - started)
-                with (out / CURVE).open("a", encoding="utf-8") as file:
-                    file.write(_csv([row]))
+                append_row(out / CURVE, row)
                 save_index(out, index_of(arguments, run.best))
             if validated or run.centre.generation % SAVE_EVERY == 0:
                 save_state(out / STATE, arguments, run)
@@ -213,7 +214,7 @@ def save_state(path: Path, arguments: EvolutionArguments, run: Run) -> None:
         "best": run.best.tolist(),
         **{name: getattr(run.centre, name).tolist() for name in ARRAYS},
     }
-    stored.replace(path, json.dumps(values) + "\n")
+    replace_text(path, json.dumps(values) + "\n")
 
 
 ARRAYS = ("free", "average", "gradient", "square")
@@ -251,36 +252,3 @@ def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:
     if array.shape != first_weights(arguments).shape:
         raise ValueError(f"there must be one number per weight, got shape {array.shape}")
     return array
-
-
-def read_curve(path: Path) -> list[CurveRow]:
-    """Return the validations of a run; none without a file.
-
-    Raises:
-        ValueError: the file is not a curve.
-    """
-    if not path.exists():
-        return []
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            header, *lines = csv.reader(file)
-            if tuple(header) != CurveRow._fields:
-                raise ValueError(header)
-            return [CurveRow(int(line[0]), *(float(each) for each in line[1:])) for line in lines]
-    except (ValueError, IndexError, TypeError):
-        raise ValueError(f"{path} is not a curve with {', '.join(CurveRow._fields)}") from None
-
-
-def _cut_curve(path: Path, generation: int) -> list[CurveRow]:
-    """Drop the rows after a generation, from which a run resumes; return the others."""
-    rows = read_curve(path) if generation else []
-    kept = [row for row in rows if row.generation <= generation]
-    stored.replace(path, _csv([CurveRow._fields, *kept]))
-    return kept
-
-
-def _csv(rows: Sequence[Sequence[Any]]) -> str:
-    """Return the text of a CSV file."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

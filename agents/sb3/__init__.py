@@ -1,5 +1,5 @@
 """Training and loading agents of Stable-Baselines3.
 
 Public modules: algorithms, arguments, belief_columns, bridge, comparison, curve, hyperparameters,
-loading, model_file, torch_threads, training, validation.
+loading, model_file, own_classes, torch_threads, training, validation.
 """

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from agents.catalog import ALGORITHMS
 from agents.networks.encoder import PageEncoder
 from agents.networks.scaling import ScaledRows
 from agents.sb3 import hyperparameters
+from agents.sb3.own_classes import own_class
 
 NETWORKS = ("pages", "mlp", "plain")
 ACTIONS = {"dqn": "page", "maskableppo": "page", "sac": "scores"}
@@ -81,7 +83,10 @@ def check_action(algorithm: str, action_form: str) -> None:
 def check_network(algorithm: str, network: str) -> None:
     """Raise ValueError for an unknown network, or one without a policy for an algorithm."""
     if network not in NETWORKS:
-        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}")
+        if not (isinstance(network, str) and ":" in network):
+            known = ", ".join(NETWORKS)
+            raise ValueError(f"network must be one of {known}, or module:Class, got {network!r}")
+        own_class("network", network, BaseFeaturesExtractor)
     if network == "pages":
         page_policy(algorithm)
 
@@ -126,7 +131,8 @@ def network_arguments(
         algorithm: one of ALGORITHMS.
         network: ``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`. ``plain`` is
             Stable-Baselines3's MlpPolicy on the unscaled observation; a recurrent policy has an
-            LSTM of as many units before it.
+            LSTM of as many units before it. Or ``module:Class``, a features extractor of one's own
+            before such layers: it gets the observation space, ``features`` and ``cycle``.
         features: names of the observation's columns.
         cycle: the time in which every page could be crawled once, m / R.
         width: units of a hidden layer.
@@ -144,8 +150,11 @@ def network_arguments(
     if network == "plain":
         return {"policy": own, "policy_kwargs": perceptron}
     scaling = {"features": features, "cycle": cycle}
-    if network == "mlp":
-        kwargs = {"features_extractor_class": ScaledRows, "features_extractor_kwargs": scaling}
+    if network != "pages":
+        extractor = ScaledRows
+        if network != "mlp":
+            extractor = own_class("network", network, BaseFeaturesExtractor)
+        kwargs = {"features_extractor_class": extractor, "features_extractor_kwargs": scaling}
         return {"policy": own, "policy_kwargs": {**kwargs, **perceptron}}
     kwargs = {
         "features_extractor_class": PageEncoder,

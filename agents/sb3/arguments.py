@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, get_type_hints
 
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 import crawl_envs
 from agents.catalog import ALGORITHMS
+from agents.runs import RunArguments
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import (
     OFF_POLICY,
@@ -32,8 +32,6 @@ from crawl_envs.types import Instance
 PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
-FREE = ("steps", "checkpoint_steps", "curve_rows", "threads")
-"""Arguments in which a resumed run may differ from the earlier one."""
 
 
 class Expected(NamedTuple):
@@ -142,12 +140,14 @@ def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainArguments:
+class TrainArguments(RunArguments):
     """Arguments of a training run; all are JSON values.
 
     Raises:
         ValueError: a value outside its range, an unknown algorithm or network.
     """
+
+    FREE: ClassVar[tuple[str, ...]] = ("steps", "checkpoint_steps", "curve_rows", "threads")
 
     algorithm: str = "ppo"
     """One of :data:`agents.ALGORITHMS`; ``dqn`` and ``maskableppo`` need the action ``page``, and
@@ -166,7 +166,8 @@ class TrainArguments:
     seed: int = 0
     """Seed of the network and the lanes, >= 0; lane i has the seed ``seed + i``."""
     network: str = "pages"
-    """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`."""
+    """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`; or ``module:Class``, a features
+    extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
     width: int = 32
     """Units of a hidden layer, >= 1."""
     learning_rate: float = 1e-3
@@ -215,19 +216,6 @@ class TrainArguments:
         check_model_arguments(self.algorithm, self.model_args)
         check_model_values(self.algorithm, self.model_args)
 
-    def to_json(self) -> str:
-        """Return the arguments as JSON.
-
-        Raises:
-            ValueError: ``env_args``, ``instance`` or ``model_args`` have values that are not JSON.
-        """
-        try:
-            return json.dumps(asdict(self), indent=2) + "\n"
-        except TypeError as error:
-            raise ValueError(
-                f"env_args, instance and model_args must hold plain values: {error}"
-            ) from None
-
     @classmethod
     def recommended(
         cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
@@ -239,28 +227,6 @@ class TrainArguments:
         """
         known = hyperparameters.defaults(algorithm, env_id)
         return cls(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
-
-    @classmethod
-    def from_json(cls, text: str) -> TrainArguments:
-        """Return the arguments of a text of :meth:`to_json`.
-
-        Raises:
-            ValueError: the text is not JSON, or not such arguments.
-        """
-        values = json.loads(text)
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(values, dict) or not set(values) <= known:
-            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
-        return cls(**values)
-
-    def check_resumes(self, earlier: TrainArguments) -> None:
-        """Raise ValueError unless a run with these arguments may resume an earlier one."""
-        mine, theirs = json.loads(self.to_json()), json.loads(earlier.to_json())
-        for name, value in theirs.items():
-            if name not in FREE and mine[name] != value:
-                raise ValueError(
-                    f"{name} must be {value!r} as in the run to resume, got {mine[name]!r}"
-                )
 
 
 def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 import time
 from collections import deque
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
+
+from agents.runs import append_row
 
 SHOW_SECONDS = 0.2
 """Minimal time between two updates of the progress bar."""
@@ -30,39 +29,6 @@ class CurveRow(NamedTuple):
     steps: int
     mean_reward: float
     seconds: float
-
-
-def read_curve(path: Path) -> list[CurveRow]:
-    """Return the rows of a learning curve; none without a file.
-
-    Raises:
-        ValueError: the file is not a learning curve.
-    """
-    if not path.exists():
-        return []
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            header, *lines = csv.reader(file)
-            if tuple(header) != CurveRow._fields:
-                raise ValueError(header)
-            return [CurveRow(int(row[0]), float(row[1]), float(row[2])) for row in lines]
-    except (ValueError, IndexError):
-        raise ValueError(f"{path} is not a learning curve with {CurveRow._fields}") from None
-
-
-def write_curve(path: Path, rows: list[CurveRow]) -> None:
-    """Replace a learning curve atomically."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([CurveRow._fields, *rows])
-    replace_text(path, text.getvalue())
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file atomically: it has the old text or the new, never a part."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
 
 
 class CurveCallback(BaseCallback):
@@ -93,7 +59,7 @@ class CurveCallback(BaseCallback):
         self._recent: deque[float] = deque()
         self._since = rows[-1].steps if rows else 0
         self._started = self._shown = time.perf_counter()
-        self._file: TextIO | None = None
+        self._open = False
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -110,7 +76,7 @@ class CurveCallback(BaseCallback):
         slots = self.training_env.env_method("num_slots", indices=0)[0]
         self._recent = deque(maxlen=slots // self.training_env.get_attr("batch", 0)[0])
         self._started = time.perf_counter()
-        self._file = self.path.open("a", newline="", encoding="utf-8")
+        self._open = True
         self._bar.start()
         self._task = self._bar.add_task(
             "training",
@@ -139,21 +105,17 @@ class CurveCallback(BaseCallback):
         self.rows.append(row)
         self.logger.record("curve/mean_reward", row.mean_reward)
         self._since = self.num_timesteps
-        if self._file is not None:
-            csv.writer(self._file, lineterminator="\n").writerow(row)
-            self._file.flush()
+        append_row(self.path, row)
 
     def _show(self, now: float) -> None:
         self._shown = now
         self._bar.update(self._task, completed=self.num_timesteps, reward=f"{self._mean():.4f}")
 
     def close(self) -> None:
-        """Write the last row, and close file and progress bar, also after an interrupt."""
-        if self._file is not None:
-            if self._recent:
-                if self.num_timesteps > self._since:
-                    self._add_row()
-                self._show(time.perf_counter())
-            self._file.close()
-            self._file = None
+        """Write the last row, and close the progress bar, also after an interrupt."""
+        if self._open and self._recent:
+            if self.num_timesteps > self._since:
+                self._add_row()
+            self._show(time.perf_counter())
+        self._open = False
         self._bar.stop()

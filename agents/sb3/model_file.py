@@ -175,10 +175,11 @@ def _progress(entries: Any) -> dict[str, float]:
 def _check_width(arguments: TrainArguments, traits: ModelTraits, size: int) -> None:
     """Raise ValueError if the weights of one layer would be larger than the whole file.
 
-    Every network has a layer of width · width weights. Networks that flatten the observation also
-    have one of m · F · width.
+    Every network has a layer of width · width weights. ``mlp`` and ``plain`` also have one of
+    m · F · width.
     """
-    inputs = 0 if arguments.network == "pages" else traits.num_pages * len(traits.features)
+    flattens = arguments.network in ("mlp", "plain")
+    inputs = traits.num_pages * len(traits.features) if flattens else 0
     if 4 * arguments.width * (arguments.width + inputs) > size:
         raise ValueError(
             f"width must be one whose weights fit into {size} bytes, got {arguments.width}"

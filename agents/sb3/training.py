@@ -10,16 +10,15 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
+from agents.runs import CONFIG, CURVE, read_rows, replace_text, write_rows
 from agents.sb3.arguments import TrainArguments, make_lanes, pin
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
-from agents.sb3.curve import CurveCallback, CurveRow, read_curve, replace_text, write_curve
+from agents.sb3.curve import CurveCallback, CurveRow
 from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.validation import VALIDATION, ValidationCallback
-
-CONFIG, CURVE = "config.json", "curve.csv"
 
 
 def train(
@@ -73,10 +72,10 @@ def train(
     _make_folder(out)
     with threads(arguments.threads):
         model = _resumed(model_path, env, arguments) if resuming else fresh_model(env, arguments)
-        rows = [row for row in read_curve(out / CURVE) if row.steps <= model.num_timesteps]
+        rows = [row for row in read_rows(out / CURVE, CurveRow) if row.steps <= model.num_timesteps]
         rows = rows if resuming else []
         replace_text(out / CONFIG, arguments.to_json())
-        write_curve(out / CURVE, rows)
+        write_rows(out / CURVE, CurveRow, rows)
         model.tensorboard_log = str(out / "tensorboard") if tensorboard else None
         more = [*callbacks]
         if validation:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from agents.runs import append_row, read_rows, write_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.loading import Agent
@@ -26,17 +26,6 @@ class ValidationRow(NamedTuple):
     steps: int
     mean_reward: float
     half_width: float
-
-
-def read_validations(path: Path) -> list[ValidationRow]:
-    """Return the validations of a run; none without a file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            ValidationRow(int(row["steps"]), float(row["mean_reward"]), float(row["half_width"]))
-            for row in csv.DictReader(file)
-        ]
 
 
 class ValidationCallback(BaseCallback):
@@ -60,9 +49,9 @@ class ValidationCallback(BaseCallback):
         self.episodes, self.every = episodes, max(1, arguments.steps // TIMES)
 
     def _on_training_start(self) -> None:
-        kept = [row for row in read_validations(self.path) if row.steps <= self.num_timesteps]
-        with self.path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([ValidationRow._fields, *kept])
+        rows = read_rows(self.path, ValidationRow)
+        kept = [row for row in rows if row.steps <= self.num_timesteps]
+        write_rows(self.path, ValidationRow, kept)
         self._next = self.num_timesteps + self.every
 
     def _on_step(self) -> bool:
@@ -80,8 +69,7 @@ class ValidationCallback(BaseCallback):
             lambda env: agent, self.arguments, episodes=self.episodes, seed=VALIDATION_SEED
         )
         mean, half = mean_and_half_width(rewards.tolist())
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            row = ValidationRow(self.num_timesteps, round(mean, 6), round(half, 6))
-            csv.writer(file, lineterminator="\n").writerow(row)
+        row = ValidationRow(self.num_timesteps, round(mean, 6), round(half, 6))
+        append_row(self.path, row)
         self.logger.record("validation/mean_reward", mean)
         self._next = self.num_timesteps + self.every

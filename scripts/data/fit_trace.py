@@ -46,6 +46,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from scripts.reporting.commands import command, one_line_errors
 
 RECALL_CAP = 0.99
 LOG_BOUNDS = (-9.0, 9.0)
@@ -269,10 +270,6 @@ def _said(pooled: Pooled, form: str) -> str:
     return " and ".join(format(value, form) for value in np.atleast_1d(pooled))
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command(help="Fit change rates and signal quality to a trace's training window.")
 def main(
     folder: Annotated[str, typer.Argument(help="Folder of a trace, or name of a shipped one.")],
     start: Annotated[float, typer.Option(help="Start of the training window, in days.")] = 0.0,
@@ -288,18 +285,12 @@ def main(
     ] = None,
 ) -> None:
     """Fit, write and print a summary."""
-    try:
-        kind = traces.check_signals(signals)
-        trace = traces.load(traces.find(folder))
-        parameters = fit(trace, start, end, kind)
-        path = out or traces.parameters_path(trace.folder, kind)
+    kind = traces.check_signals(signals)
+    trace = traces.load(traces.find(folder))
+    parameters = fit(trace, start, end, kind)
+    path = out or traces.parameters_path(trace.folder, kind)
+    with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {path}: {error.strerror}; name a file by --out", err=True)
-        raise typer.Exit(1) from None
     recall = _said(parameters.pooled_recall, ".3f")
     false = _said(parameters.pooled_false_signal_rate, ".4g")
     Console().print(
@@ -311,6 +302,8 @@ def main(
         highlight=False,
     )
 
+
+app = command(main, "Fit change rates and signal quality to a trace's training window.")
 
 if __name__ == "__main__":
     app()

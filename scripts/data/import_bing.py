@@ -29,14 +29,11 @@ from rich.console import Console
 from scripts.data.bing.example import make_example
 from scripts.data.bing.importing import Summary, import_set
 from scripts.data.progress import progress_bars
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import command, one_line_errors
 
 OUT = "urls.parquet"
 
-app = typer.Typer(add_completion=False)
 
-
-@app.command(help="Import the public Bing set as one Parquet table of URLs.")
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder of the five files of the set.")],
     out: Annotated[
@@ -65,20 +62,15 @@ def main(
 ) -> None:
     """Import or make an example, and print a summary."""
     path = out or folder / OUT
-    interrupted = "interrupted" if example else "interrupted; the same command resumes"
-    try:
-        with plain_interrupt(interrupted), plain_errors(), progress_bars() as bars:
-            if example is not None:
-                made = make_example(folder, example, seed, packed=packed, bars=bars)
-                message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"
-            else:
-                options = {"histories": histories, "allow_missing": allow_missing}
-                message = _said(import_set(folder, path, force=force, bars=bars, **options))
-                message = f"{message} -> {path}"
-    except OSError as error:
-        place = error.filename or (path if example is None else folder)
-        typer.echo(f"error: cannot read or write {place}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
+    stopped = "stopped" if example else "stopped; the same command goes on"
+    with one_line_errors(stopped, path), progress_bars() as bars:
+        if example is not None:
+            made = make_example(folder, example, seed, packed=packed, bars=bars)
+            message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"
+        else:
+            options = {"histories": histories, "allow_missing": allow_missing}
+            message = _said(import_set(folder, path, force=force, bars=bars, **options))
+            message = f"{message} -> {path}"
     Console().print(message, soft_wrap=True, highlight=False)
 
 
@@ -93,6 +85,8 @@ def _said(summary: Summary) -> str:
         f"{summary.weighted_log:.3f} (1.118)"
     )
 
+
+app = command(main, "Import the public Bing set as one Parquet table of URLs.")
 
 if __name__ == "__main__":
     app()

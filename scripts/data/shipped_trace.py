@@ -27,6 +27,7 @@ from scripts.data.fit_trace import fit
 from scripts.data.git.recorded_history import midnight
 from scripts.data.git.trace_writing import check_target
 from scripts.data.trace_from_git import make_trace
+from scripts.reporting.commands import command
 
 NAME = "garden-handbook"
 SEED = 20240304
@@ -248,26 +249,17 @@ def make_shipped_trace(folder: Path) -> None:
         made.rename(folder)
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command(help="Make the trace shipped with the package, from a seed.")
 def main(
     out: Annotated[
         Path, typer.Option(help="Output folder; an existing trace is replaced.")
     ] = traces.SHIPPED / NAME,
 ) -> None:
     """Write the trace."""
-    try:
-        make_shipped_trace(out)
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {out}: {error.strerror}", err=True)
-        raise typer.Exit(1) from None
+    make_shipped_trace(out)
     typer.echo(f"{NAME} -> {out}")
 
+
+app = command(main, "Make the trace shipped with the package, from a seed.")
 
 if __name__ == "__main__":
     app()

@@ -41,7 +41,7 @@ from scripts.data.git.git_history import Repository, main_line, open_repository
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
 from scripts.data.progress import Bars, no_bars, progress_bars
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import command, one_line_errors
 
 COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8
@@ -121,10 +121,6 @@ def _describe(
     }
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command(help="Make a trace of a git repository: files are pages, commits their changes.")
 def main(
     path: Annotated[Path, typer.Argument(help="Top folder of a repository, or a bare one.")],
     out: Annotated[Path, typer.Option(help="Output folder.")],
@@ -158,15 +154,10 @@ def main(
     """Write the trace and print a summary."""
     filters = {"subdirs": subdir, "include": include, "exclude": exclude}
     limits = {"fragment_modulus": fragment_modulus, "max_bytes": max_bytes}
-    try:
-        with plain_interrupt("stopped; nothing was written"), plain_errors():
-            first = _date(start) if start is not None else None
-            about = {"start": first, "days": days, "name": name, "force": force}
-            with progress_bars() as bars:
-                meta = make_trace(path, out, bars=bars, **about, **filters, **limits)
-    except OSError as error:
-        typer.echo(f"error: cannot write {out}: {error.strerror}", err=True)
-        raise typer.Exit(1) from None
+    first = _date(start) if start is not None else None
+    about = {"start": first, "days": days, "name": name, "force": force}
+    with one_line_errors(place=out), progress_bars() as bars:
+        meta = make_trace(path, out, bars=bars, **about, **filters, **limits)
     if meta.get("missing_versions"):
         typer.echo(f"warning: {meta['missing_versions']} versions of files are missing", err=True)
     if not meta["rows"]["fragments"]:
@@ -187,6 +178,8 @@ def _date(text: str) -> datetime.date:
     except ValueError:
         raise ValueError(f"start must be a date YYYY-MM-DD, got {text!r}") from None
 
+
+app = command(main, "Make a trace of a git repository: files are pages, commits their changes.")
 
 if __name__ == "__main__":
     app()

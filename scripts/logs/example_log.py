@@ -16,13 +16,11 @@ import typer
 
 from crawl_envs.instances import traces
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
-from scripts.reporting.cli import plain_errors
+from scripts.reporting.commands import command
 from scripts.reporting.rows import check_folder, write_csv
 
 SITE = "garden-handbook"
 FIRST_DAY = np.datetime64("2026-01-01T00:00:00")
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Trace = Annotated[str, typer.Option(help="Folder of a trace, or name of a shipped one.")]
 Days = Annotated[float, typer.Option(min=0.01, help="Mean days between crawls of a page.")]
@@ -31,7 +29,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the times.")]
 Out = Annotated[Path, typer.Option(help="Folder.")]
 
 
-@app.command(help=__doc__)
 def main(
     trace: Trace = SITE,
     days: Days = 5.0,
@@ -39,13 +36,12 @@ def main(
     seed: Seed = 0,
     out: Out = Path(),
 ) -> None:
-    """Write the example; report bad input in one line."""
-    with plain_errors():
-        if schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
-        record = traces.load(traces.find(trace))
-        log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
-        check_folder(out)
+    """Write the example."""
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    record = traces.load(traces.find(trace))
+    log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
+    check_folder(out)
     urls = [f"https://{record.name}.example/{d}/{k}" for k, d in enumerate(record.directory)]
     crawls = zip(log.page, log.time, log.changed, log.gone, strict=True)
     rows: Iterable[tuple[object, ...]] = (
@@ -63,6 +59,8 @@ def _date(day: float) -> str:
     """Return a day of the record as a date and time."""
     return f"{FIRST_DAY + np.timedelta64(round(day * 86400.0), 's')}Z"
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

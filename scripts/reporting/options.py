@@ -1,16 +1,12 @@
-"""Options, default folders and errors of commands."""
+"""Values of options."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from scripts.reporting.cli import INTERRUPTED
 from scripts.reporting.comparisons import plain_value
 
 PREFIX = "crawl_envs:"
@@ -48,39 +44,6 @@ def read_instance(path: Path | None) -> dict[str, Any] | None:
     return instance
 
 
-def default_folder(*words: str) -> Path:
-    """Return the folder under ``runs`` of a name of several words."""
-    return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
-
-
-def at_least(least: int, **named: int) -> None:
-    """Raise ValueError unless the named integers are at least ``least``."""
-    for name, value in named.items():
-        if value < least:
-            raise ValueError(f"{name.replace('_', '-')} must be an integer >= {least}, got {value}")
-
-
 def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-@contextlib.contextmanager
-def one_line_errors(out: Path, stopped: str) -> Iterator[None]:
-    """Exit with one line on bad input, a failed write or an interrupt.
-
-    Args:
-        out: output folder.
-        stopped: message after an interrupt: what was saved, and how to resume.
-    """
-    try:
-        yield
-    except ValueError as error:
-        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {out}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo(stopped, err=True)
-        raise typer.Exit(INTERRUPTED) from None

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,22 +28,40 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
+TRAINING_PACKAGES = ("stable-baselines3", "torch")
 
 
 def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
-    """Write the command line of a module, date, wall time, machine and versions as JSON."""
+    """Write the command line of a module, date, wall time, machine and versions as JSON.
+
+    ``commit`` is that of the checkout, with ``-dirty`` if it has changes; None outside of one.
+    """
+    packages = PACKAGES + (TRAINING_PACKAGES if "torch" in sys.modules else ())
     made = {
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "wall_seconds": round(seconds, 1),
         **more,
+        "commit": commit(),
         "cpu": cpu(),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: version(name) for name in packages},
     }
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+
+
+def commit() -> str | None:
+    """Return the commit of the checkout that the suite is run from, or None."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def cpu() -> str:
@@ -94,6 +113,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield unfinished
         unfinished.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

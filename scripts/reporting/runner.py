@@ -32,6 +32,8 @@ from scripts.reporting.workers import Unit, Workers, play_all
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
 
+STOPPED = "stopped; {} has the rows so far; the same command goes on"
+"""Message after an interrupt, with the folder to be filled in."""
 AGREEMENT = 2e-4
 """Largest accepted difference between kept rows and the same rows simulated again.
 
@@ -85,7 +87,7 @@ class Store:
             for key in _differences(now, then):
                 raise ValueError(
                     f"{self.path}: rows of setting {name!r} with another {key}; "
-                    "name another --out, or start over"
+                    "name another --out, or start anew with --fresh"
                 )
             now["labels"] = then["labels"] | now["labels"]
         self.settings = about["settings"] | self.settings
@@ -204,7 +206,7 @@ def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
                 raise ValueError(
                     f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
                     f"{unit.seed} is {earlier.get(worst)} there, but {now[worst]} by this code; "
-                    "start over"
+                    "start anew with --fresh"
                 )
 
 

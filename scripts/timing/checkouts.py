@@ -57,10 +57,12 @@ class Worker:
             text=True,
             env={**os.environ, "PYTHONPATH": str(folder)},
         )
-        package = self._answer()
-        if package != str(folder / "crawl_envs"):
+        try:
+            if self._answer() != str(folder / "crawl_envs"):
+                raise ValueError(f"against must be the folder of a checkout, got {str(folder)!r}")
+        except BaseException:
             self.stop()
-            raise ValueError(f"against must be the folder of a checkout, got {str(folder)!r}")
+            raise
 
     def ask(self, request: str | int) -> float:
         """Make a case, or so many steps of it; return the seconds of processor time."""

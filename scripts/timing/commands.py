@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 from scripts.timing.turns import pin
@@ -58,7 +58,7 @@ def shown(
     return table
 
 
-def command(
+def measuring(
     module: str,
     about: str | None,
     cases: Callable[[bool], Cases],
@@ -85,21 +85,18 @@ def command(
         table: makes the printed table, by default of all rows.
         pinned: whether all cases run on one core.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     default = f"{out[0]}; {out[1]} with --quick"
     option = typer.Option(None, "--out", help="Output folder.", show_default=default)
 
-    @app.command(help=about)
     def main(quick: Quick = False, folder: Path | None = option) -> None:
         folder = folder or out[quick]
         start, machine = time.perf_counter(), load()
-        with plain_interrupt("stopped; nothing was written"), plain_errors():
-            check_folder(folder)
-            if pinned:
-                machine["pinned_core"] = pin()
-            rows = run_cases(cases(quick))
+        check_folder(folder)
+        if pinned:
+            machine["pinned_core"] = pin()
+        rows = run_cases(cases(quick))
         seconds = time.perf_counter() - start
-        with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
+        with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
             write_csv(folder / f"{name}.csv", fields, rows)
             write_provenance(folder / "provenance.json", module, seconds, **machine)
             if draw is not None:
@@ -107,7 +104,7 @@ def command(
             console().print(table(rows) if table else shown(rows, fields, title))
             typer.echo(f"-> {folder}")
 
-    return app
+    return command(main, about)
 
 
 def load() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.timing.checkouts import HERE
-from scripts.timing.commands import Cases, command
+from scripts.timing.commands import Cases, measuring
 from scripts.timing.stepped import newest
 
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
@@ -66,7 +66,7 @@ def cases(quick: bool) -> Cases:
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
-app = command(
+app = measuring(
     "scripts.timing.first_use",
     __doc__,
     cases,

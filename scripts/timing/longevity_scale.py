@@ -22,7 +22,7 @@ from rich.table import Table
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.types import Instance
-from scripts.timing.commands import Cases, command, shown
+from scripts.timing.commands import Cases, measuring, shown
 from scripts.timing.stepped import step_task
 from scripts.timing.turns import Task, spread, timed
 
@@ -288,7 +288,7 @@ def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
     axes.set_title("memory by purpose")
 
 
-app = command(
+app = measuring(
     "scripts.timing.longevity_scale",
     __doc__,
     cases,

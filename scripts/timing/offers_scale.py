@@ -29,7 +29,7 @@ from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.strategies import discrete_rates
 from scripts.reporting.workers import pool
-from scripts.timing.commands import Cases, command
+from scripts.timing.commands import Cases, measuring
 
 OFFERS, DAYS, QUICK_OFFERS, QUICK_DAYS = 1_300_000, 31, 20_000, 3
 STEPPED_OFFERS, STEPPED_DAYS = 20_000, 7
@@ -194,7 +194,7 @@ def _unmeasured(task: Callable[[], Any]) -> list[Figure]:
     return []
 
 
-app = command(
+app = measuring(
     "scripts.timing.offers_scale",
     __doc__,
     cases,

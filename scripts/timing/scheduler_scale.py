@@ -25,7 +25,7 @@ from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.types.compiling import ready
 from policies.base.index import best_page
 from policies.scheduler import CrawlScheduler, DurableScheduler
-from scripts.timing.commands import Cases, command
+from scripts.timing.commands import Cases, measuring
 from scripts.timing.live_crawls import Crawl
 
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000), (1_000, 10_000)
@@ -144,7 +144,7 @@ def _unmeasured(policy: str) -> list[Scale]:
     return []
 
 
-app = command(
+app = measuring(
     "scripts.timing.scheduler_scale",
     __doc__,
     cases,

@@ -28,7 +28,7 @@ import numpy as np
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.ids import shards_of
-from scripts.timing.commands import Cases, command
+from scripts.timing.commands import Cases, measuring
 from scripts.timing.live_crawls import Crawl
 
 SHARDS, FEW, TURN = 4, 2_000, 40
@@ -142,7 +142,7 @@ def cases(quick: bool) -> Cases:
     }
 
 
-app = command(
+app = measuring(
     "scripts.timing.shards",
     __doc__,
     cases,

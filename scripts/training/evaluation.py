@@ -16,7 +16,7 @@ import numpy as np
 import agents
 import policies
 from agents.catalog import AGENT_FILES, SHIPPED
-from agents.evolution.stored import read_object
+from agents.runs import read_object
 from agents.sb3.arguments import TrainArguments
 from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy

@@ -30,7 +30,7 @@ from crawl_envs.instances.market import MarketShape, market
 from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
-from scripts.reporting.cli import plain_errors, plain_interrupt
+from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
 from scripts.reporting.tables import console
 
@@ -220,10 +220,6 @@ def write(folder: Path, figures: Sequence[Figure]) -> None:
     draw(figures, folder / "market.png")
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@app.command(help=__doc__)
 def main(
     seed: Annotated[int, typer.Option(help="Seed of the test market.")] = 0,
     train_seed: Annotated[
@@ -250,20 +246,19 @@ def main(
     folder, size = out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
     settings, start = QUICK_SETTINGS if quick else {}, time.perf_counter()
     numbers = (seed, seed + 1 if train_seed is None else train_seed)
-    with plain_interrupt("stopped; nothing was written"), plain_errors():
-        models = tuple(dict.fromkeys(model or ["trees"]))
-        for word in models:
-            check_word("model", word, MODELS)
-        shape = shape_of(changes or ())
-        for name, number in zip(("seed", "train_seed"), numbers, strict=True):
-            whole(name, number, 0)
-        check_folder(folder)
-        with Progress(console=Console(stderr=True)) as bar:
-            tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
-            figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
+    models = tuple(dict.fromkeys(model or ["trees"]))
+    for word in models:
+        check_word("model", word, MODELS)
+    shape = shape_of(changes or ())
+    for name, number in zip(("seed", "train_seed"), numbers, strict=True):
+        whole(name, number, 0)
+    check_folder(folder)
+    with Progress(console=Console(stderr=True)) as bar:
+        tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
+        figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
     about = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": numbers[1]}
     seconds = time.perf_counter() - start
-    with plain_interrupt(f"stopped while writing; {folder} may lack files of this run"):
+    with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
         write(folder, figures)
         provenance = folder / "provenance.json"
         write_provenance(
@@ -276,6 +271,8 @@ def main(
         show(figures, console())
         typer.echo(f"-> {folder}")
 
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,14 +14,16 @@ from agents.evolution import load_index
 from agents.evolution import train as evolution
 from agents.evolution.arguments import EvolutionArguments
 from agents.evolution.stored import INDEX
+from agents.runs import CURVE, read_rows
 from agents.sb3 import hyperparameters
 from agents.sb3.arguments import TrainArguments, make_lanes
-from agents.sb3.curve import read_curve
+from agents.sb3.curve import CurveRow
 from agents.sb3.loading import MODEL, Agent, load, start_file
 from agents.sb3.model_file import read_arguments
-from agents.sb3.training import CURVE, train
+from agents.sb3.own_classes import own_class
+from agents.sb3.training import train
 from crawl_envs.types import Policy
-from scripts.reporting.options import at_least
+from scripts.reporting.commands import at_least
 
 Builder = Callable[[Any], Policy]
 
@@ -50,11 +51,11 @@ class Job(Protocol):
     def samples_actions(self) -> bool:
         """Whether it can also sample its actions."""
 
-    def check(self, out: Path, *, resume: bool) -> None:
-        """Check the arguments before training; raise ValueError."""
+    def check(self, out: Path | None) -> None:
+        """Raise ValueError for arguments that conflict with the environment or the folder."""
 
-    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
-        """Train, write to a folder, and return a function of an environment that loads the agent.
+    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+        """Train, or go on with the run in a folder; return a function that loads the agent.
 
         ``beside`` is text shown next to the current reward.
         """
@@ -70,13 +71,44 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True)
-class Learning:
-    """A training run of an algorithm of Stable-Baselines3; see :func:`agents.sb3.training.train`.
-
-    ``callbacks`` are named ``module:Class``.
-    """
+class ModelJob:
+    """A run that trains a model of Stable-Baselines3."""
 
     arguments: TrainArguments
+
+    @property
+    def environment(self) -> TrainArguments:
+        """Arguments of environment, algorithm and network."""
+        return self.arguments
+
+    @property
+    def samples_actions(self) -> bool:
+        """True: a model can sample its actions."""
+        return True
+
+    def check(self, out: Path | None) -> None:
+        """Raise ValueError for arguments that conflict with the environment or the folder."""
+        make_lanes(self.arguments, 1, training=False).close()
+        if self.arguments.start is not None:
+            read_arguments(start_file(self.arguments.start))
+        if out is not None and (out / MODEL).exists():
+            self.arguments.check_resumes(read_arguments(out / MODEL))
+
+    def load(self, out: Path) -> Builder:
+        """Return the agent of a folder, for any environment."""
+        agent = load(out / MODEL)
+        if isinstance(agent, Agent):
+            agent.model.set_random_seed(self.arguments.seed)
+        return lambda env: agent
+
+
+@dataclass(frozen=True)
+class Learning(ModelJob):
+    """A training run of an algorithm of Stable-Baselines3; see :func:`agents.sb3.training.train`.
+
+    ``callbacks`` are named ``module:Class``; the modules are imported already.
+    """
+
     tensorboard: bool = False
     validation: int = 0
     callbacks: tuple[str, ...] = ()
@@ -86,48 +118,33 @@ class Learning:
         """Name of the algorithm."""
         return self.arguments.algorithm
 
-    @property
-    def environment(self) -> TrainArguments:
-        """Arguments of the run."""
-        return self.arguments
-
-    @property
-    def samples_actions(self) -> bool:
-        """Whether it can also sample its actions."""
-        return True
-
-    def check(self, out: Path, *, resume: bool) -> None:
+    def check(self, out: Path | None) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
         at_least(0, validation=self.validation)
-        for name in self.callbacks:
-            own_callback(name)
-        _check_run(self.arguments, out, resume)
+        self.own_callbacks()
+        super().check(out)
 
-    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
+    def own_callbacks(self) -> list[BaseCallback]:
+        """Return new callbacks of one's own."""
+        return [own_class("callback", name, BaseCallback)() for name in self.callbacks]
+
+    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
         """Train; see :func:`agents.sb3.training.train`."""
-        agent = train(
+        train(
             self.arguments,
             out,
-            resume=resume,
+            resume=True,
             progress=progress,
             beside=beside,
             tensorboard=self.tensorboard,
             validation=self.validation,
-            callbacks=[own_callback(name) for name in self.callbacks],
+            callbacks=self.own_callbacks(),
         )
-        agent.model.set_random_seed(self.arguments.seed)
-        return lambda env: agent
-
-    def load(self, out: Path) -> Builder:
-        """Return the agent of a folder, for any environment."""
-        agent = load(out / MODEL)
-        if isinstance(agent, Agent):
-            agent.model.set_random_seed(self.arguments.seed)
-        return lambda env: agent
+        return self.load(out)
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the mean reward during training."""
-        rows = read_curve(out / CURVE)
+        rows = read_rows(out / CURVE, CurveRow)
         unit = "steps, over all lanes; an episode starts with all pages fresh"
         return LearningCurve([row.mean_reward for row in rows], [row.steps for row in rows], unit)
 
@@ -138,10 +155,9 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Cloning:
+class Cloning(ModelJob):
     """A training run that clones a policy."""
 
-    arguments: TrainArguments
     clone_arguments: CloneArguments
 
     @property
@@ -149,32 +165,10 @@ class Cloning:
         """Name of the clone."""
         return f"clone of {self.clone_arguments.teacher}"
 
-    @property
-    def environment(self) -> TrainArguments:
-        """Arguments of environment, algorithm and network."""
-        return self.arguments
-
-    @property
-    def samples_actions(self) -> bool:
-        """Whether it can also sample its actions."""
-        return True
-
-    def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
-        _check_run(self.arguments, out, resume)
-
-    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
         """Clone; see :func:`agents.cloning.train.clone`. ``beside`` is not used."""
-        agent = clone(self.arguments, self.clone_arguments, out, resume=resume, progress=progress)
-        agent.model.set_random_seed(self.arguments.seed)
-        return lambda env: agent
-
-    def load(self, out: Path) -> Builder:
-        """Return the agent of a folder, for any environment."""
-        agent = load(out / MODEL)
-        if isinstance(agent, Agent):
-            agent.model.set_random_seed(self.arguments.seed)
-        return lambda env: agent
+        clone(self.arguments, self.clone_arguments, out, resume=True, progress=progress)
+        return self.load(out)
 
     def curve(self, out: Path) -> None:
         """Return None: a clone learns in rounds, recorded in rounds.csv."""
@@ -211,18 +205,16 @@ class Evolution:
         """False: an index always takes its best action."""
         return False
 
-    def check(self, out: Path, *, resume: bool) -> None:
-        """Raise ValueError for a folder that has an index already, or too few workers."""
+    def check(self, out: Path | None) -> None:
+        """Raise ValueError for too few workers, or a folder with an index of another run."""
         at_least(1, workers=self.workers)
-        if (out / INDEX).exists() and not resume:
-            raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
         make_lanes(self.environment, 1, training=False).close()
+        if out is not None and (out / INDEX).exists():
+            evolution.read_state(out / evolution.STATE, self.arguments)
 
-    def run(self, out: Path, *, resume: bool, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
         """Evolve; the progress bar shows the best analytic policy of the validation."""
-        evolution.evolve(
-            self.arguments, out, resume=resume, workers=self.workers, progress=progress
-        )
+        evolution.evolve(self.arguments, out, resume=True, workers=self.workers, progress=progress)
         return self.load(out)
 
     def load(self, out: Path) -> Builder:
@@ -231,7 +223,7 @@ class Evolution:
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the freshness in validation."""
-        rows = evolution.read_curve(out / evolution.CURVE)
+        rows = read_rows(out / CURVE, evolution.CurveRow)
         unit = "generations; validation on separate episodes"
         return LearningCurve(
             [row.freshness for row in rows], [row.generation for row in rows], unit
@@ -240,33 +232,3 @@ class Evolution:
     def used(self) -> dict[str, Any]:
         """Return the arguments of the run."""
         return asdict(self.arguments)
-
-
-def own_callback(name: str) -> BaseCallback:
-    """Return a callback of one's own, made without arguments.
-
-    Args:
-        name: ``module:Class``.
-
-    Raises:
-        ValueError: no such class, or no callback of Stable-Baselines3.
-    """
-    module, _, attribute = name.partition(":")
-    try:
-        kind = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"callback {name!r} cannot be imported: {error}") from None
-    if not (isinstance(kind, type) and issubclass(kind, BaseCallback)):
-        raise ValueError(f"callback must be module:Class of a BaseCallback, got {name!r}")
-    return kind()
-
-
-def _check_run(arguments: TrainArguments, out: Path, resume: bool) -> None:
-    """Raise ValueError if a run of Stable-Baselines3 would, before the model is built."""
-    make_lanes(arguments, 1, training=False).close()
-    if arguments.start is not None:
-        read_arguments(start_file(arguments.start))
-    if (out / MODEL).exists():
-        if not resume:
-            raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
-        arguments.check_resumes(read_arguments(out / MODEL))

@@ -1,10 +1,10 @@
-"""Runs from command-line options, hyperparameter files and recommended settings."""
+"""Runs from requests, hyperparameter files and recommended settings."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.hyperparameters import FALLBACK, WORDS, defaults
 from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Cloning, Evolution, Job, Learning
+from scripts.training.requests import Request
 
 CLONE, ES = "clone", "es"
 KINDS = (*ALGORITHMS, CLONE, ES)
@@ -27,29 +28,6 @@ OF_CLONES, OF_ES, OF_BOTH = ("teacher",), ("workers",), ("seed", "learning_rate"
 """Options of cloning, of evolution, and of all runs."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
 """Arguments of the environment that evolution supports."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A requested run, from the command line.
-
-    Attributes:
-        kind: one of KINDS.
-        env_id: id of the environment.
-        env_args: arguments of the environment.
-        instance: arguments of a fixed instance to train on.
-        options: given options, by the names of the arguments.
-        settings: further ``name=value`` pairs, with priority over ``file``.
-        file: a hyperparameter file, in the format of RL-Zoo.
-    """
-
-    kind: str
-    env_id: str
-    env_args: Mapping[str, Any]
-    instance: Mapping[str, Any] | None
-    options: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    file: Path | None = None
 
 
 def job_of(request: Request) -> Job:
@@ -100,8 +78,7 @@ def _of_evolution(request: Request) -> Evolution:
         if name not in SIZES:
             raise ValueError(f"env-arg must be one of {', '.join(SIZES)} for {ES}, got {name!r}")
     options = {name: value for name, value in request.options.items() if name in OF_BOTH}
-    from_file = _from_file(request.file, FALLBACK) if request.file else {}
-    values = {**from_file, **request.settings, **options, **request.env_args}
+    values = {**request.hyperparameters, **request.settings, **options, **request.env_args}
     if request.instance is not None:
         values["pinned"] = request.instance
     known = [entry.name for entry in fields(EvolutionArguments)]
@@ -114,8 +91,7 @@ def _of_evolution(request: Request) -> Evolution:
 def _arguments(request: Request, algorithm: str, settings: Mapping[str, Any]) -> TrainArguments:
     """Return the arguments of a run of an algorithm of Stable-Baselines3."""
     own = {entry.name for entry in fields(TrainArguments)}
-    from_file = _from_file(request.file, request.env_id) if request.file else {}
-    given = {**_renamed(from_file), **_renamed(settings)}
+    given = {**_renamed(request.hyperparameters), **_renamed(settings)}
     for name in ("algorithm", "env_id", "env_args", "instance", "model_args"):
         if name in given:
             raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
@@ -137,7 +113,7 @@ def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
     return {WORDS.get(name, name): value for name, value in given.items()}
 
 
-def _from_file(path: Path, env_id: str) -> dict[str, Any]:
+def read_hyperparameters(path: Path | None, env_id: str) -> dict[str, Any]:
     """Return the entry of an environment in a hyperparameter file.
 
     Only the class of the policy (Mlp or not) and the ``width`` of its arguments are used.
@@ -145,6 +121,8 @@ def _from_file(path: Path, env_id: str) -> dict[str, Any]:
     Raises:
         ValueError: the file cannot be read, or has no such entry.
     """
+    if path is None:
+        return {}
     import yaml  # type: ignore[import-untyped]  # it ships no types
 
     try:

@@ -18,7 +18,8 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from scripts.reporting.means import means
 from scripts.training.jobs import Job
-from scripts.training.recipes import Request, job_of
+from scripts.training.recipes import job_of
+from scripts.training.requests import Request, import_own, own_names
 
 CURVE = ("after", "mean", "half", "count")
 """Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
@@ -26,12 +27,12 @@ POLL = 0.5
 """Seconds between two looks at the curves of runs."""
 
 
-def requests_of(request: Request, count: int) -> list[Request]:
-    """Return the requests of ``count`` seeds, from that of the request on."""
+def requests_of(request: Request) -> list[Request]:
+    """Return the requests of the seeds, from that of the request on."""
     first = request.options.get("seed", 0)
     return [
         replace(request, options={**request.options, "seed": first + place})
-        for place in range(count)
+        for place in range(request.seeds or 1)
     ]
 
 
@@ -40,18 +41,12 @@ def folder_of(out: Path, request: Request) -> Path:
     return out / f"seed-{request.options['seed']}"
 
 
-def train_seeds(requests: Sequence[Request], out: Path, *, resume: bool) -> None:
-    """Train the runs that are not finished, in worker processes; an interrupt saves them all.
-
-    Raises:
-        ValueError: arguments that conflict with the environment or with a folder.
-    """
+def train_seeds(requests: Sequence[Request], out: Path) -> None:
+    """Train the runs that are not finished, in worker processes; an interrupt saves them all."""
     jobs = {folder_of(out, request): job_of(request) for request in requests}
-    for folder, job in jobs.items():
-        job.check(folder, resume=resume)
     with _pool(min(len(requests), os.cpu_count() or 1)) as pool:
         running = {
-            folder: pool.submit(run_request, request, folder, resume)
+            folder: pool.submit(run_request, request, folder)
             for folder, request in zip(jobs, requests, strict=True)
         }
         with Progress(
@@ -65,9 +60,10 @@ def train_seeds(requests: Sequence[Request], out: Path, *, resume: bool) -> None
         future.result()
 
 
-def run_request(request: Request, folder: Path, resume: bool) -> None:
+def run_request(request: Request, folder: Path) -> None:
     """Train one run, without a progress bar."""
-    job_of(request).run(folder, resume=resume, beside="", progress=False)
+    import_own(own_names(request.options))
+    job_of(request).run(folder, beside="", progress=False)
 
 
 def _progress_of(jobs: dict[Path, Job], running: dict[Path, Future[None]]) -> str:

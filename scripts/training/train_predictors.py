@@ -39,7 +39,7 @@ from crawl_envs.instances.market import market
 from crawl_envs.types.arguments import whole
 from crawl_envs.worlds.offers.log import record
 from scripts.experiments.offers.setup.paper import TABLE_4
-from scripts.reporting.cli import INTERRUPTED
+from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import write_csv
 
 TABLE = "auc.csv"
@@ -261,8 +261,6 @@ def sizes_shown(name: str) -> str:
     return f"{FULL[name]}; {QUICK[name]} with --quick"
 
 
-app = typer.Typer(add_completion=False)
-
 Offers = Annotated[
     int | None,
     typer.Option(
@@ -294,7 +292,6 @@ Quick = Annotated[
 ]
 
 
-@app.command(help="Train predictors of price changes, clicks and impressions on a market.")
 def main(
     offers: Offers = None,
     days: Days = None,
@@ -312,7 +309,7 @@ def main(
     out: Out = None,
     quick: Quick = False,
 ) -> None:
-    """Train, measure, save; say what is wrong in one line."""
+    """Train, measure and save."""
     folder = out or Path("runs") / f"predictors-{model}{'-quick' if quick else ''}"
     given = {"offers": offers, "days": days, "per_day": per_day}
     sizes = (QUICK if quick else FULL) | {k: v for k, v in given.items() if v is not None}
@@ -323,19 +320,15 @@ def main(
             **{"model": model, "share": share, "seed": seed, "threads": threads, "quick": quick},
             **sizes,
         )
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except OSError as error:
-        typer.echo(f"error: cannot write {folder}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"\n{stopped(folder, rows)}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        with one_line_errors(stopped(folder, rows)):
+            raise
     console = Console()
     console.print(table_of(rows))
     console.print(f"testing AUC, {len(rows)} predictors -> {folder}", soft_wrap=True)
 
+
+app = command(main, "Train predictors of price changes, clicks and impressions on a market.")
 
 if __name__ == "__main__":
     app()

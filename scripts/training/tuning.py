@@ -9,11 +9,14 @@ trials as an uninterrupted one.
 from __future__ import annotations
 
 import math
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -34,7 +37,8 @@ from scripts.training.ranges import (
     settings_of,
     suggested,
 )
-from scripts.training.recipes import ES, Request, job_of
+from scripts.training.recipes import ES, job_of
+from scripts.training.requests import Request
 
 VALIDATION_SEED = 2_000_000
 """First validation seed, distinct from the seeds of training and of comparisons."""
@@ -82,8 +86,16 @@ class Tuning:
         else:
             settings = settings_of(parameters, math.ceil(self.steps / STAGES))
             options |= {"steps": steps, "network": network_of(self.algorithm, self.env_id)}
-        request = (self.algorithm, self.env_id, self.env_args, self.instance, options, settings)
-        return job_of(Request(*request))
+        return job_of(
+            Request(
+                kind=self.algorithm,
+                env_id=self.env_id,
+                env_args=self.env_args,
+                instance=self.instance,
+                options=options,
+                settings=settings,
+            )
+        )
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
         """Train up to a stage in a folder, resuming the stage before; return the mean reward.
@@ -127,17 +139,18 @@ class Study:
     Args:
         tuning: arguments of the search.
         storage: path of the file, created if missing.
-        resume: whether to continue an existing study.
+        fresh: whether to discard an existing study; otherwise it goes on.
 
     Raises:
-        ValueError: Optuna is missing; the file has a study and ``resume`` is False, or a study of
-            other arguments, or is no such file.
+        ValueError: Optuna is missing; the file has a study of other arguments, or is no such file.
     """
 
-    def __init__(self, tuning: Tuning, storage: Path, *, resume: bool) -> None:
+    def __init__(self, tuning: Tuning, storage: Path, *, fresh: bool = False) -> None:
         self.optuna, self.tuning = _optuna(), tuning
         self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
-        there = storage.exists()
+        _check_storage(storage)
+        if fresh:
+            storage.unlink(missing_ok=True)
         try:
             self.storage = self.optuna.storages.RDBStorage(f"sqlite:///{storage.resolve()}")
             self.study = self.optuna.create_study(
@@ -151,11 +164,12 @@ class Study:
         except Exception as error:  # many kinds, from SQLAlchemy
             first = str(error).splitlines()[0]
             raise ValueError(f"storage {storage} cannot be used: {first}") from None
-        if there and not resume:
-            raise ValueError(f"{storage} holds a study already; --resume it, or name another file")
         for name, value in vars(tuning).items():
             if name in stored and stored[name] != value:
-                raise ValueError(f"{name} must be {stored[name]!r} as in {storage}, got {value!r}")
+                raise ValueError(
+                    f"{name} must be {stored[name]!r} as in {storage}, got {value!r}; name another "
+                    "--out, or start anew with --fresh"
+                )
             self.study.set_user_attr(name, value)
 
     def ended(self) -> list[Ended]:
@@ -227,6 +241,19 @@ class Study:
         """Close the file."""
         self.storage.remove_session()
         self.storage.engine.dispose()
+
+
+def _check_storage(path: Path) -> None:
+    """Raise ValueError if a file is there that is not of studies; it is not changed."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
+            tables = {name for (name,) in file.execute("select name from sqlite_master")}
+    except sqlite3.Error as error:
+        raise ValueError(f"storage {path} cannot be used: {error}") from None
+    if tables and "studies" not in tables:
+        raise ValueError(f"storage {path} cannot be used: it is no file of studies")
 
 
 def _optuna() -> Any:

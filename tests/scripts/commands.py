@@ -16,8 +16,8 @@ def done(result):
     return result
 
 
-def refused(result, *words):
-    assert result.exit_code == 1, f"{result.output} {result.exception!r}"
+def refused(result, *words, code=2):
+    assert result.exit_code == code, f"{result.output} {result.exception!r}"
     lines = [line for line in result.stderr.strip().splitlines() if line.startswith("error: ")]
     assert len(lines) == 1, result.stderr
     assert all(word in lines[0] for word in words), lines[0]

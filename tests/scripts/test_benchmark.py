@@ -45,12 +45,12 @@ def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
     assert "not over seeds" in " ".join(result.output.split())
 
 
-def test_resume_adds_and_otherwise_it_starts_over(tmp_path: Path) -> None:
+def test_rows_are_added_and_fresh_starts_over(tmp_path: Path) -> None:
     arguments = [*TINY, "--settings", "uniform", "--out", str(tmp_path)]
     for more, policies in (
         (["--policies", "Greedy"], {"BASELINE", "Greedy"}),
-        (["--policies", "RoundRobin", "--resume"], {"BASELINE", "Greedy", "RoundRobin"}),
-        (["--policies", "RoundRobin"], {"BASELINE", "RoundRobin"}),
+        (["--policies", "RoundRobin"], {"BASELINE", "Greedy", "RoundRobin"}),
+        (["--policies", "RoundRobin", "--fresh"], {"BASELINE", "RoundRobin"}),
     ):
         result = CliRunner().invoke(app, [*arguments, *more])
         assert result.exit_code == 0, result.output
@@ -133,7 +133,7 @@ def test_values_are_read_as_people_write_them(text: str, value: object) -> None:
 )
 def test_bad_input_gets_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["--out", str(tmp_path / "out"), *arguments])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
     [line] = result.stderr.splitlines()
     assert line.startswith("error: ")
@@ -145,8 +145,8 @@ def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"something else" + os.urandom(8))
     before = path.read_bytes()
-    for more in ([], ["--resume"]):
+    for more in ([], ["--fresh"]):
         result = CliRunner().invoke(app, [*TINY, "--out", str(tmp_path), *more])
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "not a whole Parquet file" in result.stderr
     assert path.read_bytes() == before

@@ -116,17 +116,17 @@ def test_rows_are_kept_and_gone_on_with(tmp_path):
     base = ["GreedyNCIS", "CrawlNCIS-v0", *SMALL, "--policies", "RandomCrawl,Greedy"]
     done(run(*base, "--episodes", 4, "--workers", 1, out=tmp_path / "whole"))
     done(run(*base, "--episodes", 2, "--workers", 1, out=tmp_path / "parts"))
-    done(run(*base, "--episodes", 4, "--workers", 1, "--resume", out=tmp_path / "parts"))
+    done(run(*base, "--episodes", 4, "--workers", 1, out=tmp_path / "parts"))
     for name in SAME[1:]:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
-    result = run(*base, "--resume", "--env-arg", "horizon=6", out=tmp_path / "parts")
+    result = run(*base, "--env-arg", "horizon=6", out=tmp_path / "parts")
     refused(result, "another arguments")
 
 
 def test_another_agent_in_the_folder_is_no_resumption(folder, tmp_path):
     own = tmp_path / "agent"
     train(TrainArguments(env_args=ARGS, steps=40, lanes=4, rollout=10), own)
-    options = ["CrawlNCIS-v0", "--policies", "Greedy", "--resume", *FEW]
+    options = ["CrawlNCIS-v0", "--policies", "Greedy", *FEW]
     done(run(own, *options, out=tmp_path / "out"))
     (own / "model.zip").write_bytes((folder / "model.zip").read_bytes())
     refused(run(own, *options, out=tmp_path / "out"), "another agent")
@@ -245,5 +245,5 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "run", interrupt)
     result = run("Greedy", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
     assert result.exit_code == 130
-    assert "--resume" in result.stderr
+    assert "the same command goes on" in result.stderr
     assert "Traceback" not in result.output

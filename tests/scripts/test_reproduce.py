@@ -95,8 +95,8 @@ def test_changed_rows_are_refused_and_replayed(tmp_path: Path) -> None:
     rows, about = read_rows(path)
     write_rows(path, [row._replace(value=0.5) for row in rows], about)
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1
-    assert "start over" in result.stderr
+    assert result.exit_code == 2
+    assert "--fresh" in result.stderr
     assert CliRunner().invoke(app, [*arguments, "--fresh"]).exit_code == 0
     assert read_rows(path)[0] == rows
 
@@ -157,6 +157,6 @@ def test_nothing_to_score(tmp_path: Path) -> None:
 )
 def test_bad_input_gets_one_line(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     [line] = result.stderr.splitlines()
     assert re.search(f"^error: .*{message}", line), line

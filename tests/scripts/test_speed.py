@@ -85,5 +85,5 @@ def test_figures_are_shown_and_written(tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_timed(tmp_path):
     (tmp_path / "file").touch()
     result = CliRunner().invoke(app, ["--out", str(tmp_path / "file" / "below")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "error: cannot write" in result.output

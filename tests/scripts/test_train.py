@@ -9,12 +9,14 @@ import os
 import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import BaseCallback
+from typer.testing import CliRunner
 
 import agents
 from agents.evolution.arguments import EvolutionArguments
+from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
-from agents.sb3.curve import read_curve
+from agents.sb3.curve import CurveRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.reporting.options import named_values
@@ -22,7 +24,8 @@ from scripts.train import app, measured
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows, best_first, without_duplicates
 from scripts.training.ranking import rank_policies
-from scripts.training.recipes import Request, job_of
+from scripts.training.recipes import job_of, read_hyperparameters
+from scripts.training.requests import Request
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -41,6 +44,10 @@ def run(*arguments, out):
     return commands.run(app, *arguments, out=out)
 
 
+def resume(folder, *options):
+    return CliRunner().invoke(app, ["--resume", str(folder), *map(str, options)])
+
+
 def bytes_of(folder, *names):
     return [(folder / name).read_bytes() for name in names]
 
@@ -53,7 +60,7 @@ def test_a_run_from_end_to_end(tmp_path):
     assert "best analytic" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == [
         *("baselines.parquet", "config.json", "curve.csv", "curve.png", "model.zip"),
-        *("provenance.json", "ranking.csv", "ranking.png", "rows.csv"),
+        *("provenance.json", "ranking.csv", "ranking.png", "rows.csv", "run.json"),
     ]
     assert (out / "curve.png").read_bytes().startswith(PNG)
     assert (out / "ranking.png").read_bytes().startswith(PNG)
@@ -62,12 +69,18 @@ def test_a_run_from_end_to_end(tmp_path):
     assert config["gamma"] == json.loads((out / "provenance.json").read_text())["used"]["gamma"]
     assert agents.load(out).arguments.lanes == 4
 
-    refused(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "holds an agent already")
-    other = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--resume", out=out)
+    refused(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind 'ppo'", "--fresh")
+    other = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=out)
     refused(other, "env_args", "as in the run to resume")
-    longer = [*SMALL, *NOISY, *SHORT, "--steps", 1200, "--resume"]
-    done(run("ppo", "CrawlNCIS-v0", *longer, out=out))
-    assert agents.load(out).model.num_timesteps >= 1200
+    before = agents.load(out).model.num_timesteps
+    done(resume(out, "--steps", 1200))
+    assert agents.load(out).model.num_timesteps >= 1200 > before
+    assert json.loads((out / "config.json").read_text()) == {**config, "steps": 1200}
+    refused(resume(out, "--lanes", 8), "lanes must be 4")
+    refused(resume(out, "ppo"), "--resume takes the algorithm")
+    refused(resume(tmp_path / "none"), "no run.json")
+    done(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, "--fresh", out=out))
+    assert agents.load(out).arguments.algorithm == "a2c"
 
 
 def test_the_table_says_what_was_played(tmp_path):
@@ -162,10 +175,8 @@ def test_a_clone_and_what_is_learned_from_it(tmp_path):
     start = ["--start", tmp_path / "clone"]
     done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *start, out=tmp_path / "ppo"))
     assert agents.load(tmp_path / "ppo").arguments.start == str(tmp_path / "clone")
-    refused(
-        run("clone", "CrawlNCIS-v0", *SMALL, *short, out=tmp_path / "clone"),
-        "holds an agent already",
-    )
+    other = run("clone", "CrawlNCIS-v0", *SMALL, *short, "--set", "every=2", out=tmp_path / "clone")
+    refused(other, "every must be 4 as in the run to resume")
 
 
 def test_an_index_is_evolved(tmp_path):
@@ -176,9 +187,10 @@ def test_an_index_is_evolved(tmp_path):
     assert (out / "curve.png").read_bytes().startswith(PNG)
     same = (*SAME, "index.json", "curve.png")
     assert bytes_of(tmp_path / "one", *same) == bytes_of(tmp_path / "two", *same)
-    refused(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, out=out), "already")
-    longer = [*EVOLVE, "--set", "generations=6", "--resume"]
-    done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *longer, out=out))
+    other = run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, "--seed", 9, out=out)
+    refused(other, "seed", "as in the run to resume")
+    longer = [*EVOLVE, "--set", "generations=6"]
+    done(resume(out, "--set", "generations=6"))
     done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *longer, out=tmp_path / "whole"))
     assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
 
@@ -269,7 +281,7 @@ def test_a_folder_that_may_not_be_written(tmp_path):
 
 def test_a_foreign_model_is_not_resumed(tmp_path):
     (tmp_path / "model.zip").write_bytes(b"something else")
-    result = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--resume", out=tmp_path)
+    result = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=tmp_path)
     refused(result, "is not an agent of this suite")
     assert (tmp_path / "model.zip").read_bytes() == b"something else"
 
@@ -340,7 +352,7 @@ def test_runs_of_several_seeds(tmp_path):
         np.testing.assert_array_equal(own, other)
         assert len(own) > 1
     assert list((several / "seed-3" / "tensorboard").rglob("events.*"))
-    curves = [read_curve(several / f"seed-{seed}" / "curve.csv") for seed in (3, 4)]
+    curves = [read_rows(several / f"seed-{seed}" / "curve.csv", CurveRow) for seed in (3, 4)]
     with (several / "curve.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["after"]) for row in rows] == [row.steps for row in curves[0]]
@@ -355,8 +367,8 @@ def test_runs_of_several_seeds(tmp_path):
     own = mean_rewards(lambda env: agent, environment, episodes=3)
     assert runs["seed 4"] == pytest.approx(own.mean())
     assert (several / "curve.png").read_bytes().startswith(PNG)
-    refused(run(*arguments, "--seeds", 2, "--seed", 3, out=several), "holds an agent already")
-    done(run(*arguments, "--seeds", 2, "--seed", 3, "--resume", out=several))
+    refused(run(*arguments, "--seeds", 3, "--seed", 3, out=several), "seeds 2", "got 3")
+    done(resume(several))
 
 
 class Counting(BaseCallback):
@@ -397,7 +409,9 @@ def test_policies_that_do_the_same_are_shown_once():
 
 
 def request(kind="ppo", options=None, settings=None, file=None):
-    return Request(kind, "CrawlNCIS-v0", {}, None, options or {}, settings or {}, file)
+    read = read_hyperparameters(file, "CrawlNCIS-v0")
+    own = {"options": options or {}, "settings": settings or {}, "hyperparameters": read}
+    return Request(kind=kind, env_id="CrawlNCIS-v0", **own)
 
 
 def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_path):

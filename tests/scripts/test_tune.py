@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
+import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 import yaml
@@ -12,7 +14,8 @@ import yaml
 import agents
 from agents.sb3.arguments import TrainArguments
 from scripts.training.ranges import TUNED, entry_of, rounded, settings_of, suggested
-from scripts.training.recipes import Request, job_of
+from scripts.training.recipes import job_of, read_hyperparameters
+from scripts.training.requests import Request
 from scripts.training.trials_picture import draw_trials
 from scripts.training.tuning import STAGES, Ended, Tuning, best_of
 from scripts.tune import app, write_best
@@ -52,7 +55,11 @@ def test_a_search_from_end_to_end(tmp_path):
     done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *FEW, "--trials", 2, out=tmp_path / "two"))
     assert bytes_of(out) == bytes_of(tmp_path / "two")
     entry = yaml.safe_load((out / "best.yml").read_text())["CrawlNCIS-v0"]
-    request = Request("es", "CrawlNCIS-v0", {}, None, {}, {}, out / "best.yml")
+    request = Request(
+        kind="es",
+        env_id="CrawlNCIS-v0",
+        hyperparameters=read_hyperparameters(out / "best.yml", "CrawlNCIS-v0"),
+    )
     arguments = job_of(request).arguments
     assert {name: getattr(arguments, name) for name in entry} == entry
     assert arguments.generations == 8
@@ -87,7 +94,12 @@ def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
     assert (agent.model.n_steps, agent.model.batch_size, agent.model.ent_coef) == (6, 48, 0.01)
     trial = Ended(0, 0.5, STAGES, drawn)
     write_best(tmp_path / "best.yml", tuned, [trial])
-    request = Request("ppo", "CrawlNCIS-v0", args, None, {}, {}, tmp_path / "best.yml")
+    request = Request(
+        kind="ppo",
+        env_id="CrawlNCIS-v0",
+        env_args=args,
+        hyperparameters=read_hyperparameters(tmp_path / "best.yml", "CrawlNCIS-v0"),
+    )
     best = job_of(request).arguments
     assert isinstance(best, TrainArguments)
     assert (best.lanes, best.rollout, best.width, best.gamma, best.steps) == (16, 6, 16, 0.9, 400)
@@ -99,16 +111,30 @@ def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path):
     options = ["ppo", "CrawlNCIS-v0", *SMALL, *FEW]
     done(run(*options, "--trials", 11, out=tmp_path / "whole"))
     done(run(*options, "--trials", 5, out=tmp_path / "parts"))
-    refused(run(*options, "--trials", 11, out=tmp_path / "parts"), "--resume")
-    done(run(*options, "--trials", 11, "--resume", out=tmp_path / "parts"))
+    done(run(*options, "--trials", 11, out=tmp_path / "parts"))
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
     with (tmp_path / "whole" / "trials.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 11
     assert {row["stages"] for row in rows} > {str(STAGES)}
     for changed in (["--seed", 1], ["--env-arg", "horizon=6"], ["--steps", 12]):
-        result = run(*options, *changed, "--trials", 11, "--resume", out=tmp_path / "parts")
-        refused(result, "study.db")
+        result = run(*options, *changed, "--trials", 11, out=tmp_path / "parts")
+        refused(result, "study.db", "--fresh")
+    done(run(*options, "--seed", 1, "--trials", 2, "--fresh", out=tmp_path / "parts"))
+    with (tmp_path / "parts" / "trials.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 2
+
+
+def test_a_database_of_others_is_left_alone(tmp_path):
+    file = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.execute("create table accounts (name text)")
+        theirs.commit()
+    before = file.read_bytes()
+    for more in ([], ["--fresh"]):
+        result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--storage", file, *more, out=tmp_path)
+        refused(result, "storage", "no file of studies")
+    assert file.read_bytes() == before
 
 
 def test_an_interrupted_trial_does_not_count(cheap, tmp_path, monkeypatch):
@@ -125,9 +151,9 @@ def test_an_interrupted_trial_does_not_count(cheap, tmp_path, monkeypatch):
     monkeypatch.setattr(Tuning, "score", interrupted)
     result = run(*options, out=tmp_path / "parts")
     assert result.exit_code == 130
-    assert "--resume" in result.stderr
+    assert "the same command goes on" in result.stderr
     assert "Traceback" not in result.output
-    done(run(*options, "--resume", out=tmp_path / "parts"))
+    done(run(*options, out=tmp_path / "parts"))
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
@@ -226,7 +252,7 @@ def test_bad_input_gets_one_line(arguments, words, tmp_path):
 def test_a_storage_that_is_none(tmp_path):
     file = tmp_path / "study.db"
     file.write_text("no database at all, but text that is long enough" * 50)
-    result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--resume", out=tmp_path)
+    result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
     refused(result, "storage", "study.db")
 
 

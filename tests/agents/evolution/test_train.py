@@ -20,7 +20,8 @@ from agents.evolution.fitness import Evaluator, evaluator, play_all
 from agents.evolution.policy import FEATURES
 from agents.evolution.stored import StoredIndex
 from agents.evolution.strategy import candidates_of, noise_of, ranks_of, start_at, stepped
-from agents.evolution.train import evolve, first_weights, read_curve
+from agents.evolution.train import CurveRow, evolve, first_weights
+from agents.runs import read_rows
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.instances import STRESS
@@ -144,7 +145,7 @@ def test_same_arguments_same_bytes_and_a_curve(tmp_path):
     assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
     assert index.to_json() == (tmp_path / "a" / "index.json").read_text()
     assert index.cycle == 1.5
-    rows = read_curve(tmp_path / "a" / "curve.csv")
+    rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert [row.generation for row in rows] == [4, 8, 12]
     assert json.loads((tmp_path / "a" / "config.json").read_text()) == dict(index.made)
     other = evolve(short(seed=1), tmp_path / "c")
@@ -154,7 +155,7 @@ def test_same_arguments_same_bytes_and_a_curve(tmp_path):
 def test_the_best_average_of_the_validations_is_kept(tmp_path):
     arguments = short()
     index = evolve(arguments, tmp_path)
-    rows = read_curve(tmp_path / "curve.csv")
+    rows = read_rows(tmp_path / "curve.csv", CurveRow)
     fresh = Evaluator(arguments, None)([index], evolution.validation_seeds(arguments)).mean()
     assert fresh == max(row.freshness for row in rows)
     assert len({row.reference for row in rows}) == 1
@@ -183,7 +184,7 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(tmp_path, monkeypatch
     monkeypatch.undo()
     evolve(short(), tmp_path / "stopped", resume=True)
     assert files_of(tmp_path / "stopped") == files_of(tmp_path / "whole")
-    curves = [read_curve(tmp_path / name / "curve.csv") for name in ("stopped", "whole")]
+    curves = [read_rows(tmp_path / name / "curve.csv", CurveRow) for name in ("stopped", "whole")]
     assert [row[:3] for row in curves[0]] == [row[:3] for row in curves[1]]
     seconds = [row.seconds for row in curves[0]]
     assert seconds == sorted(seconds)
@@ -308,7 +309,7 @@ def test_shipped_corrections_are_what_their_files_say(name):
     setting = STRESS[name.removeprefix("stress-").replace("-", " ")]
     played = {"instance": arguments.instance, **arguments.environment()}
     assert {**dict(setting)} == played
-    rows = read_curve(folder / "curve.csv")
+    rows = read_rows(folder / "curve.csv", CurveRow)
     assert rows[-1].generation == arguments.generations
     assert max(row.freshness for row in rows) > rows[0].reference
 

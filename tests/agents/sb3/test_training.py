@@ -15,16 +15,18 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecMonitor
 
 import agents
 import policies
+from agents.runs import read_rows
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import CONTRIB, OWN_WORDS, algorithm_class
 from agents.sb3.arguments import TrainArguments, check_model_values, expected_of, make_lanes
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.comparison import mean_rewards
-from agents.sb3.curve import read_curve
+from agents.sb3.curve import CurveRow
 from agents.sb3.training import train
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
@@ -67,7 +69,7 @@ def test_algorithms_train_without_warnings(algorithm, network, tmp_path):
         warnings.simplefilter("error")
         agent = train(short(algorithm=algorithm, network=network), tmp_path)
     assert 2000 <= agent.model.num_timesteps <= 2000 + 8 * 64
-    rows = read_curve(tmp_path / "curve.csv")
+    rows = read_rows(tmp_path / "curve.csv", CurveRow)
     assert [row.steps for row in rows] == sorted({row.steps for row in rows})
     assert rows[-1].steps == agent.model.num_timesteps
     assert all(0.0 <= row.mean_reward <= 1.0 for row in rows)
@@ -163,21 +165,21 @@ def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
     run = {**HEAVY, "algorithm": algorithm, "lanes": 8, "width": 8, "env_args": env_args}
     for folder in ("a", "b"):
         train(TrainArguments(**run, steps=2048), tmp_path / folder)
-    before = read_curve(tmp_path / "a" / "curve.csv")
+    before = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     longer = TrainArguments(**run, steps=4096)
     one = train(longer, tmp_path / "a", resume=True)
     two = train(longer, tmp_path / "b", resume=True)
     assert one.model.num_timesteps == 4096
     first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
-    rows = read_curve(tmp_path / "a" / "curve.csv")
+    rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert rows[: len(before)] == before
     assert rows[-1].steps == 4096
     assert rows[len(before)].seconds >= before[-1].seconds
     assert agents.load(tmp_path / "a").arguments.steps == 4096
     again = train(longer, tmp_path / "a", resume=True)
     assert again.model.num_timesteps == 4096
-    assert read_curve(tmp_path / "a" / "curve.csv") == rows
+    assert read_rows(tmp_path / "a" / "curve.csv", CurveRow) == rows
 
 
 def test_an_interrupt_saves_what_was_learned(tmp_path, monkeypatch):
@@ -190,7 +192,7 @@ def test_an_interrupt_saves_what_was_learned(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             train(arguments, tmp_path)
     assert agents.load(tmp_path).model.num_timesteps == 512
-    assert read_curve(tmp_path / "curve.csv")[-1].steps == 512
+    assert read_rows(tmp_path / "curve.csv", CurveRow)[-1].steps == 512
     assert train(arguments, tmp_path, resume=True).model.num_timesteps >= 2000
 
 
@@ -241,7 +243,10 @@ def test_the_progress_bar_shows_the_given_text(tmp_path, capsys):
         ({"steps": 1.5}, "steps must be an integer >= 1, got 1.5"),
         ({"lanes": 0}, "lanes must be an integer >= 1, got 0"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({"network": "deep"}, "network must be one of pages, mlp, plain, got 'deep'"),
+        (
+            {"network": "deep"},
+            "network must be one of pages, mlp, plain, or module:Class",
+        ),
         ({"learning_rate": 0.0}, "learning_rate must be finite and > 0, got 0.0"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
         ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
@@ -347,3 +352,27 @@ def test_importing_agents_imports_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+class OwnFeatures(BaseFeaturesExtractor):
+    """A network of one's own: the largest and the mean of each column."""
+
+    def __init__(self, observation_space, features, cycle):
+        super().__init__(observation_space, 2 * len(features))
+        self.scale = torch.nn.Parameter(torch.full((len(features),), 1.0 / cycle))
+
+    def forward(self, observations):
+        scaled = observations * self.scale
+        return torch.cat([scaled.amax(1), scaled.mean(1)], 1)
+
+
+def test_a_network_of_ones_own_is_trained_and_loaded(tmp_path, monkeypatch):
+    name = f"{__name__}:OwnFeatures"
+    agent = train(short(network=name, steps=256), tmp_path)
+    assert isinstance(agent.model.policy.features_extractor, OwnFeatures)
+    again = agents.load(tmp_path)
+    one, two = agent.model.policy.state_dict(), again.model.policy.state_dict()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    monkeypatch.delitem(sys.modules, __name__)
+    with pytest.raises(ValueError, match=r"network must be module:Class .* imported, got"):
+        agents.load(tmp_path)

@@ -106,7 +106,7 @@ def ways(folder, out):
     start = ["ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--steps", 80]
     app = training_command.app
     yield lambda: commands.run(app, *start, "--start", folder, out=out / "started")
-    yield lambda: commands.run(app, *start, "--resume", "--steps", 240, out=folder)
+    yield lambda: commands.run(app, *start[:-1], 240, out=folder)
 
 
 @pytest.mark.parametrize("way", range(4), ids=["load", "evaluate", "start", "resume"])
@@ -152,7 +152,11 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
 @pytest.mark.parametrize(
     ("section", "entries", "message"),
     [
-        ("arguments", {"network": "os:system"}, "network must be one of pages, mlp, plain"),
+        (
+            "arguments",
+            {"network": "os:system"},
+            "network must be module:Class of a",
+        ),
         ("arguments", {"algorithm": "os:system"}, "algorithm must be one of"),
         ("arguments", {"env_id": "os;"}, "env_id must be the id of an environment, got 'os;'"),
         ("arguments", {"env_id": 3}, "env_id must be the id of an environment, got 3"),

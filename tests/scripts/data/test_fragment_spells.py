@@ -197,7 +197,7 @@ def test_the_command_takes_a_modulus(scratch: Scratch, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "5 fragments" in result.stdout
     bad = CliRunner().invoke(app, [*arguments, "--force", "--fragment-modulus", "0"])
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     assert bad.stderr.strip() == "error: fragment_modulus must be an integer >= 1, got 0"
     made = make_trace(scratch.folder, tmp_path / "other", start=START)
     assert made["fragment_modulus"] == 8

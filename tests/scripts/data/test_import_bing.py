@@ -456,18 +456,18 @@ def test_the_command(tmp_path):
     assert result.exit_code == 0, result.output
     assert re.search(r"\d+ URLs, .*% with complete observation", result.output)
     again = CliRunner().invoke(app, [str(folder)])
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "exists; use --force" in again.output
     assert "Traceback" not in again.output
     assert CliRunner().invoke(app, [str(folder), "--force"]).exit_code == 0
-    assert CliRunner().invoke(app, [str(folder), "--make-example", "5", "--gzip"]).exit_code == 1
+    assert CliRunner().invoke(app, [str(folder), "--make-example", "5", "--gzip"]).exit_code == 2
 
 
 def test_the_command_is_interrupted(small, monkeypatch):
     monkeypatch.setattr(files, "read", interrupted_after(0))
     result = CliRunner().invoke(app, [str(small)])
     assert result.exit_code == 130
-    assert "interrupted; the same command resumes" in result.output
+    assert "stopped; the same command goes on" in result.output
     monkeypatch.undo()
     assert CliRunner().invoke(app, [str(small)]).exit_code == 0
 
@@ -475,11 +475,11 @@ def test_the_command_is_interrupted(small, monkeypatch):
 def test_the_command_names_what_is_wrong(small):
     (small / f"{IMPORTANCE}.txt").write_text("3 0\n")
     result = CliRunner().invoke(app, [str(small)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.output.startswith(f"error: {small}/{IMPORTANCE}.txt, line 1: expected URL_ID")
     assert result.output.count("\n") == 1
     result = CliRunner().invoke(app, [str(small), "--out", str(small / "made" / "urls.parquet")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert not list(small.glob("made/*"))
 
 

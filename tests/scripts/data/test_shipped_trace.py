@@ -104,6 +104,6 @@ def test_the_handbook_depends_on_its_seed_alone() -> None:
 def test_what_is_no_trace_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "dear.txt").write_text("keep me")
     result = CliRunner().invoke(app, ["--out", str(tmp_path)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "is no trace" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["dear.txt"]

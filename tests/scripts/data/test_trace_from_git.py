@@ -386,7 +386,7 @@ def test_bad_input_is_one_clear_line(scratch: Scratch, tmp_path: Path) -> None:
     ]
     for arguments, message in cases:
         code, said = command(*arguments)
-        assert (code, len(said.splitlines())) == (1, 1), said
+        assert (code, len(said.splitlines())) == (2, 1), said
         assert message in said
     scratch.write("docs/a.md", prose("a"))
     scratch.commit(0.5)
@@ -402,7 +402,7 @@ def test_bad_input_is_one_clear_line(scratch: Scratch, tmp_path: Path) -> None:
     ]
     for arguments, message in cases:
         code, said = command(*arguments)
-        assert (code, len(said.splitlines())) == (1, 1), said
+        assert (code, len(said.splitlines())) == (2, 1), said
         assert message in said
     assert not out.exists()
 
@@ -448,7 +448,7 @@ def test_a_failed_run_leaves_the_old_trace(
 
     monkeypatch.setattr("scripts.data.git.trace_writing.json.dumps", fail)
     code, said = command(scratch.folder, "--out", out, "--force")
-    assert (code, said) == (1, f"error: cannot write {out}: No space left on device")
+    assert (code, said) == (1, f"error: cannot read or write {out}: No space left on device")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
     assert {path.name for path in tmp_path.iterdir()} == {"site", "trace"}
 
@@ -458,7 +458,7 @@ def test_without_git_the_command_says_so(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     code, said = command(scratch.folder, "--out", tmp_path / "trace")
-    assert (code, said) == (1, "error: git is not installed, or not on the PATH")
+    assert (code, said) == (2, "error: git is not installed, or not on the PATH")
 
 
 def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
@@ -467,7 +467,7 @@ def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
     blob = scratch.git("rev-parse", "HEAD:a.md").strip()
     (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     code, said = command(scratch.folder, "--out", tmp_path / "trace")
-    assert code == 1
+    assert code == 2
     assert len(said.splitlines()) == 1
     assert blob in said
 
@@ -513,7 +513,7 @@ def test_filters_of_the_command_are_recorded(scratch: Scratch, tmp_path: Path) -
     assert (meta["site"], meta["include"], meta["exclude"]) == ("guide", ["*.md"], ["large*"])
     assert meta["max_bytes"] == 1000
     code, said = command(scratch.folder, "--out", tmp_path / "x", "--include", "*.rst")
-    assert (code, said.count("\n")) == (1, 0)
+    assert (code, said.count("\n")) == (2, 0)
     assert "no commit touches" in said
 
 
@@ -530,7 +530,7 @@ def test_a_shallow_clone_is_refused(scratch: Scratch, tmp_path: Path) -> None:
     edited(scratch)
     scratch.git("clone", "--quiet", "--depth", "1", scratch.folder.as_uri(), str(tmp_path / "cut"))
     code, said = command(tmp_path / "cut", "--out", tmp_path / "trace")
-    assert (code, said.count("\n")) == (1, 0)
+    assert (code, said.count("\n")) == (2, 0)
     assert said.endswith("a shallow clone lacks the history; complete it by git fetch --unshallow")
 
 

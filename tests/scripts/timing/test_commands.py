@@ -17,7 +17,7 @@ def draw(path: Path, rows: list[commands.Row]) -> None:
 
 
 def measuring(*rows: commands.Row) -> typer.Typer:
-    return commands.command(
+    return commands.measuring(
         "scripts.timing.example",
         "Help.",
         lambda quick: {

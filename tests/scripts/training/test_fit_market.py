@@ -93,7 +93,7 @@ def test_a_shape_by_words():
 )
 def test_bad_input_ends_in_one_line(tmp_path, words, message):
     done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path), *words])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert message in done.output
     assert not list(tmp_path.iterdir())
 

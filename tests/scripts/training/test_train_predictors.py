@@ -60,7 +60,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
         assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
         assert np.isfinite(predictor.predict(offer_features)).all()
     again = run("--quick", "--model", model, "--out", out)
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "out must hold no predictors yet" in again.output
     assert saving.made(out) == made
 
@@ -78,14 +78,14 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
 )
 def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
     result = run(*arguments, "--out", tmp_path / "out")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.output.strip().endswith(f"error: {message}")
     assert not (tmp_path / "out" / "provenance.json").exists()
 
 
 def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
     bad = run("--quick", "--offers", 0, "--out", tmp_path / "bad")
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     assert "num_offers must be an integer >= 1, got 0" in bad.output
     out = tmp_path / "out"
     done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)

@@ -1,0 +1,29 @@
+"""Classes of one's own, ``module:Class``, by names that are looked up and never imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def own_class(argument: str, name: str, base: type) -> type[Any]:
+    """Return a class of a module that is imported already.
+
+    A name can come from a file of unknown origin, so that its module is not imported here.
+
+    Args:
+        argument: name of the argument, for errors.
+        name: ``module:Class``.
+        base: the class that it must be derived from.
+
+    Raises:
+        ValueError: there is no such class, or it has another base.
+    """
+    module, _, attribute = name.partition(":")
+    kind = getattr(sys.modules.get(module), attribute, None)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise ValueError(
+            f"{argument} must be module:Class of a {base.__name__}, in a module that is imported, "
+            f"got {name!r}"
+        )
+    return kind
