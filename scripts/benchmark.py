@@ -18,6 +18,7 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
+from crawl_envs.types.arguments import one_of
 from scripts.reporting import tables
 from scripts.reporting.commands import (
     Fresh,
@@ -122,8 +123,8 @@ def comparisons(
         ValueError: an unknown setting or policy, or one that its environment rejects.
     """
     for name in names:
-        if name not in choices() and not is_id(name):
-            raise ValueError(f"setting must be one of {', '.join(choices())}, got {name!r}")
+        if not is_id(name):
+            one_of("setting", name, choices(), "the id of an environment")
     policy_factories(specs)
     if not (names or trace):
         raise ValueError("--settings names no setting")

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 
 from crawl_envs.evaluation import Row, summarize
+from crawl_envs.types.arguments import one_of
 from scripts.reporting import tables
 from scripts.reporting.commands import (
     Fresh,
@@ -137,8 +138,7 @@ def main(
     specs = words_of(policies)
     setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
     scored = metric or USUAL_METRICS.get(setting.id, "freshness")
-    if scored not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {scored!r}")
+    one_of("metric", scored, METRICS)
     check_folder(folder)
     store = Store(folder / "rows.parquet", "evaluate", [setting])
     store.load(keep=not fresh)

@@ -38,7 +38,7 @@ OUT, QUICK_OUT = Path("results"), Path("runs")
 Figures = Annotated[
     list[str],
     typer.Argument(
-        help=f"Any of {', '.join(experiments.names())}, or short as fig6; or "
+        help=f"Any of {', '.join(experiments.names())}, or without the paper where only one has it, as fig13; or "
         f"{', '.join(experiments.papers())}: all figures of that paper."
     ),
 ]
@@ -51,7 +51,7 @@ Repetitions = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Output folder.", show_default="results/PAPER; runs/PAPER with --quick"),
+    typer.Option(help="Output folder.", show_default="results; runs with --quick"),
 ]
 Score = Annotated[
     bool, typer.Option("--score", help="Check and draw the existing rows, without simulation.")
@@ -102,7 +102,7 @@ def main(
     jobs = []
     for experiment in chosen(figures):
         paper, figure = paper_and_figure(experiment)
-        folder = (out or (QUICK_OUT if quick else OUT) / paper) / figure
+        folder = (out or (QUICK_OUT if quick else OUT)) / paper / figure
         check_folder(folder)
         count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
         jobs.append(Job(experiment, folder, quick, count, players))

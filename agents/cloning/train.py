@@ -31,6 +31,7 @@ from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.training import fresh_model
 from crawl_envs.types import Policy
+from crawl_envs.types.arguments import one_of
 
 CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
@@ -65,11 +66,9 @@ class CloneArguments(RunArguments):
     """Train the critic on the returns."""
 
     def __post_init__(self) -> None:
-        if ":" in self.teacher:
-            policies.find(self.teacher)
-        elif self.teacher not in policies.names():
-            known = ", ".join(policies.names())
-            raise ValueError(f"teacher must be one of {known}, got {self.teacher!r}")
+        if not (isinstance(self.teacher, str) and ":" in self.teacher):
+            one_of("teacher", self.teacher, policies.names(), "module:Class")
+        policies.find(self.teacher)
         for name in ("rounds", "every", "updates", "minibatch"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:

@@ -13,6 +13,7 @@ from agents.evolution.stored import BASES, BELIEF, chosen_inputs
 from agents.runs import RunArguments
 from crawl_envs import instances
 from crawl_envs.types import Instance
+from crawl_envs.types.arguments import one_of
 
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
@@ -96,8 +97,7 @@ class EvolutionArguments(RunArguments):
             raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
         if self.seed >= 2**16:
             raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
-        if self.base not in BASES:
-            raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
+        one_of("base", self.base, BASES)
         self._check_reveal()
         if self.generations % self.validation_every:
             raise ValueError(

@@ -16,6 +16,7 @@ from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
 from agents.evolution.network import hidden_units
 from agents.runs import read_object, replace_text
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import one_of
 
 INDEX = "index.json"
 FORMAT = "crawl-envs index 1"
@@ -53,8 +54,7 @@ class StoredIndex:
     inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.base not in BASES:
-            raise ValueError(f"base must be one of {', '.join(BASES)}, got {self.base!r}")
+        one_of("base", self.base, BASES)
         if not 0.0 < self.cycle < math.inf:
             raise ValueError(f"cycle must be finite and > 0, got {self.cycle!r}")
         free = np.array(self.free, np.float64)

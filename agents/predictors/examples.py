@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agents.predictors import FEATURES, TASKS
 from agents.predictors.columns import Columns, columns_of
-from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.arguments import one_of, real, whole
 from crawl_envs.types.offer_features import OfferFeatures
 
 BoolArray = NDArray[np.bool_]
@@ -72,15 +72,9 @@ class Examples:
         Raises:
             ValueError: another task.
         """
-        check_word("task", task, TASKS)
+        one_of("task", task, TASKS)
         labels: BoolArray = (self.price_changed, self.clicked, self.impressed)[TASKS.index(task)]
         return labels
-
-
-def check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of ``known``."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 class Split(NamedTuple):
@@ -203,7 +197,7 @@ def examples(
     Raises:
         ValueError: unknown features, no days, or a day that the log does not have.
     """
-    check_word("features", features, FEATURES)
+    one_of("features", features, FEATURES)
     seed, days = whole("seed", seed, 0), list(days)
     if not days:
         raise ValueError("days must hold at least one day, got none")

@@ -25,11 +25,10 @@ from torch.nn import functional
 from agents.predictors.adagrad import ProximalAdagrad
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns, FloatColumns
-from agents.predictors.examples import check_word
 from agents.predictors.model import Report, Table
 from agents.predictors.vocabulary import Vocabulary
 from agents.sb3.torch_threads import threads
-from crawl_envs.types.arguments import real, whole
+from crawl_envs.types.arguments import one_of, real, whole
 
 ROWS_AT_ONCE = 8_192
 PREDICTING_THREADS = 2
@@ -82,7 +81,7 @@ class NetworkSettings:
             real(name, getattr(self, name), least=0.0)
         if self.forget > 1.0:
             raise ValueError(f"forget must lie in [0, 1], got {self.forget!r}")
-        check_word("reduction", self.reduction, ("sum", "mean"))
+        one_of("reduction", self.reduction, ("sum", "mean"))
 
 
 class Network:

@@ -15,10 +15,10 @@ from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.auc import auc
 from agents.predictors.calibration import Calibration, calibrate
 from agents.predictors.columns import Columns, Scaling, columns_of, keep
-from agents.predictors.examples import Examples, check_word
+from agents.predictors.examples import Examples
 from agents.predictors.model import Model, Report, Table
 from agents.predictors.stored import FORMAT, HEADER, check_stored, read_stored
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.offer_features import OfferFeatures
 
 FloatArray = NDArray[np.float64]
@@ -60,14 +60,14 @@ class Predictor:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        check_word("task", task, TASKS)
-        check_word("features", features, FEATURES)
-        check_word("model", model, MODELS)
+        one_of("task", task, TASKS)
+        one_of("features", features, FEATURES)
+        one_of("model", model, MODELS)
         self.task, self.features, self.model = task, features, model
         self.seed = whole("seed", seed, 0)
         kind = settings_class(model)
         for name, value in settings.items():
-            check_word(f"setting {name}={value!r}", name, tuple(kind.__dataclass_fields__))
+            one_of("setting", name, tuple(kind.__dataclass_fields__))
         self.settings = kind(**settings)
         self.calibration, self.validation_auc = Calibration(), float("nan")
         self._scaling: Scaling | None = None

@@ -17,6 +17,7 @@ from agents.networks.encoder import PageEncoder
 from agents.networks.scaling import ScaledRows
 from agents.sb3 import hyperparameters
 from agents.sb3.own_classes import own_class
+from crawl_envs.types.arguments import one_of
 
 NETWORKS = ("pages", "mlp", "plain")
 ACTIONS = {"dqn": "page", "maskableppo": "page", "sac": "scores"}
@@ -56,8 +57,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
     Raises:
         ValueError: an unknown name, or one of CONTRIB without the package sb3-contrib.
     """
-    if name not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}")
+    one_of("algorithm", name, ALGORITHMS)
     if name not in CONTRIB:
         own: dict[str, type[BaseAlgorithm]] = {"a2c": A2C, "dqn": DQN, "ppo": PPO, "sac": SAC}
         return own[name]

@@ -25,7 +25,7 @@ from crawl_envs.spaces.actions import (
     RefreshSet,
     TopScores,
 )
-from crawl_envs.types.arguments import flag, real, whole
+from crawl_envs.types.arguments import flag, one_of, real, whole
 
 MOST_NUMBERS = 2**26
 """Most numbers in an observation of a model."""
@@ -62,10 +62,7 @@ class ModelTraits:
             raise ValueError("features must name at least one column, got none")
         object.__setattr__(self, "features", tuple(names))
         whole("num_pages", self.num_pages, 1, MOST_NUMBERS // len(names))
-        if self.action_form not in ACTION_FORMS:
-            raise ValueError(
-                f"action_form must be one of {', '.join(ACTION_FORMS)}, got {self.action_form!r}"
-            )
+        one_of("action_form", self.action_form, ACTION_FORMS)
         real("cycle", self.cycle, above=0.0)
         whole("batch", self.batch, 1, self.num_pages)
         flag("probing", self.probing)

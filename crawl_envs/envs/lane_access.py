@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -39,8 +39,8 @@ class LaneAccess:
     _spec: EnvSpec | None = None
 
     def __init__(self, lanes: Lanes, objective: Objective, render_mode: str | None) -> None:
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ValueError(f"render_mode must be one of {RENDER_MODES}, got {render_mode!r}")
+        if render_mode is not None:
+            one_of("render_mode", render_mode, RENDER_MODES, "None")
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
         self._histories: defaultdict[int, History] = defaultdict(History)
 

@@ -11,6 +11,7 @@ from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
@@ -123,8 +124,8 @@ class CrawlHarmonic(PageFamily, SingleEnv):
         num_sources: int | None = None,
         **common: Unpack[PageArguments],
     ) -> None:
-        if reward not in (None, *REWARDS):
-            raise ValueError(f"reward must be one of {REWARDS} or None, got {reward!r}")
+        if reward is not None:
+            one_of("reward", reward, REWARDS, "None")
         generator = generator_of(
             instance,
             num_pages=num_pages,

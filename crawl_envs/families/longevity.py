@@ -13,6 +13,7 @@ from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
 from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
@@ -64,10 +65,7 @@ def _generator(
         return generator_of(instance, **given), {"horizon": horizon}
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
-        raise ValueError(
-            f"instance must be one of {(*LAWS, *shipped)} or the folder of a trace, got "
-            f"{instance!r}"
-        )
+        one_of("instance", instance, (*LAWS, *shipped), "the folder of a trace")
     of_drawn = {**of_drawn, "bandwidth_steps": tuple(of_drawn["bandwidth_steps"])}
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
     kind = "directory" if signals is None else signals
@@ -245,8 +243,7 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         sketch_size: int | None = None,
         **common: Unpack[PageArguments],
     ) -> None:
-        if objective not in REWARD_TERMS:
-            raise ValueError(f"objective must be one of {tuple(REWARD_TERMS)}, got {objective!r}")
+        one_of("objective", objective, REWARD_TERMS)
         of_traces = {
             "window": window,
             "days_per_crawl": days_per_crawl,

@@ -14,6 +14,7 @@ from crawl_envs.sim.state import SIMILARITY
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
+from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.offers.lanes import (
     OfferDay,
@@ -187,8 +188,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         resample: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
-        if reward not in REWARDS:
-            raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+        one_of("reward", reward, REWARDS)
         market: dict[str, Any] = {"first_day": first_day, "world": world}
         generator = MARKET.generator("market", num_pages, bandwidth, **market)
         make_lanes = partial(

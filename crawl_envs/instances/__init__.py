@@ -8,6 +8,7 @@ Public modules: longevity, market, synthetic.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from crawl_envs.instances import longevity, misspecified, synthetic, urls
@@ -16,7 +17,7 @@ from crawl_envs.instances.misspecified import STRESS
 from crawl_envs.instances.urls.pool import SUFFIX, pool_law, url_pool
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 
 __all__ = [
     "DELAY",
@@ -54,12 +55,10 @@ def generator_of(name: str, *, num_pages: int = 100, **arguments: Any) -> Genera
         ValueError: an unknown name, an argument outside its range or not of the law, or a file that
             is not a complete set of URLs.
     """
-    if name in LAWS:
-        law = LAWS[name]
-    elif str(name).endswith(SUFFIX):
-        law = pool_law(name)
+    if isinstance(name, str | Path) and str(name).endswith(SUFFIX):
+        law = pool_law(str(name))
     else:
-        raise ValueError(f"instance must be one of {names()} or a {SUFFIX} file, got {name!r}")
+        law = LAWS[one_of("instance", name, names(), f"a {SUFFIX} file")]
     return law.generator(name, num_pages, **arguments)
 
 

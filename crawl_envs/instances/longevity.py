@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from crawl_envs.instances.laws import Law
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Regions
 from crawl_envs.worlds.fragments.regions import RegionPages
 
@@ -154,8 +155,7 @@ def draw_pages(
 
 def _signals(value: Any, bandwidth: float) -> str:
     """Check a kind of signals."""
-    if value not in get_args(PageSignals):
-        raise ValueError(f"signals must be one of {get_args(PageSignals)}, got {value!r}")
+    one_of("signals", value, PageSignals)
     return str(value)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.sim.state import State
 from crawl_envs.sim.versions import jaccard, was_present
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import floats
+from crawl_envs.types.arguments import floats, one_of
 from crawl_envs.types.array_tables import Records
 from crawl_envs.types.compiling import inlined
 
@@ -50,8 +50,7 @@ def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
         ValueError: an unknown name, or not such a table.
     """
     if isinstance(penalty, str):
-        if penalty not in NAMED:
-            raise ValueError(f"{name} must be one of {tuple(NAMED)} or a table, got {penalty!r}")
+        one_of(name, penalty, NAMED, "a table")
         return np.array(NAMED[penalty])
     table = _table(penalty, name)
     steps = np.append(np.diff(table), 0.0)

@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
 from crawl_envs.types import IntArray
-from crawl_envs.types.arguments import flag, whole
+from crawl_envs.types.arguments import flag, one_of, whole
 from crawl_envs.types.compiling import compiled
 
 INT64 = np.dtype(np.int64)
@@ -250,7 +250,7 @@ def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) 
             batches or probes.
     """
     if name not in SLOT_FORMS:
-        raise ValueError(f"action must be one of {ACTION_FORMS}, got {name!r}")
+        one_of("action", name, ACTION_FORMS)
     whole("batch", batch, 1, num_pages)
     if flag("probe", probe) and name != "page":
         raise ValueError(f"probe must be False with action {name!r}, got True")

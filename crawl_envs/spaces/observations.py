@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.sim.state import State
 from crawl_envs.types import REVEALS, Instance, Reveal
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiling import inlined
 from crawl_envs.types.offer_features import NO_CHANGE
 
@@ -61,8 +62,7 @@ def feature_names(
     Features of signals have one column, or one per source for S >= 2 sources, with the number of
     the source as suffix: ``signals_0``, ``signals_1``.
     """
-    if reveal not in REVEALS:
-        raise ValueError(f"reveal must be one of {REVEALS}, got {reveal!r}")
+    one_of("reveal", reveal, REVEALS)
 
     def by_source(name: str) -> list[str]:
         return [name] if num_sources == 1 else [f"{name}_{s}" for s in range(num_sources)]

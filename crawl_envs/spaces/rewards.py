@@ -15,7 +15,7 @@ from crawl_envs.sim.state import (
     SIMILARITY,
 )
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
-from crawl_envs.types.arguments import quantity
+from crawl_envs.types.arguments import one_of, quantity
 
 Amount = TypeVar("Amount", float, FloatArray)
 
@@ -45,8 +45,7 @@ class Objective:
     def __init__(
         self, reward: str = "freshness", crawl_cost: float = 0.0, row: int | None = None
     ) -> None:
-        if reward not in REWARDS:
-            raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+        one_of("reward", reward, REWARDS)
         self.reward = reward
         self.crawl_cost = quantity("crawl_cost", crawl_cost, least=0.0)
         self._name = f"reward/{reward}"

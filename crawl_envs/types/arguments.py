@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+FEW = 8
+"""Most words that an error lists."""
 SMALLEST, LARGEST = 1e-12, 1e12
 """The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
 so that products and ratios of a few of them neither overflow nor vanish."""
@@ -78,12 +81,33 @@ def share(name: str, value: Any, *, above: bool = False, below: bool = False) ->
     return number
 
 
-def one_of(name: str, value: Any, literal: Any) -> Any:
-    """Return an argument that is one of the values of a Literal; raise ValueError if it is not."""
-    allowed = get_args(literal)
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
+    """Return an argument that is one of several words.
+
+    Args:
+        name: its name.
+        value: its value.
+        allowed: the words, or a Literal of them.
+        also: other values that the caller accepts, for the error.
+
+    Raises:
+        ValueError: ``value`` is none of the words.
+    """
+    known = get_args(allowed) or tuple(allowed)
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(_unknown(name, value, known, f", or {also}" if also else ""))
     return value
+
+
+def _unknown(name: str, value: Any, known: Sequence[str], also: str) -> str:
+    """Return what is wrong; of many words, the most similar ones are named."""
+    if len(known) <= FEW:
+        return f"{name} must be one of {', '.join(known)}{also}, got {value!r}"
+    near = get_close_matches(str(value), known, 3, 0.5)
+    if near:
+        return f"{name} {value!r} is unknown; did you mean {' or '.join(near)}?"
+    some = f"{', '.join(known[:3])} or one of {len(known) - 3} others"
+    return f"{name} {value!r} is unknown; it must be {some}{also}"
 
 
 def flag(name: str, value: Any) -> bool:

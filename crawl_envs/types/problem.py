@@ -41,6 +41,7 @@ from crawl_envs.types.arguments import (
     check_domain,
     common_length,
     floats,
+    one_of,
     per_page,
     quantity,
     whole,
@@ -79,8 +80,7 @@ class Delay:
     quantum: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in DELAY_KINDS:
-            raise ValueError(f"delay kind must be one of {DELAY_KINDS}, got {self.kind!r}")
+        one_of("delay kind", self.kind, DELAY_KINDS)
         mean = quantity("delay mean", self.mean, least=0.0)
         quanta = mean / quantity("delay quantum", self.quantum, above=0.0)
         if self.kind == "none" and mean != 0.0:

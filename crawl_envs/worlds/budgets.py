@@ -8,7 +8,7 @@ random and depends on the truth; a token bucket can cap it.
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.sim.clock import clock_rows, crawls_between
 from crawl_envs.sim.state import State
 from crawl_envs.types import BoolArray, FloatArray, Instance, Reveal
-from crawl_envs.types.arguments import per_page, real, whole
+from crawl_envs.types.arguments import one_of, per_page, real, whole
 from crawl_envs.types.compiled_policies import CompiledRates
 
 Overspend: TypeAlias = Literal["scale", "error"]
@@ -98,8 +98,7 @@ class RateBudget:
         overspend: Overspend = "scale",
         bucket: float | None = None,
     ) -> None:
-        if overspend not in get_args(Overspend):
-            raise ValueError(f"overspend must be one of {get_args(Overspend)}, got {overspend!r}")
+        one_of("overspend", overspend, Overspend)
         self.epoch, self.reveal, self.overspend = epoch, reveal, overspend
         self.bucket = None if bucket is None else real("bucket", bucket, least=1.0)
         shape = (num_lanes, num_pages)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -47,7 +47,7 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
-from crawl_envs.types.arguments import flag, quantity, whole
+from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
 from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan
 from crawl_envs.worlds.step import (
@@ -127,10 +127,7 @@ class Lanes(Episodes):
         if isinstance(form, CrawlRates):
             assert epoch is not None
             self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, overspend, bucket)
-        if observation not in get_args(ObservationForm):
-            raise ValueError(
-                f"observation must be one of {get_args(ObservationForm)}, got {observation!r}"
-            )
+        one_of("observation", observation, ObservationForm)
         self.observation_form = observation
         self.reported = self._entries()
         self.features = self._columns(show_complete)

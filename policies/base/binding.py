@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import Compiled
 from policies.base.bandwidths import as_shares
 from policies.base.live import Description, empty_log
@@ -141,10 +142,7 @@ class ActingPolicy(ABC):
 
     def _check_form(self) -> None:
         """Raise ValueError where the policy cannot act in its form of action."""
-        if self.action_form not in self.acts:
-            raise ValueError(
-                f"action_form must be one of {self.acts} for {self.name}, got {self.action_form!r}"
-            )
+        one_of(f"action_form of {self.name}", self.action_form, self.acts)
 
     @property
     def name(self) -> str:

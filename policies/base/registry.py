@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from crawl_envs.types.arguments import one_of
 from policies.base.binding import ActingPolicy, CrawlPolicy
 
 Family = Literal["pages", "fragments", "offers"]
@@ -68,8 +69,7 @@ def find(name: str) -> type[Any]:
         return POLICIES[name]
     module, colon, attribute = name.partition(":")
     if not colon:
-        known = ", ".join(sorted(POLICIES))
-        raise ValueError(f"policy must be one of {known}, or module:Class, got {name!r}")
+        one_of("policy", name, sorted(POLICIES), "module:Class")
     try:
         policy = getattr(importlib.import_module(module), attribute)
     except Exception as error:

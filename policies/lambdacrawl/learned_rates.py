@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types.arguments import one_of, quantity, real
 from policies import solvers
 from policies.base.registry import registered
 from policies.estimators.change_rates import fit_histories
@@ -151,8 +151,7 @@ class ExploreThenCommit(RateLearner):
     ) -> None:
         super().__init__(env, epoch=epoch, initial=initial, smoothing=smoothing)
         self.explore = None if explore is None else quantity("explore", explore, least=0.0)
-        if objective not in get_args(Aim):
-            raise ValueError(f"objective must be one of {get_args(Aim)}, got {objective!r}")
+        one_of("objective", objective, Aim)
         self.objective = objective
 
     def _responses(self, complete: BoolArray) -> BoolArray:

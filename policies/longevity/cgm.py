@@ -5,12 +5,12 @@ It is a baseline in Olston and Pandey (2008), section 5.3.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
-from crawl_envs.types.arguments import flag, within_domain
+from crawl_envs.types.arguments import flag, one_of, within_domain
 from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
@@ -75,8 +75,7 @@ class ChoGarciaMolina(RefreshPolicy):
     ) -> None:
         super().__init__(env, threshold=threshold)
         self.learning, self.warm_up = check_warm_up(learning, warm_up)
-        if estimator not in get_args(Estimator):
-            raise ValueError(f"estimator must be one of {get_args(Estimator)}, got {estimator!r}")
+        one_of("estimator", estimator, Estimator)
         self.estimator = estimator
         self.stagger = flag("stagger", stagger)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.arguments import quantity, whole
+from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.files import Record, decoded
 from policies.scheduler.ids import shards_of
@@ -87,8 +87,7 @@ class ShardedScheduler(CrawlScheduler):
         settings["num_sources"] = num_sources
         super().__init__(policy, bandwidth, burst=burst, **settings)
         shards = whole("shards", shards, 1)
-        if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+        one_of("backend", backend, BACKENDS)
         self.period = None
         if balance is not None and balance != math.inf:
             self.period = quantity("balance", balance, above=0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import floats
+from crawl_envs.types.arguments import floats, one_of
 from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
 from policies.values import series as value_terms
@@ -184,8 +184,7 @@ def _cis(
     mu: FloatArray, delta: FloatArray, recall: FloatArray, nu: FloatArray, reading: Reading
 ) -> FloatArray:
     """Return the table of GREEDY-CIS for flat, checked parameters."""
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {READINGS}, got {reading!r}")
+    one_of("reading", reading, READINGS)
     alpha = (1.0 - recall) * delta
     assumed_nu = np.zeros_like(nu) if reading == "I1" else nu
     gamma = np.where(delta > 0.0, recall * delta + assumed_nu, 0.0)

@@ -39,8 +39,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-FIRST_PAPER = "ncis"
-"""The paper of a figure name that several papers have; the others need their full name."""
+from crawl_envs.types.arguments import one_of
 
 
 def names() -> tuple[str, ...]:
@@ -64,14 +63,13 @@ def find(name: str) -> ModuleType:
     """Return an experiment by its full name, or by its name without the paper.
 
     Raises:
-        ValueError: no such experiment, or an ambiguous name that FIRST_PAPER does not have.
+        ValueError: no such experiment, or a name that several papers have.
     """
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) > 1:
-        matching = [full for full in matching if full == f"{FIRST_PAPER}_{name}"]
-    if len(matching) != 1:
-        known = ", ".join((*_shortest(), *papers()))
-        raise ValueError(f"figure must be one of {known}, got {name!r}")
+        raise ValueError(f"figure {name!r} is in several papers: name {' or '.join(matching)}")
+    if not matching:
+        one_of("figure", name, (*_shortest(), *papers()))
     return importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
 
 

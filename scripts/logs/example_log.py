@@ -15,6 +15,7 @@ import numpy as np
 import typer
 
 from crawl_envs.instances import traces
+from crawl_envs.types.arguments import one_of
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
 from scripts.reporting.commands import command
 from scripts.reporting.rows import check_folder, write_csv
@@ -37,8 +38,7 @@ def main(
     out: Out = Path(),
 ) -> None:
     """Write the example."""
-    if schedule not in SCHEDULES:
-        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    one_of("schedule", schedule, SCHEDULES)
     record = traces.load(traces.find(trace))
     log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
     check_folder(out)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types.arguments import one_of
 from scripts.reporting.settings import Playable
 
 BACKENDS = ("local", "processes", "ray")
@@ -63,8 +64,7 @@ def chosen_workers(backend: str, count: int | None) -> Workers:
         ValueError: an unknown backend, a count below 1 or not 1 with ``local``, or Ray is not
             installed.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f"--backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    one_of("--backend", backend, BACKENDS)
     if count is not None and count < 1:
         raise ValueError(f"--workers must be >= 1, got {count}")
     if backend == "local":

@@ -24,10 +24,10 @@ from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.auc import auc
-from agents.predictors.examples import Examples, UniformSample, check_word, examples, split_days
+from agents.predictors.examples import Examples, UniformSample, examples, split_days
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import MarketShape, market
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
 from scripts.reporting.commands import command, one_line_errors
@@ -147,7 +147,7 @@ def shape_of(changes: Sequence[str]) -> MarketShape:
     arguments = {}
     for word in changes:
         name, _, value = word.partition("=")
-        check_word("set", name, tuple(kinds))
+        one_of("set", name, tuple(kinds))
         try:
             arguments[name] = kinds[name](value)
         except ValueError:
@@ -248,7 +248,7 @@ def main(
     numbers = (seed, seed + 1 if train_seed is None else train_seed)
     models = tuple(dict.fromkeys(model or ["trees"]))
     for word in models:
-        check_word("model", word, MODELS)
+        one_of("model", word, MODELS)
     shape = shape_of(changes or ())
     for name, number in zip(("seed", "train_seed"), numbers, strict=True):
         whole(name, number, 0)

@@ -13,6 +13,7 @@ from agents.cloning.train import CloneArguments
 from agents.evolution.arguments import EvolutionArguments
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.hyperparameters import FALLBACK, WORDS, defaults
+from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Cloning, Evolution, Job, Learning
 from scripts.training.requests import Request
@@ -36,8 +37,7 @@ def job_of(request: Request) -> Job:
     Raises:
         ValueError: an unknown algorithm, an option that does not apply to it, or an invalid value.
     """
-    if request.kind not in KINDS:
-        raise ValueError(f"algorithm must be one of {', '.join(KINDS)}, got {request.kind!r}")
+    one_of("algorithm", request.kind, KINDS)
     if request.kind == CLONE:
         return _of_clone(request)
     return _of_evolution(request) if request.kind == ES else _of_learning(request)
@@ -75,8 +75,7 @@ def _of_evolution(request: Request) -> Evolution:
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
         raise ValueError(f"env_id must be {FALLBACK} for {ES}, got {request.env_id!r}")
     for name in request.env_args:
-        if name not in SIZES:
-            raise ValueError(f"env-arg must be one of {', '.join(SIZES)} for {ES}, got {name!r}")
+        one_of(f"env-arg of {ES}", name, SIZES)
     options = {name: value for name, value in request.options.items() if name in OF_BOTH}
     values = {**request.hyperparameters, **request.settings, **options, **request.env_args}
     if request.instance is not None:

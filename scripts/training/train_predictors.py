@@ -29,14 +29,13 @@ from agents.predictors.examples import (
     ClickWeightedSample,
     Examples,
     UniformSample,
-    check_word,
     examples,
     split_days,
 )
 from agents.predictors.predictor import Predictor
 from agents.predictors.saving import PROVENANCE, write_provenance
 from crawl_envs.instances.market import market
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import record
 from scripts.experiments.offers.setup.paper import TABLE_4
 from scripts.reporting.commands import command, one_line_errors
@@ -223,7 +222,7 @@ def train_all(
         ValueError: an argument outside its range, or ``out`` has predictors already.
         OSError: ``out`` cannot be written.
     """
-    check_word("model", model, MODELS)
+    one_of("model", model, MODELS)
     whole("seed", seed, 0)
     whole("threads", threads, 1)
     if (out / PROVENANCE).exists():

@@ -27,6 +27,7 @@ from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.training import train
 from crawl_envs.types import Policy
+from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Learning
 from scripts.training.ranges import (
@@ -69,8 +70,7 @@ class Tuning:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.algorithm not in TUNED:
-            raise ValueError(f"algorithm must be one of {', '.join(TUNED)}, got {self.algorithm!r}")
+        one_of("algorithm", self.algorithm, TUNED)
         for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")

@@ -145,9 +145,8 @@ def test_policies_for_pages_with_fragments_are_in_the_registry():
         added = () if form == "rates" else of_fragments
         assert not {*usual} & {*of_fragments}
         assert everyone == tuple(sorted((*usual, *added)))
-    with pytest.raises(ValueError, match=r"policy must be one of .*, got 'Nobody'") as error:
+    with pytest.raises(ValueError, match="policy 'Nobody' is unknown"):
         policies.make("Nobody")
-    assert all(name in str(error.value) for name in policies.names(fragments=True))
 
 
 def test_those_that_read_the_truth_are_marked():

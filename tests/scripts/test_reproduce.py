@@ -65,14 +65,13 @@ def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
     assert "other_table9" in experiments.names()
     assert experiments.find("table9").TITLE == "Table 9"
-    assert experiments.find("fig3") is experiments.find("ncis_fig3")
     del sys.modules["scripts.experiments.other.table9"], sys.modules["scripts.experiments.other"]
 
 
 def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    folder = tmp_path / "fig6"
+    folder = tmp_path / "ncis" / "fig6"
     assert sorted(path.name for path in folder.iterdir()) == [
         "accuracy.png",
         "provenance.json",
@@ -83,15 +82,24 @@ def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
     made = json.loads((folder / "provenance.json").read_text())
     assert made["rows"] == len(read_rows(folder / "rows.parquet")[0])
     assert made["wall_seconds"] > 0.0
-    again = CliRunner().invoke(app, ["fig6", *QUICK, "--out", str(tmp_path)])
+    again = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
     assert again.exit_code == 0
     assert "All rows exist" in again.output
 
 
 def test_changed_rows_are_refused_and_replayed(tmp_path: Path) -> None:
-    arguments = ["fig4", *QUICK[:1], "--repetitions", "1", "--workers", "1", "--out", str(tmp_path)]
+    arguments = [
+        "ncis_fig4",
+        *QUICK[:1],
+        "--repetitions",
+        "1",
+        "--workers",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
     assert CliRunner().invoke(app, arguments).exit_code == 0
-    path = tmp_path / "fig4" / "rows.parquet"
+    path = tmp_path / "ncis" / "fig4" / "rows.parquet"
     rows, about = read_rows(path)
     write_rows(path, [row._replace(value=0.5) for row in rows], about)
     result = CliRunner().invoke(app, arguments)
@@ -113,7 +121,7 @@ def test_experiments_come_in_the_order_of_their_numbers(
 
 
 def test_names_and_papers_choose_each_experiment_once() -> None:
-    names = ["_".join(paper_and_figure(one)) for one in chosen(["fig9", "ncis"])]
+    names = ["_".join(paper_and_figure(one)) for one in chosen(["ncis_fig9", "ncis"])]
     of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
     assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
 
@@ -121,7 +129,7 @@ def test_names_and_papers_choose_each_experiment_once() -> None:
 def test_several_are_scored_without_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["fig9", "fig3", *QUICK, "--out", str(tmp_path)]
+    arguments = ["ncis_fig9", "ncis_fig3", *QUICK, "--out", str(tmp_path)]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     kept = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     assert {path.name for path in kept} >= {"claims.md", "limit.png", "verdicts.csv"}
@@ -136,7 +144,7 @@ def test_several_are_scored_without_simulation(
 
 
 def test_nothing_to_score(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["fig9", "--score", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
     assert result.exit_code == 0
     assert "no rows to score" in result.output
     assert "No rows yet" in (tmp_path / "claims.md").read_text("utf-8")
@@ -145,14 +153,15 @@ def test_nothing_to_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["fig99"], "figure 'fig99' is unknown; did you mean fig"),
         (
-            ["fig99"],
-            "one of .*, lambdacrawl_fig3, .*, ncis_fig3, .*, ncis_fig6, .*, got 'fig99'",
+            ["fig3"],
+            "figure 'fig3' is in several papers: name lambdacrawl_fig3 or longevity_fig3 or ncis_fig3",
         ),
-        (["fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
-        (["fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
-        (["fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
-        (["fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
+        (["ncis_fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
+        (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
+        (["ncis_fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
+        (["ncis_fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
     ],
 )
 def test_bad_input_gets_one_line(arguments: list[str], message: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]  # it ships no types
 
 from agents.catalog import ALGORITHMS
+from crawl_envs.types.arguments import one_of
 
 FOLDER = Path(__file__).parent
 FALLBACK = "CrawlNCIS-v0"
@@ -46,8 +47,7 @@ def settings(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
     Raises:
         ValueError: an unknown algorithm.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, got {algorithm!r}")
+    one_of("algorithm", algorithm, ALGORITHMS)
     entries = _entries(algorithm)
     return dict(entries.get(env_id.removeprefix("crawl_envs:"), entries[FALLBACK]))
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.instances.logs.columns import Columns, Wanted
+from crawl_envs.types.arguments import one_of
 
 FORMATS = ("csv", "jsonl", "parquet", "heritrix", "cdx", "cdxj")
 EXTENSIONS = {name: name for name in FORMATS} | {"tsv": "csv", "jl": "jsonl", "ndjson": "jsonl"}
@@ -65,8 +66,8 @@ def read_columns(path: Path, wanted: Wanted, format: str | None = None) -> Colum
     """
     import pyarrow as pa
 
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format must be one of {FORMATS}, got {format!r}")
+    if format is not None:
+        one_of("format", format, FORMATS)
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     try:

@@ -16,7 +16,7 @@ from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Trace, TraceWindow, check_signals
 from crawl_envs.types import FloatArray, Instance, IntArray
-from crawl_envs.types.arguments import quantity, real
+from crawl_envs.types.arguments import one_of, quantity, real
 from crawl_envs.types.contents import Contents
 
 IMPORTANCES = ("uniform", "zipf")
@@ -128,8 +128,7 @@ def recorded(
     """
     days = None if window is None else _days(window)
     kind = check_signals(signals)
-    if importance not in IMPORTANCES:
-        raise ValueError(f"importance must be one of {IMPORTANCES}, got {importance!r}")
+    one_of("importance", importance, IMPORTANCES)
     quantity("days_per_crawl", days_per_crawl, above=0.0)
     folder = find(trace)
     record = load(folder)

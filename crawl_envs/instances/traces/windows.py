@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crawl_envs.instances.misspecified.occurrences import members
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL, Tape
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import one_of
 
 Signals: TypeAlias = Literal["directory", "mentions", "both", "none"]
 SIGNALS: tuple[Signals, ...] = get_args(Signals)
@@ -28,10 +29,8 @@ def sources_of(signals: Signals) -> tuple[str, ...]:
 
 def check_signals(signals: str) -> Signals:
     """Return ``signals`` if it is a kind of recorded signals, else raise ValueError."""
-    for known in SIGNALS:
-        if signals == known:
-            return known
-    raise ValueError(f"signals must be one of {SIGNALS}, got {signals!r}")
+    kind: Signals = one_of("signals", signals, SIGNALS)
+    return kind
 
 
 class RecordedFragments(NamedTuple):

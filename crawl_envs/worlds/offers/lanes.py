@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from crawl_envs.types import (
     Reveal,
     Tracker,
 )
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     HISTORY_FEATURES,
@@ -147,14 +147,9 @@ class OfferLanes(Lanes):
         price_history: PriceHistory = "log",
         **arguments: Any,
     ) -> None:
-        for name, value, allowed in (
-            ("reveal", reveal, get_args(Reveal)),
-            ("objective", objective, get_args(OfferObjective)),
-            ("price_history", price_history, get_args(PriceHistory)),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-        self.objective, self.price_history = objective, price_history
+        one_of("reveal", reveal, Reveal)
+        self.objective = one_of("objective", objective, OfferObjective)
+        self.price_history = one_of("price_history", price_history, PriceHistory)
         shape = (num_lanes, generator.num_pages * (price_history == "crawled"))
         self._found = no_changes(*shape)
         self._days = MarketDays(num_lanes)

@@ -320,7 +320,7 @@ def test_shipped_corrections_are_what_their_files_say(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"instance": "nosuch"}, "instance must be one of"),
+        ({"instance": "nosuch"}, "instance 'nosuch' is unknown; did you mean noisy"),
         ({"generations": 0}, "generations must be an integer >= 1, got 0"),
         ({"generations": 6}, "generations must be a multiple of validation_every, 4, got 6"),
         ({"pairs": 2.0}, "pairs must be an integer >= 1, got 2.0"),

@@ -138,7 +138,7 @@ def test_only_pages_with_fragments_and_their_events():
         ({"sketch_size": 0}, "sketch_size must be an integer in"),
         ({"base_versions": -1}, "base_versions must be an integer >= 0, got -1"),
         ({"objective": "binary"}, "objective must be one of"),
-        ({"instance": "nowhere"}, "instance must be one of .*'quality', 'random', 'garden"),
+        ({"instance": "nowhere"}, "instance must be one of quality, random, garden"),
         ({"instance": None}, "instance must be one of"),
         ({"window": 5}, "window must be a first and a last day, got 5"),
         ({"window": ("a", "b")}, "window must be finite"),

@@ -84,7 +84,7 @@ def test_a_missing_file_and_a_name_that_is_none(tmp_path):
     columns = r"\['importance', 'change_rate', 'complete'\]"
     with pytest.raises(ValueError, match=f"no such file, expected a Parquet file with {columns}"):
         instances.make(str(tmp_path / "none.parquet"))
-    with pytest.raises(ValueError, match=r"instance must be one of .* or a .parquet file"):
+    with pytest.raises(ValueError, match=r"instance 'none' is unknown; .*, or a .parquet file"):
         instances.make("none")
 
 

@@ -68,7 +68,7 @@ def test_a_long_table_is_the_twins():
 
 
 BAD_TABLES = {
-    "unknown name": ("quadratic", "one of ('binary', 'harmonic') or a table", "'quadratic'"),
+    "unknown name": ("quadratic", "one of binary, harmonic, or a table", "'quadratic'"),
     "not concave": ([0.0, 1.0, 3.0], "concave", "[0.0, 1.0, 3.0]"),
     "convex after all": ([0.0, 1.0, 1.5, 1.75, 2.1], "concave"),
     "not from 0": ([1.0, 2.0, 2.5], "rises from 0", "[1.0, 2.0, 2.5]"),

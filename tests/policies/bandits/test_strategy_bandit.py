@@ -348,7 +348,7 @@ BAD = {
     ),
     "other form": (
         lambda: Exp3(small(), arms={"a": policies.ClickWeightedCrawl}),
-        "action_form must be one of .* for ClickWeightedCrawl, got 'page'",
+        "action_form of ClickWeightedCrawl must be one of .*, got 'page'",
     ),
     "reward": (lambda: Exp3(small(), reward="loss"), "reward must be one of .* got 'loss'"),
     "bound": (lambda: Exp3(small(), gain_bound=1.5), r"gain_bound must lie in \(0, 1\], got 1.5"),

@@ -261,14 +261,14 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda core: policies.make("Nothing", core), r"policy must be one of .*, got 'Nothing'"),
+        (lambda core: policies.make("Nothing", core), r"policy 'Nothing' is unknown; "),
         (lambda core: policies.Greedy(), "either env or features=, got both or neither"),
         (lambda core: policies.Greedy(core, features=FEATURES), "got both or neither"),
         (lambda core: policies.Greedy(object()), "env must be a crawl environment, got object"),
         (lambda core: policies.Greedy(core, batch=2), "are the environment's"),
         (
             lambda core: policies.Greedy(features=FEATURES, action_form="rates"),
-            "action_form must be one of .* for Greedy, got 'rates'",
+            "action_form of Greedy must be one of .*, got 'rates'",
         ),
         (lambda core: policies.Greedy(features=FEATURES, batch=0), "batch must be >= 1, got 0"),
         (

@@ -158,8 +158,8 @@ def test_made_by_name():
     for name in expected:
         assert policies.make(name, env).name == name
         assert getattr(policies, name).__name__ == name
-    with pytest.raises(ValueError, match="CurveFitting"):
-        policies.make("Nobody", env)
+    with pytest.raises(ValueError, match=r"did you mean CurveFitting\?"):
+        policies.make("CurveFiting", env)
 
 
 @LEARNERS

@@ -162,8 +162,8 @@ def test_chances_within_parts_of_a_day():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"weight": "clicks"}, r"weight must be one of \('click', 'impression'\), got 'clicks'"),
-        ({"granularity": "hour"}, r"granularity must be one of \('step', 'day'\), got 'hour'"),
+        ({"weight": "clicks"}, r"weight must be one of click, impression, got 'clicks'"),
+        ({"granularity": "hour"}, r"granularity must be one of step, day, got 'hour'"),
         ({"rates": "history"}, "rates must be a function of a tracker"),
     ],
 )

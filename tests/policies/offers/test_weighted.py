@@ -194,7 +194,7 @@ def test_bad_arguments(name):
     ):
         policies.make(name)
     core.action_form = "scores"
-    with pytest.raises(ValueError, match=r"action_form must be one of \('rates', 'shares'\)"):
+    with pytest.raises(ValueError, match=f"action_form of {name} must be one of rates, shares"):
         policies.make(name, core)
 
 

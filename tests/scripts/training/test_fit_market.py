@@ -81,7 +81,7 @@ def test_a_shape_by_words():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--set", "merchant=3"], "set must be one of"),
+        (["--set", "merchant=3"], "set 'merchant' is unknown; did you mean merchants"),
         (["--set", "merchants=some"], "set must be merchants=NUMBER, got 'merchants=some'"),
         (["--set", "drift"], "set must be drift=NUMBER, got 'drift'"),
         (["--set", "drift=-1"], "drift must be"),

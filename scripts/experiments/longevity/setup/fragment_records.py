@@ -10,6 +10,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.types import IntArray
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from scripts.experiments.real.setup import sites as histories
 
@@ -34,8 +35,7 @@ def fragment_record(site: str) -> Trace:
         ValueError: it is not available, or has no fragments.
     """
     names = sites()
-    if site not in names:
-        raise ValueError(f"site must be one of {', '.join(names)}, got {site!r}")
+    one_of("site", site, names)
     return traces.load(histories.sites()[site])
 
 

@@ -21,6 +21,7 @@ from crawl_envs.instances.traces.windows import Signals, Trace
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray, Reveal
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from policies.values.divergence.tabulated import TabulatedCurves
@@ -63,8 +64,7 @@ def record(site: str) -> Played:
         ValueError: it is not available, or has no fragments.
     """
     available = sites()
-    if site not in available:
-        raise ValueError(f"site must be one of {', '.join(available)}, got {site!r}")
+    one_of("site", site, available)
     trace = traces.load(available[site])
     split = halves(trace.days)
     contents, pages = window_contents(trace, split.start, split.end)

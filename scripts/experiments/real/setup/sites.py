@@ -21,6 +21,7 @@ from crawl_envs.instances.traces.instance import replay
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Reveal
+from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
 
@@ -92,8 +93,7 @@ def record(site: str) -> Trace:
         ValueError: the site is not available.
     """
     folders = sites()
-    if site not in folders:
-        raise ValueError(f"site must be one of {', '.join(folders)}, got {site!r}")
+    one_of("site", site, folders)
     return thinned(traces.load(folders[site]), MOST_PAGES)
 
 
