@@ -17,7 +17,8 @@ from rich.console import Console
 from crawl_envs.evaluation import Row
 from scripts import experiments
 from scripts.reporting import tables
-from scripts.reporting.claims import write_claims
+from scripts.reporting.claims import rows_of, write_claims
+from scripts.reporting.claims_table import claims_table
 from scripts.reporting.commands import Fresh, command, one_line_errors
 from scripts.reporting.experiment import (
     expected_of,
@@ -28,9 +29,10 @@ from scripts.reporting.experiment import (
     settings_of,
     with_derived,
 )
+from scripts.reporting.index import write_index
 from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.verdicts import Level, Verdict
+from scripts.reporting.verdicts import Verdict
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
@@ -38,7 +40,7 @@ OUT, QUICK_OUT = Path("results"), Path("runs")
 Figures = Annotated[
     list[str],
     typer.Argument(
-        help=f"Any of {', '.join(experiments.names())}, or without the paper where only one has it, as fig13; or "
+        help=f"Any of {', '.join(experiments.names())}, or short as fig13; or "
         f"{', '.join(experiments.papers())}: all figures of that paper."
     ),
 ]
@@ -133,10 +135,15 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
     if store.rows:
         report(experiment, store.rows, folder, console, quick=job.quick)
     else:
-        console.print("There are no rows to score.")
+        raise ValueError(
+            f"{folder} has no rows to score: without --score, the same command makes them"
+        )
     paper, _ = paper_and_figure(experiment)
     page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
     console.print(f"-> {page}")
+    if not job.quick:
+        every = [experiments.find(name) for name in experiments.names()]
+        console.print(f"-> {write_index(folder.parent.parent, every)}")
 
 
 def report(
@@ -154,15 +161,14 @@ def report(
     for name, draw in pictures_of(experiment).items():
         draw(rows, folder / f"{name}.png")
     expected = expected_of(experiment)
-    levels = [item for item in expected if isinstance(item, Level)]
-    others = [item for item in expected if not isinstance(item, Level)]
-    parts = [judged(experiment, rows, part, quick) for part in (others, levels)]
-    write_csv(folder / "verdicts.csv", Verdict._fields, [*parts[0], *parts[1]])
+    write_csv(folder / "verdicts.csv", Verdict._fields, judged(experiment, rows, expected, quick))
     console.print()
-    if parts[0]:
-        console.print(tables.trend_table(parts[0], "Expected and measured"))
-    if parts[1]:
-        console.print(tables.level_table(parts[1], "Means +/- 95%"))
+    if quick:
+        whole = OUT / "/".join(paper_and_figure(experiment))
+        console.print(claims_table(experiment, rows_of(whole, experiment), rows))
+        console.print(f"The full run and its pictures: {whole}")
+    else:
+        console.print(claims_table(experiment, rows))
     console.print(f"\n-> {folder}")
 
 

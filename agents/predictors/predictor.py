@@ -66,7 +66,7 @@ class Predictor:
         self.task, self.features, self.model = task, features, model
         self.seed = whole("seed", seed, 0)
         kind = settings_class(model)
-        for name, value in settings.items():
+        for name in settings:
             one_of("setting", name, tuple(kind.__dataclass_fields__))
         self.settings = kind(**settings)
         self.calibration, self.validation_auc = Calibration(), float("nan")

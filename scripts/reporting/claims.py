@@ -37,6 +37,7 @@ HEADS = {
     "offers": "Adversarial Bandits Policy for Crawling Commercial Web Content (Han et al. 2020)",
     "longevity": "Recrawl Scheduling Based on Information Longevity (Olston and Pandey 2008)",
     "agents": "Learned agents beside the analytic policies",
+    "real": "Policies on recorded histories of real sites",
 }
 BEYOND: dict[str, tuple[Claim, ...]] = {
     "ncis": (
@@ -112,7 +113,7 @@ def write_claims(
     for experiment in experiments:
         _, figure = paper_and_figure(experiment)
         name = f"{paper}_{figure}"
-        rows = _rows(folder / figure / "rows.parquet", experiment)
+        rows = rows_of(folder / figure, experiment)
         lines, section = _section(experiment, name, rows, quick)
         contents += lines
         sections.append(section)
@@ -129,7 +130,13 @@ def write_claims(
     return path
 
 
-def _rows(path: Path, experiment: ModuleType) -> list[Row]:
+def rows_of(folder: Path, experiment: ModuleType) -> list[Row]:
+    """Return the kept rows of an experiment with the derived ones; none without a file.
+
+    Raises:
+        ValueError: a damaged file, or rows of another experiment.
+    """
+    path = folder / "rows.parquet"
     if not path.exists():
         return []
     rows, about = read_rows(path)

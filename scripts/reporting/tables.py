@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,10 +12,7 @@ from rich.table import Table
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.reporting.comparisons import LOWER, Comparison, is_oracle
-from scripts.reporting.verdicts import Verdict
 
-SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
-LEGEND = "✓ holds  ✗ does not hold  ? open, by 95% intervals"
 SUMMARY_COLUMNS = (
     "setting",
     "policy",
@@ -102,77 +99,3 @@ def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
         return "-"
     spelled = f"{mean:+.4f}" if signed else f"{mean:.4f}"
     return spelled if math.isnan(half_width) else f"{spelled} ± {half_width:.4f}"
-
-
-MOST_COLUMNS = 8
-"""Number of settings above which they become rows."""
-
-
-def trend_table(verdicts: Sequence[Verdict], title: str) -> Table:
-    """Return the table of verdicts: a row per claim, a column per setting, or transposed."""
-    settings = list(dict.fromkeys(verdict.setting for verdict in verdicts))
-    claims = list(dict.fromkeys(verdict.claim for verdict in verdicts))
-    cells = {
-        (verdict.claim, verdict.setting): f"{_short(verdict.measured)} {SIGNS[verdict.holds]}"
-        for verdict in verdicts
-    }
-    table = Table(title=title, title_justify="left", caption=LEGEND, caption_justify="left")
-    if min(len(settings), len(claims)) > MOST_COLUMNS:
-        return _span_table(table, verdicts, claims, settings)
-    wide = len(settings) > max(MOST_COLUMNS, len(claims))
-    table.add_column("setting" if wide else "claim")
-    for name in claims if wide else settings:
-        table.add_column(name, justify="right")
-    if wide:
-        for setting in settings:
-            table.add_row(setting, *(cells.get((claim, setting), "") for claim in claims))
-    else:
-        for claim in claims:
-            table.add_row(claim, *(cells.get((claim, setting), "") for setting in settings))
-    return table
-
-
-def _span_table(
-    table: Table, verdicts: Sequence[Verdict], claims: Sequence[str], settings: Sequence[str]
-) -> Table:
-    """Add one row per claim with the settings of each verdict."""
-    table.add_column("claim")
-    for sign in SIGNS.values():
-        table.add_column(sign)
-    for claim in claims:
-        held = {verdict.setting: verdict.holds for verdict in verdicts if verdict.claim == claim}
-        names = [name for name in settings if name in held]
-        table.add_row(claim, *(_spans(names, held, answer) for answer in SIGNS))
-    return table
-
-
-def _spans(names: Sequence[str], held: Mapping[str, str], answer: str) -> str:
-    """Return the settings with a verdict, neighbours as ``first .. last``."""
-    spans: list[list[str]] = []
-    open_span = False
-    for name in names:
-        if held[name] != answer:
-            open_span = False
-        elif open_span:
-            spans[-1].append(name)
-        else:
-            spans.append([name])
-            open_span = True
-    return ", ".join(span[0] if len(span) == 1 else f"{span[0]} .. {span[-1]}" for span in spans)
-
-
-def _short(difference: float) -> str:
-    return f"{difference:+.4f}".replace("+0.", "+.").replace("-0.", "-.")
-
-
-def level_table(verdicts: Sequence[Verdict], title: str) -> Table:
-    """Return the table of known and measured values."""
-    table = Table(title=title, title_justify="left")
-    table.add_column("setting")
-    table.add_column("expected")
-    table.add_column("measured", justify="right")
-    table.add_column("holds")
-    for verdict in verdicts:
-        measured = plus_minus(verdict.measured, verdict.half_width)
-        table.add_row(verdict.setting, verdict.claim, measured, SIGNS[verdict.holds])
-    return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -83,7 +85,7 @@ def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> lis
     verdicts = []
     for item in expected:
         scored = item.metric or metric
-        of = f" ({scored})" if scored != metric else ""
+        of = f" ({_spelled(scored)})" if scored != metric else ""
         if isinstance(item, Level):
             means = _summaries(rows, scored, item.policy)
             verdicts += [_level(item, means[item.setting], of)] if item.setting in means else []
@@ -97,6 +99,11 @@ def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> lis
         means = _summaries(rows, scored, item.policy)
         verdicts += [_range(item, name, means[name], of) for name in item.settings if name in means]
     return verdicts
+
+
+def _spelled(metric: str) -> str:
+    """Return a metric of code in words; the costs J_h and J_b, and names with spaces, stay."""
+    return metric if " " in metric else re.sub("(?<!J)_", " ", metric)
 
 
 def _summaries(
@@ -135,7 +142,12 @@ def _trend(trend: Trend, setting: str, score: Summary, of: str) -> Verdict:
 
 
 def _range(expected: Range, setting: str, score: Summary, of: str) -> Verdict:
-    claim = f"{expected.policy} in [{expected.low:g}, {expected.high:g}]{of}"
+    if math.isinf(expected.high):
+        claim = f"{expected.policy} >= {expected.low:g}{of}"
+    elif math.isinf(expected.low):
+        claim = f"{expected.policy} <= {expected.high:g}{of}"
+    else:
+        claim = f"{expected.policy} in [{expected.low:g}, {expected.high:g}]{of}"
     low, high = score.mean - score.half_width, score.mean + score.half_width
     holds = expected.low <= low and high <= expected.high
     fails = low > expected.high or high < expected.low

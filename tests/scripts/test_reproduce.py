@@ -145,9 +145,9 @@ def test_several_are_scored_without_simulation(
 
 def test_nothing_to_score(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
-    assert result.exit_code == 0
-    assert "no rows to score" in result.output
-    assert "No rows yet" in (tmp_path / "claims.md").read_text("utf-8")
+    assert result.exit_code == 2
+    assert "has no rows to score: without --score, the same command makes them" in result.stderr
+    assert not list(tmp_path.rglob("*.*"))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
         (["fig99"], "figure 'fig99' is unknown; did you mean fig"),
         (
             ["fig3"],
-            "figure 'fig3' is in several papers: name lambdacrawl_fig3 or longevity_fig3 or ncis_fig3",
+            "figure 'fig3' is in several papers: name lambdacrawl_fig3 or",
         ),
         (["ncis_fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
         (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),

@@ -45,10 +45,10 @@ CHANCE = "chance"
 """Probability of an arm at STEPS, indexed."""
 LAST, EVERY = 1_000, 10
 STEPS = (1, *range(EVERY, LAST + 1, EVERY))
-LATE = "late"
+LATE = "late chance of"
 """Mean probability of an arm over the second half of the steps."""
-CLICKS_OVER_LAMBDA = "mu_ml_minus_lambda_ml"
-NARROWED = "spread_falls_to_10%"
+CLICKS_OVER_LAMBDA = "chance of mu_ml less that of lambda_ml"
+NARROWED = "fall of the spread from 1% to 10%"
 """SPREAD at the smaller budget minus that at the larger."""
 CLICKS = "mu_ml"
 START = 1.0 / len(FIVE)
@@ -59,7 +59,7 @@ CLAIMS = (
         "lambda_ml and mu_ml receive probabilities higher than .2, where all start.",
         SECTION,
         tuple(
-            Range(KAB5, START, 1.0, tuple(BUDGETS), SECTION, metric=f"{LATE}_{arm}")
+            Range(KAB5, START, 1.0, tuple(BUDGETS), SECTION, metric=f"{LATE} {arm}")
             for arm in (LAMBDA_ML, CLICKS)
         ),
         note="Here over the second half of 1,000 steps, with the reward of eq. 2.",
@@ -79,10 +79,10 @@ CLAIMS = (
 NO_PAPER = "not in the paper"
 EXPECTED = (
     *(
-        Range(KAB5_GAIN, START, 1.0, tuple(BUDGETS), NO_PAPER, metric=f"{LATE}_{arm}")
+        Range(KAB5_GAIN, START, 1.0, tuple(BUDGETS), NO_PAPER, metric=f"{LATE} {arm}")
         for arm in (LAMBDA_ML, CLICKS)
     ),
-    Range(KAB5, START, 1.0, tuple(BUDGETS), "eq. 2 rewards rates of success", f"{LATE}_Delta_ml"),
+    Range(KAB5, START, 1.0, tuple(BUDGETS), "eq. 2 rewards rates of success", f"{LATE} Delta_ml"),
 )
 
 
@@ -130,7 +130,7 @@ def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]
         late = course[len(course) // 2 :].mean(axis=0)
         by_arm = dict(zip(FIVE, late.tolist(), strict=True))
         spreads[key] = max(by_arm.values()) - min(by_arm.values())
-        measures = {f"{LATE}_{arm}": value for arm, value in by_arm.items()}
+        measures = {f"{LATE} {arm}": value for arm, value in by_arm.items()}
         measures[CLICKS_OVER_LAMBDA] = by_arm[CLICKS] - by_arm[LAMBDA_ML]
         measures[SPREAD] = spreads[key]
         for metric, value in measures.items():

@@ -62,7 +62,7 @@ def test_levels_and_settings_without_rows() -> None:
 def test_a_range_asks_for_an_interval_within(low: float, high: float, answer: str) -> None:
     [verdict] = judge(rows(A=LOW), "accuracy", [Range("A", low, high, ("m=2", "m=9"), "x")])
     assert (verdict.holds, verdict.measured) == (answer, pytest.approx(0.65))
-    assert "A in [" in verdict.claim
+    assert "A " in verdict.claim
 
 
 def test_one_repetition_tells_no_range() -> None:
@@ -81,3 +81,20 @@ def test_another_metric_is_scored_and_named() -> None:
     verdicts = judge([*rows(A=LOW, B=HIGH), *other], "accuracy", expected)
     assert [verdict.holds for verdict in verdicts] == ["yes"] * 4
     assert [verdict.claim.endswith("(rate)") for verdict in verdicts] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "claim"),
+    [
+        ("accuracy", 0.5, 0.7, "A in [0.5, 0.7] (accuracy)"),
+        ("recall_bias", 0.5, float("inf"), "A >= 0.5 (recall bias)"),
+        ("J_h_over_bound", float("-inf"), 0.7, "A <= 0.7 (J_h over bound)"),
+        ("late chance of mu_ml", 0.5, 0.7, "A in [0.5, 0.7] (late chance of mu_ml)"),
+    ],
+)
+def test_ranges_and_metrics_are_spelled_in_words(
+    metric: str, low: float, high: float, claim: str
+) -> None:
+    known = [row._replace(metric=metric) for row in rows(A=LOW)]
+    [verdict] = judge(known, "cost", [Range("A", low, high, ("m=2",), "x", metric)])
+    assert verdict.claim == claim

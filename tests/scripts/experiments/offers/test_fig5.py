@@ -53,7 +53,7 @@ def test_derived(tmp_path: Path) -> None:
     result = {
         (row.setting, row.metric): row.value for row in experiment.derive(rows) if row.seed == 0
     }
-    assert result["1%", "late_mu_ml"] == pytest.approx(0.45)
+    assert result["1%", "late chance of mu_ml"] == pytest.approx(0.45)
     assert result["1%", experiment.CLICKS_OVER_LAMBDA] == pytest.approx(0.2)
     assert result["1%", experiment.SPREAD] == pytest.approx(0.35)
     assert result["1%", experiment.NARROWED] == pytest.approx(0.25)

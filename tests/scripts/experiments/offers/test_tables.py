@@ -164,9 +164,11 @@ def test_the_tables_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.Monk
     result = CliRunner().invoke(app, [*given, "--out", str(tmp_path)])
     forget()
     assert result.exit_code == 0, result.output
-    made = {path.name for path in (tmp_path / "tables").iterdir()}
+    made = {path.name for path in (tmp_path / "offers" / "tables").iterdir()}
     assert made >= {"table5.png", "table6.png", "fig4.png", "fig6.png", "paper_table6.csv"}
-    assert len(read(tmp_path / "tables" / "fig4.csv")) == 2 * 4 * 3  # measures, budgets, policies
-    table = read(tmp_path / "tables" / "table6.csv")
+    assert (
+        len(read(tmp_path / "offers" / "tables" / "fig4.csv")) == 2 * 4 * 3
+    )  # measures, budgets, policies
+    table = read(tmp_path / "offers" / "tables" / "table6.csv")
     assert [key for key in table[0] if key.endswith("%")] == ["10%", "50%", "90%"]
     assert {line["policy"] for line in table} >= {*offers_tables.LABELS}
