@@ -22,6 +22,7 @@ from policies import solvers
 from policies.base.allocated import AllocatedPolicy, PageRates
 from policies.base.registry import registered
 from policies.solvers.allocation import Allocation
+from policies.solvers.penalty_curves import Penalty
 
 
 class SolvedPolicy(AllocatedPolicy):
@@ -100,11 +101,31 @@ class LambdaCrawl(HostCappedPolicy):
     All pages share one multiplier (:func:`policies.solvers.harmonic`). The paper's abbreviation is
     LC; where no page has complete observation it is LAMBDACRAWL-INCOMLOBS (Algorithm 1), where all
     have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
+
+    Args:
+        env, **planning: as for :class:`HostCappedPolicy`.
+        penalty: of missed changes, a table or a function as in
+            :func:`policies.solvers.concave_penalty`; None for the harmonic one.
+
+    Raises:
+        ValueError: as for the base class; a penalty together with ``host``; when an episode
+            starts, as for :func:`policies.solvers.concave_penalty`.
     """
+
+    def __init__(self, env: Any = None, *, penalty: Penalty | None = None, **planning: Any) -> None:
+        super().__init__(env, **planning)
+        if penalty is not None and self.host is not None:
+            raise ValueError(f"penalty must be None where hosts have caps, got {penalty!r}")
+        self.penalty = penalty
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
         """Return optimal rates and response probabilities."""
-        return self._within_caps(solvers.harmonic, problem, bandwidth, complete=problem.complete)
+        complete = problem.complete
+        if self.penalty is None:
+            return self._within_caps(solvers.harmonic, problem, bandwidth, complete=complete)
+        assert problem.change_rate is not None
+        pages = (problem.importance, problem.change_rate, bandwidth)
+        return solvers.concave_penalty(*pages, self.penalty, complete)
 
 
 @registered(paper="LambdaCrawl")

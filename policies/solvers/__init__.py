@@ -12,7 +12,7 @@ here                   in the papers
 ``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
 
-Public modules: allocation, multiplier.
+Public modules: allocation, multiplier, penalty_curves.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from policies.solvers.allocation import Allocation
 from policies.solvers.binary_periodic import binary_periodic, periodic_freshness
 from policies.solvers.binary_random import binary_discrete, binary_poisson
+from policies.solvers.concave_penalty import concave_penalty, concave_penalty_cost
 from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.exact import DiscreteValue, discrete
 from policies.solvers.fragments import fragments
@@ -35,6 +36,8 @@ __all__ = [
     "binary_discrete",
     "binary_periodic",
     "binary_poisson",
+    "concave_penalty",
+    "concave_penalty_cost",
     "discrete",
     "fragments",
     "harmonic",
