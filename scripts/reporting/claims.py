@@ -69,12 +69,6 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
             note="The recorded URLs are not part of this project. All pages here are a stand-in: "
             "draws of a law that was fitted to what is published of the set.",
         ),
-        Claim(
-            "Change rates may vary with time, and estimates from a suffix of the history that is "
-            "shorter than all of it follow them.",
-            "section 5",
-            note="Simulated change rates never change.",
-        ),
     ),
     "offers": (
         Claim(

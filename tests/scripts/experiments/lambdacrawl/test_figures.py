@@ -25,6 +25,9 @@ from scripts.experiments.lambdacrawl import (
     budget as lambdacrawl_budget,
 )
 from scripts.experiments.lambdacrawl import (
+    concave as lambdacrawl_concave,
+)
+from scripts.experiments.lambdacrawl import (
     deterministic as lambdacrawl_deterministic,
 )
 from scripts.experiments.lambdacrawl import (
@@ -41,6 +44,9 @@ from scripts.experiments.lambdacrawl import (
 )
 from scripts.experiments.lambdacrawl import (
     props as lambdacrawl_props,
+)
+from scripts.experiments.lambdacrawl import (
+    shift as lambdacrawl_shift,
 )
 from scripts.experiments.lambdacrawl import (
     spread as lambdacrawl_spread,
@@ -469,6 +475,36 @@ def test_gaps_are_in_standard_errors() -> None:
     [result] = lambdacrawl_props.derive(rows)
     assert result.metric == "J_h_errors"
     assert result.value == pytest.approx(0.025 / (np.std(values, ddof=1) / 2.0))
+
+
+def test_simulated_penalties_are_the_formulas_and_set_beside_the_least() -> None:
+    names = lambdacrawl_concave
+    size = {"num_pages": 50, "start": 200.0, "end": 3000.0}
+    values = names.measure(0, label=names.OWN, penalty="square root", **size)
+    assert abs(values[names.GAP]) < 0.03
+    assert values[names.STARVED] == 0.0
+    costs = {names.OWN: 4.0, LC: 5.0}
+    rows = [Row("", "s", label, 0, names.METRIC, cost) for label, cost in costs.items()]
+    gaps = [0.01, 0.03, 0.02, 0.04]
+    rows += [Row("", "s", LC, seed, names.GAP, gap) for seed, gap in enumerate(gaps)]
+    derived = {(row.policy, row.metric): row.value for row in names.derive(rows)}
+    assert derived == {
+        (LC, names.SCORE): pytest.approx(0.025 / (np.std(gaps, ddof=1) / 2.0)),
+        (LC, names.ABOVE): pytest.approx(0.25),
+    }
+
+
+def test_pages_exchange_their_change_rates_at_half_time() -> None:
+    instance = lambdacrawl_shift.shifted(3, 40)
+    events = instance.law(np.random.default_rng(0), 20_000.0)
+    counts = [
+        np.bincount(events.page[(events.time > 1e4) == late], minlength=40) for late in (0, 1)
+    ]
+    first = instance.change_rate
+    np.testing.assert_allclose(counts[0] / 1e4, first, atol=5.0 * np.sqrt(first.max() / 1e4))
+    np.testing.assert_allclose(np.sort(counts[1] / 1e4), np.sort(first), atol=0.06)
+    assert np.abs(counts[1] / 1e4 - first).max() > 0.3
+    assert not instance.complete.any()
 
 
 def test_costs_are_set_beside_those_of_their_own_poisson_policy() -> None:

@@ -1,0 +1,131 @@
+"""LambdaLearnAndCrawl where change rates shift: all of the history, or a suffix of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+from crawl_envs import instances
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.misspecified.occurrences import (
+    Misspecified,
+    Occurrences,
+    in_pieces,
+    signalled,
+)
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.types import Instance
+from policies.lambdacrawl import LambdaLearnAndCrawl
+from scripts.experiments.lambdacrawl.setup.costs import J_H
+from scripts.experiments.lambdacrawl.setup.long_run import stepped_costs
+from scripts.reporting.rows import indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Trend
+
+TITLE = "Learning change rates that shift"
+CLAIM = "Estimates from a suffix of the history follow change rates that vary with time."
+METRIC = "J_h_after"
+REPETITIONS, QUICK_REPETITIONS = 20, 2
+ID = "CrawlHarmonic-v0"
+
+ALL = "LLC, all of the history"
+SHORT, LONG = "LLC, last 20", "LLC, last 100"
+WINDOWS = {ALL: None, LONG: 100.0, SHORT: 20.0}
+REFERENCE = ALL
+BEFORE = "J_h_before"
+"""The harmonic cost in the last quarter before the shift; METRIC: in the quarter after it."""
+SHIFTING = "a shift at half time"
+SIZE = {"num_pages": 100, "horizon": 800.0}
+QUICK = {"num_pages": 20, "horizon": 80.0}
+STRETCHES = 16
+
+CLAIMS = (
+    Claim(
+        "Change rates may vary with time, and estimates from a suffix of the history that is "
+        "shorter than all of it follow them",
+        "section 5, algorithm 4",
+        tuple(Trend(ALL, "above", label, (SHIFTING,), "S(n)") for label in (LONG, SHORT)),
+        "At half time the pages exchange their change rates. While the rates are constant a short "
+        "suffix costs more, since it estimates from fewer crawls.",
+    ),
+)
+EXPECTED = (
+    Trend(SHORT, "above", ALL, (SHIFTING,), "fewer observations", metric=BEFORE),
+    Trend(SHORT, "above", LONG, (SHIFTING,), "fewer observations", metric=BEFORE),
+)
+
+
+def shifted(seed: int, num_pages: int) -> Instance:
+    """Return pages without signals whose change rates are permuted at half time."""
+    bandwidth, none = CRAWLS_PER_PAGE * num_pages, np.zeros(num_pages, np.bool_)
+    drawn = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    pages = complete_or_not(drawn.importance, drawn.change_rate, none, bandwidth=bandwidth)
+    other = np.random.default_rng([seed, 22]).permutation(num_pages)
+    rates = np.concatenate([pages.change_rate, pages.change_rate[other]])
+
+    def law(rng: np.random.Generator, horizon: float) -> Occurrences:
+        start = np.repeat([0.0, 0.5 * horizon], num_pages)
+        time, piece = in_pieces(rng, start, start + 0.5 * horizon, rates)
+        return signalled(rng, (time, piece % num_pages), pages, horizon)
+
+    return Misspecified(pages, law)
+
+
+def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping[str, float]:
+    """Return the cost of a learner by stretches of time, and around the shift."""
+    instance = shifted(seed, num_pages)
+    env = gymnasium.make(
+        ID,
+        num_pages=num_pages,
+        bandwidth=instance.bandwidth,
+        horizon=horizon,
+        action="page",
+        reveal="importance",
+    )
+    env.reset(seed=seed, options={"instance": instance})
+    learner = LambdaLearnAndCrawl(env, window=WINDOWS[label])
+    times = np.linspace(0.0, horizon, STRETCHES + 1)
+    costs = np.array([cost[J_H] for cost in stepped_costs(env, learner, seed, times)])
+    quarters = costs.reshape(4, -1).mean(axis=1)
+    return {BEFORE: quarters[1], METRIC: quarters[2], **indexed(J_H, costs)}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return the measurement of learners with different windows."""
+    measures = {label: partial(learned, label=label) for label in WINDOWS}
+    return [Measurement(SHIFTING, measures, QUICK if quick else SIZE, ID)]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw costs over time, over that of the learner from all of its history."""
+    from scripts.reporting import charts
+    from scripts.reporting.means import entries, means, paired
+
+    values = entries(rows, J_H)
+    values = values.assign(setting=values["index"])  # compared stretch by stretch
+    whole = values[values.policy == ALL]
+    ratios = means(paired(values, whole, ratio=True), ("policy", "index"))
+    stretch = SIZE["horizon"] / STRETCHES
+    charts.lines(
+        ratios.assign(x=stretch * (ratios["index"] + 0.5)).rename(
+            columns={"policy": "label", "mean": "y"}
+        ),
+        path,
+        charts.Frame(
+            f"{TITLE}\npages exchange their change rates at half time; "
+            f"{values.seed.nunique()} draws; bands: 95% intervals",
+            charts.Axis("time (0.2 crawls per page and unit)"),
+            charts.Axis(f"J_h over that of {ALL}"),
+            across=[charts.Rule(1.0, ALL)],
+            upright=[charts.Rule(0.5 * SIZE["horizon"], "shift", ":")],
+        ),
+        labels=(LONG, SHORT),
+        bands=True,
+    )
+
+
+PICTURES = {"over_all": plot}
