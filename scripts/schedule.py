@@ -18,9 +18,8 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
+from agents.progress import ProgressBar
 from crawl_envs.instances.logs import PageTable, read_page_table
 from policies.scheduler import DurableScheduler
 from scripts.logs import live, options, planning
@@ -156,7 +155,7 @@ def write(
     rows = np.arange(table.num_pages)
     scheduler = planning.new_scheduler(table, policy, bandwidth, first, ids=rows)
     check_folder(folder)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         found = planning.plan(
             scheduler,

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from agents.progress import COUNT, ProgressBar
 from scripts.reporting import tables
 from scripts.reporting.commands import Fresh, at_least, command, default_folder, one_line_errors
 from scripts.reporting.options import named_values, read_instance
@@ -88,7 +87,7 @@ def _short(value: Any) -> str:
 def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
     """Run trials, writing the results after each; then draw and print."""
     ended = study.ended()
-    with _progress() as bar:
+    with ProgressBar(COUNT, "best mean reward {task.fields[best]}") as bar:
         task = bar.add_task("trials", total=trials, completed=len(ended), best="-")
         for trial in study.run(trials):
             ended.append(trial)
@@ -106,17 +105,6 @@ def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
     console.print(note, soft_wrap=True)
     if best_of(ended) is None:
         console.print(f"no trial was completed, so there is no {BEST}")
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("best mean reward {task.fields[best]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
 
 
 Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(TUNED)}.")]

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import policies
 from agents.cloning.examples import Examples
+from agents.progress import ProgressBar
 from agents.runs import CONFIG, RunArguments, read_rows, replace_text, write_rows
 from agents.sb3.arguments import TrainArguments, make_lanes, pin
 from agents.sb3.bridge import CrawlVecEnv
@@ -182,13 +181,9 @@ class _Cloning:
 
     def go(self, progress: bool) -> None:
         """Play and learn the remaining rounds."""
-        columns = (TextColumn("cloning"), BarColumn(), TextColumn("{task.fields[seen]}"))
-        terminal = Console(stderr=True)
-        with Progress(
-            *columns, TimeRemainingColumn(), console=terminal, disable=not progress
-        ) as bar:
+        with ProgressBar("{task.fields[seen]}", shown=progress) as bar:
             total = self.clone_arguments.rounds * (1 + self.clone_arguments.updates)
-            task = bar.add_task("", total=total, seen="")
+            task = bar.add_task("cloning", total=total, seen="")
             bar.advance(task, len(self.rows) * (1 + self.clone_arguments.updates))
             while len(self.rows) < self.clone_arguments.rounds:
                 number = len(self.rows)

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents.evolution import stored
 from agents.evolution.arguments import EvolutionArguments
@@ -19,6 +17,7 @@ from agents.evolution.fitness import Candidate, Evaluator, baselines_of, evaluat
 from agents.evolution.index.inputs import initial_weights
 from agents.evolution.stored import BELIEF, StoredIndex, read_index, save_index
 from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
+from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, append_row, read_object, read_rows, replace_text, write_rows
 from crawl_envs.types import FloatArray
 
@@ -151,14 +150,7 @@ def _begin(arguments: EvolutionArguments, play: Evaluator) -> Run:
 def _search(run: Run, play: Evaluator, out: Path, started: float, progress: bool) -> None:
     """Step up to the last generation, saving on the way; ``started`` is the time of the start."""
     arguments = play.arguments
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} generations, {task.fields[gap]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not progress,
-    )
+    bar = ProgressBar(f"{COUNT} generations, {{task.fields[gap]}}", shown=progress)
     with bar:
         task = bar.add_task(
             "evolving", total=arguments.generations, completed=run.centre.generation, gap="-"

@@ -7,10 +7,10 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TaskID
 from stable_baselines3.common.callbacks import BaseCallback
 
+from agents.progress import COUNT, ProgressBar
 from agents.runs import append_row
 
 SHOW_SECONDS = 0.2
@@ -60,16 +60,8 @@ class CurveCallback(BaseCallback):
         self._since = rows[-1].steps if rows else 0
         self._started = self._shown = time.perf_counter()
         self._open = False
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
-            TextColumn("mean reward {task.fields[reward]}"),
-            *([TextColumn("{task.fields[beside]}", markup=False)] if beside else []),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not progress,
-        )
+        texts = (f"{COUNT} steps", "reward {task.fields[reward]}", "{task.fields[beside]}")
+        self._bar = ProgressBar(*texts[: 3 if beside else 2], shown=progress)
         self._task, self._beside = TaskID(0), beside
 
     def _on_training_start(self) -> None:

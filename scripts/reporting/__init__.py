@@ -1,5 +1,5 @@
 """Simulation runs, and their rows, tables and pictures.
 
-Public modules: bounds, charts, claims, commands, comparisons, experiment, intervals, means,
-options, rows, runner, settings, tables, verdicts, workers.
+Public modules: bounds, charts, claims, claims_table, commands, comparisons, experiment, index,
+intervals, means, options, rows, runner, settings, tables, verdicts, workers.
 """

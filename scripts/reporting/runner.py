@@ -15,15 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
+from agents.progress import COUNT, ProgressBar
 from crawl_envs.evaluation import Row
 from scripts.reporting.rows import base, read_rows, write_rows
 from scripts.reporting.settings import Playable
@@ -144,7 +137,7 @@ def run(
     open_units = [unit for unit in units if unit.key not in done]
     store.start()
     try:
-        with _progress(console) as progress:
+        with ProgressBar(COUNT, "{task.elapsed:.0f} s", console=console) as progress:
             bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))
             for unit, rows in play_all(open_units, workers):
                 store.add(rows)
@@ -165,19 +158,6 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
         if seed in setting.seeds(count)
         for label in setting.labels
     ]
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description:32.32}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        speed_estimate_period=300.0,
-    )
 
 
 def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:

@@ -8,10 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 import policies
+from agents.progress import COUNT, ProgressBar
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row, summarize
@@ -82,7 +80,7 @@ def baseline_rows(
         if stored == about:
             return rows
     rows = []
-    with _progress() as bar:
+    with ProgressBar(COUNT) as bar:
         task = bar.add_task("evaluating the analytic policies", total=len(factories))
         for label, factory in factories.items():
             bar.update(task, description=f"baseline: {label}")
@@ -123,16 +121,6 @@ def _about(arguments: TrainArguments, episodes: int, labels: list[str]) -> dict[
         "policies": labels,
         "version": version("crawl-envs"),
     }
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description:40.40}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
 
 
 def best_first(rows: Sequence[Row]) -> list[str]:

@@ -19,13 +19,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.auc import auc
 from agents.predictors.examples import Examples, UniformSample, examples, split_days
 from agents.predictors.predictor import Predictor
+from agents.progress import COUNT, ProgressBar
 from crawl_envs.instances.market import MarketShape, market
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog, record
@@ -121,7 +121,7 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
 
 
 def aucs(
-    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: Progress
+    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: ProgressBar
 ) -> Iterator[Figure]:
     """Train nine predictors of each model and yield their AUCs on the test days."""
     row = bar.add_task("training", total=len(models) * len(TASKS) * len(FEATURES))
@@ -253,7 +253,7 @@ def main(
     for name, number in zip(("seed", "train_seed"), numbers, strict=True):
         whole(name, number, 0)
     check_folder(folder)
-    with Progress(console=Console(stderr=True)) as bar:
+    with ProgressBar(COUNT) as bar:
         tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
         figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
     about = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": numbers[1]}

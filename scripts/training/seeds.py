@@ -7,15 +7,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from agents.progress import ProgressBar
 from scripts.reporting.means import means
 from scripts.training.jobs import Job
 from scripts.training.recipes import job_of
@@ -49,12 +48,12 @@ def train_seeds(requests: Sequence[Request], out: Path) -> None:
             folder: pool.submit(run_request, request, folder)
             for folder, request in zip(jobs, requests, strict=True)
         }
-        with Progress(
-            TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True)
-        ) as bar:
-            task = bar.add_task("")
-            while not all(future.done() for future in running.values()):
-                bar.update(task, description=_progress_of(jobs, running))
+        with ProgressBar("{task.fields[reached]}", "{task.elapsed:.0f} s") as bar:
+            tasks = {folder: bar.add_task(folder.name, total=1, reached="-") for folder in jobs}
+            while not all(task.finished for task in bar.tasks):
+                for folder, job in jobs.items():
+                    done = running[folder].done()
+                    bar.update(tasks[folder], completed=int(done), reached=_reached(job, folder))
                 time.sleep(POLL)
     for future in running.values():
         future.result()
@@ -66,14 +65,10 @@ def run_request(request: Request, folder: Path) -> None:
     job_of(request).run(folder, beside="", progress=False)
 
 
-def _progress_of(jobs: dict[Path, Job], running: dict[Path, Future[None]]) -> str:
-    """Return how far the runs are, as text."""
-    parts = []
-    for folder, job in jobs.items():
-        curve = job.curve(folder) if folder.exists() else None
-        reached = f"{curve.after[-1]:,} ({curve.reached[-1]:.4f})" if curve and curve.after else "-"
-        parts.append(f"{folder.name}: {'done' if running[folder].done() else reached}")
-    return "  ".join(parts)
+def _reached(job: Job, folder: Path) -> str:
+    """Return how far a run is, and its last mean reward, as text."""
+    curve = job.curve(folder) if folder.exists() else None
+    return f"{curve.after[-1]:,} ({curve.reached[-1]:.4f})" if curve and curve.after else "-"
 
 
 @contextmanager

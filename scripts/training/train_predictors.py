@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import TaskID
 from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
@@ -34,6 +34,7 @@ from agents.predictors.examples import (
 )
 from agents.predictors.predictor import Predictor
 from agents.predictors.saving import PROVENANCE, write_provenance
+from agents.progress import ProgressBar
 from crawl_envs.instances.market import market
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import record
@@ -150,7 +151,7 @@ def _subsets(labels: Any, probabilities: Any) -> Subsets:
 
 
 def trained(
-    tables: Tables, model: str, settings: dict[str, Any], seed: int, bar: Progress
+    tables: Tables, model: str, settings: dict[str, Any], seed: int, bar: ProgressBar
 ) -> Iterator[tuple[Predictor, Row]]:
     """Train all nine predictors in turn."""
     for task in TASKS:
@@ -232,7 +233,7 @@ def train_all(
     with console.status(f"logging {offers} offers for {days} days"):
         tables = make_tables(offers, days, per_day, share, seed)
     settings = {"threads": threads, **(QUICK_SETTINGS[model] if quick else {})}
-    with Progress(console=console) as bar:
+    with ProgressBar("{task.percentage:.0f}%", console=console) as bar:
         for predictor, row in trained(tables, model, settings, seed, bar):
             if predictor.features == "both":
                 predictor.save(out / f"{predictor.task}.npz")

@@ -1,0 +1,69 @@
+"""Progress of long work: a bar on a terminal, a line from time to time in a file or pipe."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
+
+COUNT = "{task.completed:,.0f}/{task.total:,.0f}"
+BAR, DESCRIPTION = 10, 28
+"""Width of the bar, and largest width of the description, so that 80 columns hold all."""
+EVERY = 30.0
+"""Seconds between two lines where there is no terminal."""
+
+
+class ProgressBar(Progress):
+    """Progress of tasks on standard error, one line each, cut to the width of the terminal.
+
+    Args:
+        texts: what follows the description and the bar, with the fields of a task, as in
+            ``"{task.completed} rounds"``.
+        console: of the output; None for standard error.
+        shown: False shows nothing.
+    """
+
+    def __init__(self, *texts: str, console: Console | None = None, shown: bool = True) -> None:
+        console = console or Console(stderr=True)
+        self._lines = shown and not console.is_terminal
+        self._texts = [TextColumn(text, markup=False) for text in ("{task.description}", *texts)]
+        self._started = time.monotonic()
+        self._written: dict[TaskID, float] = {}
+        super().__init__(
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(max_width=DESCRIPTION, no_wrap=True, overflow="ellipsis"),
+            ),
+            BarColumn(bar_width=BAR),
+            *self._texts[1:],
+            TimeRemainingColumn(),
+            console=console,
+            disable=not shown or self._lines,
+        )
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """Change the fields of a task, as :meth:`rich.progress.Progress.update`."""
+        super().update(task_id, **changes)
+        self._write(task_id)
+
+    def advance(self, task_id: TaskID, advance: float = 1.0) -> None:
+        """Advance a task by so many steps."""
+        super().advance(task_id, advance)
+        self._write(task_id)
+
+    def _write(self, task_id: TaskID) -> None:
+        """Write a line if there is no terminal and the last one is old, or the task is done."""
+        if not self._lines:
+            return
+        task = next(task for task in self.tasks if task.id == task_id)
+        written = self._written.get(task_id, self._started)
+        now = time.monotonic()
+        if now >= written + EVERY or (task.finished and written < math.inf):
+            self._written[task_id] = math.inf if task.finished else now
+            text = " ".join(column.render(task).plain for column in self._texts)
+            self.console.print(text, soft_wrap=True, highlight=False, markup=False)

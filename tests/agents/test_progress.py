@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from agents import progress
+from agents.progress import COUNT, ProgressBar
+
+TEXTS = (COUNT, "mean reward {task.fields[reward]}", "{task.fields[beside]}")
+
+
+def played(terminal: bool, shown: bool = True) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=80, force_terminal=terminal)
+    with ProgressBar(*TEXTS, console=console, shown=shown) as bar:
+        what = "uniform LearningGreedyNCIS, only importance known"
+        task = bar.add_task(what, total=60_000, reward="-", beside="[best] of all: " + 30 * "x")
+        for done in range(0, 60_001, 20_000):
+            bar.update(task, completed=done, reward=f"{done / 1e5:.4f}")
+        bar.advance(task, 0)
+    return file.getvalue()
+
+
+def test_without_a_terminal_the_end_is_one_plain_line() -> None:
+    [line] = played(terminal=False).splitlines()
+    assert line.startswith("uniform LearningGreedyNCIS, only importance known 60,000/60,000 mean")
+    assert line.endswith("mean reward 0.6000 [best] of all: " + 30 * "x")
+
+
+def test_without_a_terminal_there_is_a_line_from_time_to_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    counts = [line.split(" known ")[1].split()[0] for line in played(False).splitlines()]
+    assert counts == ["0/60,000", "20,000/60,000", "40,000/60,000", "60,000/60,000"]
+
+
+def test_a_long_description_is_cut_before_what_follows_in_80_columns() -> None:
+    texts = (COUNT, "reward {task.fields[reward]}")
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    bar = ProgressBar(*texts, console=console)
+    bar.add_task("uniform LearningGreedyNCIS, only importance known", total=60_000, reward="0.5")
+    console.print(bar)
+    [line] = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert line.startswith("uniform LearningGreedyNCIS,… ")
+    assert line.rstrip().endswith("0/60,000 reward 0.5 -:--:--")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_nothing_is_shown_unless_asked(terminal: bool) -> None:
+    assert played(terminal, shown=False) == ""
