@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
-from agents.predictors.auc import auc, bootstrap, over_subsets
+from agents.predictors.auc import auc, over_markets, over_subsets
 from agents.predictors.calibration import calibrate
 
 
@@ -34,35 +35,17 @@ def test_the_area_counts_pairs_and_ties_by_half():
     assert auc([0, 1, 1], [2.0, 2.0, 2.0]) == 0.5
 
 
-def test_bootstrap_draws_are_weighted_areas():
-    rng = np.random.default_rng(3)
-    labels = rng.random(200) < 0.3
-    scores = np.round(rng.normal(labels, 1.0), 1)
-    groups = rng.integers(50, size=200)
-    groups[:50] = np.arange(50)
-    own = np.random.default_rng(7)
-    areas = []
-    for _ in range(40):
-        weights = np.bincount(own.integers(0, 50, 50), minlength=50)[groups]
-        areas.append(roc_auc_score(labels, scores, sample_weight=weights))
-    interval = bootstrap(labels, scores, groups, draws=40, seed=7)
-    assert interval.estimate == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
-    np.testing.assert_allclose(interval[1:], np.quantile(areas, (0.025, 0.975)), atol=1e-12)
-
-
-def test_intervals_cover_the_truth_and_groups_widen_them():
-    truth = 0.760250  # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt 2)
-    covered = 0
-    for seed in range(60):
+def test_intervals_cover_the_area_of_all_markets():
+    """Markets differ in their law; offers are many, so that one market alone would look certain."""
+    truth, covered = 0.760250, 0  # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt 2)
+    for seed in range(400):
         rng = np.random.default_rng(seed)
-        labels = np.arange(300) % 3 == 0
-        interval = bootstrap(labels, rng.normal(labels, 1.0), draws=100, seed=seed)
+        areas = truth + 0.02 * rng.normal(size=5)
+        interval = over_markets(areas)
         covered += interval.low <= truth <= interval.high
-    assert 50 <= covered <= 60
-    labels, scores = np.repeat(labels, 10), np.repeat(rng.normal(labels, 1.0), 10)
-    alone = bootstrap(labels, scores)
-    together = bootstrap(labels, scores, np.repeat(np.arange(300), 10))
-    assert together.high - together.low > 2.0 * (alone.high - alone.low)
+    assert abs(covered / 400 - 0.95) < 3.0 * np.sqrt(0.95 * 0.05 / 400)
+    known = ttest_1samp(areas, 0.5).confidence_interval(0.95)
+    np.testing.assert_allclose(interval, (areas.mean(), *known), rtol=1e-12)
 
 
 def test_subsets_have_a_mean_and_a_deviation():
@@ -85,16 +68,15 @@ def test_subsets_have_a_mean_and_a_deviation():
     ],
 )
 def test_bad_examples_are_named(labels, scores, message):
-    for function in (auc, bootstrap, over_subsets):
+    for function in (auc, over_subsets):
         with pytest.raises(ValueError, match=message):
             function(labels, scores)
 
 
-def test_bad_groups_and_draws_are_named():
-    with pytest.raises(ValueError, match=r"groups must have shape \(2,\), got \(3,\)"):
-        bootstrap([0, 1], [0.0, 1.0], [0, 1, 2])
-    with pytest.raises(ValueError, match="draws must be an integer >= 2, got 1"):
-        bootstrap([0, 1], [0.0, 1.0], draws=1)
+@pytest.mark.parametrize("areas", [[0.9], [0.9, 1.1], [0.9, np.nan], [[0.9, 0.8]]])
+def test_bad_areas_are_named(areas):
+    with pytest.raises(ValueError, match=r"areas must be two or more numbers in \[0, 1\], got"):
+        over_markets(areas)
 
 
 def naive_loss(slope, shift, odds, labels):

@@ -7,19 +7,26 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
+from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 import scripts.training.train_predictors
 from agents import predictors
 from agents.predictors import FEATURES, TASKS, saving
+from agents.predictors.examples import split_days
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
+from scripts.training.train_predictors import FIRST_DAY
+
+EVENTS = {"price": "price_changed", "click": "clicked", "impression": "impressed"}
+SHIPPED = predictors.SHIPPED / "offers-trees"
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    sizes = {"offers": 400, "days": 20, "per_day": 200}
+    sizes = {"offers": 400, "days": 20, "per_day": 200, "markets": 2}
     monkeypatch.setattr(scripts.training.train_predictors, "QUICK", sizes)
     settings = {
         "network": {"epochs": 1, "hidden": (8,), "threads": 1},
@@ -54,7 +61,8 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
     made = json.loads((out / "provenance.json").read_text())
     assert made["offers"] == 400
-    assert made["examples"]["test"] == 7 * 400
+    assert made["examples"]["test"] == 2 * 7 * 400
+    assert made["test_markets"] == 2
     offer_features = record(market(300, seed=5), 3, 5).features(2)
     for task, predictor in predictors.load(out).items():
         assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
@@ -71,6 +79,12 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
         (["--model", "forest"], "model must be one of network, trees, got 'forest'"),
         (["--offers", "0"], "num_offers must be an integer >= 1, got 0"),
         (["--days", "2"], "num_days must be an integer >= 3, got 2"),
+        (["--markets", "1"], "markets must be an integer >= 2, got 1"),
+        (
+            ["--stored", "nowhere"],
+            "there is no provenance.json in nowhere (the names offers-network, offers-trees)",
+        ),
+        (["--stored", "offers-trees"], "stored must hold predictors of network, got of trees"),
         (["--per-day", "0"], "per_day must be an integer >= 1, got 0"),
         (["--share", "1.5"], "share must lie in [0, 1], got 1.5"),
         (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
@@ -81,6 +95,26 @@ def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
     assert result.exit_code == 2
     assert result.output.strip().endswith(f"error: {message}")
     assert not (tmp_path / "out" / "provenance.json").exists()
+
+
+def test_stored_predictors_are_measured_on_markets_of_their_own(tiny, tmp_path):
+    out = tmp_path / "out"
+    done = run("--quick", "--model", "trees", "--stored", "offers-trees", "--out", out)
+    assert done.exit_code == 0, done.output
+    with (out / "auc.csv").open(encoding="utf-8") as file:
+        rows = {row["task"]: row for row in csv.DictReader(file) if row["features"] == "both"}
+    stored, days = predictors.load("offers-trees"), split_days(20).test
+    for task, predictor in stored.items():
+        areas = []
+        for seed in (2020, 2021):
+            log = record(market(400, seed=seed, first_day=FIRST_DAY), 20, seed)
+            chances = np.concatenate([predictor.predict(log.features(day)) for day in days])
+            happened = [getattr(log.labels(day), EVENTS[task]) for day in days]
+            areas.append(roc_auc_score(np.concatenate(happened), chances))
+        known = ttest_1samp(areas, 0.0).confidence_interval(0.95)
+        measured = [float(rows[task][name]) for name in ("auc", "low", "high")]
+        np.testing.assert_allclose(measured, [np.mean(areas), *known], rtol=1e-9)
+        assert (out / f"{task}.npz").read_bytes() == (SHIPPED / f"{task}.npz").read_bytes()
 
 
 def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
