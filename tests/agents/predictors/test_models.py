@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from agents.predictors import network
+from agents.predictors import load, names, network
 from agents.predictors.adagrad import ProximalAdagrad
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns
@@ -208,6 +208,34 @@ def test_penalties_stand_against_the_sum_unless_said_otherwise():
     assert share_of_zeros("mean") > 0.99
 
 
+def test_penalties_are_those_of_the_paper():
+    settings = NetworkSettings()
+    assert (settings.l1, settings.l2) == (0.001, 0.001)
+    for name in names():
+        for predictor in load(name).values():
+            assert predictor.settings == type(predictor.settings)()
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.02, 0.0), (0.0, 0.05), (0.02, 0.05)])
+def test_a_step_of_training_is_that_of_penalised_logistic_regression(l1, l2, reduction):
+    """Without hidden layers the gradient is known; a penalty of another size would fail."""
+    (history, _), labels = separable(60, 0)
+    table = Columns(history, np.zeros((60, 0), np.int32)), labels
+    settings = {"hidden": (), "batch": 60, "epochs": 1, "reduction": reduction, "l1": l1, "l2": l2}
+    still = Network.fit(NetworkSettings(**settings, learning_rate=1e-30), table, table, 0)
+    moved = Network.fit(NetworkSettings(**settings, learning_rate=0.5), table, table, 0)
+    first, bias = (weight.numpy().astype(float) for weight in still.weights[1:])
+    errors = 1.0 / (1.0 + np.exp(-(history @ first[:, 0]))) - labels
+    gradients = np.append(errors @ history, errors.sum()) / (60 if reduction == "mean" else 1)
+    expected = [
+        naive_adagrad(weight, [gradient], 0.5, l1, l2)
+        for weight, gradient in zip(np.append(first, bias), gradients, strict=True)
+    ]
+    result = np.concatenate([weight.numpy().ravel() for weight in moved.weights[1:]])
+    np.testing.assert_allclose(result, expected, rtol=3e-6)
+
+
 def test_target_statistics_are_smoothed_shares():
     rng = np.random.default_rng(0)
     ids = rng.integers(5, size=(300, 2)).astype(np.int32)
@@ -251,6 +279,21 @@ def test_trees_say_what_scikit_learn_says(trees):
     names = ("feature", "threshold", "left", "right", "value")
     add_trees(table, nodes["roots"], *(nodes[name] for name in names), out)
     np.testing.assert_allclose(out, grown.decision_function(table), atol=1e-12)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1.0, 20.0])
+def test_leaves_are_newton_steps_with_the_penalty(l2):
+    (history, _), labels = separable(200, 0)
+    table = Columns(history, np.zeros((200, 0), np.int32)), labels
+    settings = TreeSettings(trees=1, leaves=4, l2=l2, learning_rate=0.3, least=5)
+    odds = Trees.fit(settings, table, table, 0).log_odds(table[0])
+    share = labels.mean()
+    steps = odds - np.log(share / (1.0 - share))
+    assert len(np.unique(steps)) == 4
+    for step in np.unique(steps):
+        leaf = steps == step
+        errors, curvature = (share - labels[leaf]).sum(), leaf.sum() * share * (1.0 - share)
+        assert step == pytest.approx(-0.3 * errors / (curvature + l2), rel=1e-5)
 
 
 def test_nodes_of_another_layout_are_refused():
