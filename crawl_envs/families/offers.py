@@ -71,7 +71,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     crawl. Impressions and clicks are heavy-tailed and depend on brand, category, merchant and
     country; rates jump for single offers and drift for merchants. Time is in days. Prices change at
     the start of every two hours, and those that change at the moment of a decision have changed
-    before it. Clicks are spread evenly over the two hours.
+    before it. Clicks are spread evenly over the two hours. No crawl is rejected: where each is with
+    probability p, at random, rates are multiplied by 1 - p.
 
     ## Instance
 

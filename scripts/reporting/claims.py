@@ -78,6 +78,14 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
             note="The recorded offers are not public. All offers here are drawn from a law that "
             "was fitted to what the paper tells of them.",
         ),
+        Claim(
+            "Not all snapshots of offers could be downloaded, as crawls might be rejected.",
+            "section 4",
+            note="The paper says neither how many nor how it fills the gaps in its prices, and "
+            "lets no crawl of a strategy fail. Here every crawl succeeds. Rejection of each crawl "
+            "with probability p, at random, multiplies the rates of a strategy by 1 - p, nothing "
+            "else; rejections that depend on the merchant are not modelled.",
+        ),
     ),
 }
 """Claims that no experiment here can test."""

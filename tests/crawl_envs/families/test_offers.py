@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 import policies
 from crawl_envs import Instance
@@ -12,6 +13,7 @@ from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances.market import MarketShape, market
 from crawl_envs.worlds.offers.law import Market
 from tests.environments import OFFERS, assert_same, bare, batch
+from tests.naive.market import systematic
 
 STEPS = 12
 LIVELY = MarketShape(
@@ -76,6 +78,34 @@ def test_rates_that_are_none(bad):
     rates[3] = bad
     with pytest.raises(ValueError, match="action must be rates, finite and >= 0"):
         started().step(rates)
+
+
+def test_crawls_rejected_at_random_are_crawls_at_lower_rates():
+    """Rejected crawls can be left out of sets, or their share of the rates: freshness is the same.
+
+    Every offer is crawled in a step with the same probability, independent of other steps.
+    """
+    accepted, gaps, losses = 0.5, [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rates = random_rates(started(seed), rng)
+        rates *= min(1.0, 20.0 / rates.sum())
+        fresh = {}
+        for form in ("refresh", "rejected rates", "rates"):
+            env, shares = started(seed, action=form.split()[-1], horizon=2.0), []
+            for _ in range(2 * STEPS):
+                if form == "refresh":
+                    tried = systematic((rates / STEPS).tolist(), 1.0 - rng.random())
+                    action = np.zeros(len(rates), np.int8)
+                    action[[page for page in tried if rng.random() < accepted]] = 1
+                else:
+                    action = rates * (accepted if form == "rejected rates" else 1.0)
+                shares.append(env.step(action)[4]["offer_freshness"])
+            fresh[form] = np.mean(shares)
+        gaps.append(fresh["refresh"] - fresh["rejected rates"])
+        losses.append(fresh["rates"] - fresh["refresh"])
+    assert abs(np.mean(gaps)) < 3.0 * sem(gaps)
+    assert np.mean(losses) > 6.0 * sem(gaps)
 
 
 def test_a_rate_is_at_most_a_crawl_per_step():
