@@ -113,7 +113,7 @@ class Row(NamedTuple):
 
 
 PolicyFactory = Callable[[Any], Policy]
-Bound = Callable[[Instance], float]
+Bound = Callable[[Instance], float | Mapping[str, float]]
 
 
 def make_env(id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
@@ -161,8 +161,8 @@ def evaluate(
         policies: policy factories, functions of an environment, by label.
         seeds: integers >= 0.
         setting: name of the arguments in the rows.
-        bounds: functions of an instance that return a freshness, by label; each yields rows like
-            a policy.
+        bounds: functions of an instance, by label, that return a freshness, or a value by metric;
+            each yields rows like a policy.
         compiled: whether to run policies with a compiled form in compiled code, which is faster
             and gives the same crawls.
         **arguments: arguments of ``gymnasium.make``.
@@ -172,8 +172,10 @@ def evaluate(
         env.reset(seed=seed)
         instance = env.unwrapped.instance  # type: ignore[attr-defined]  # a CrawlEnv
         for label, bound in (bounds or {}).items():
-            value = bound(instance)
-            for metric in ("accuracy", "freshness"):
+            found = bound(instance)
+            if not isinstance(found, Mapping):
+                found = {"accuracy": found, "freshness": found}
+            for metric, value in found.items():
                 yield Row(id, setting, label, seed, metric, value)
         for label, factory in policies.items():
             ledger = play(env, factory(env), seed, compiled=compiled)

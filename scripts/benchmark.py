@@ -1,8 +1,11 @@
-"""Compare policies on the same events in several settings.
+"""Compare policies on the same events in several settings, or in a suite of tasks.
 
 Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. The settings
 with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by the divergence of
 the copies (lower is better).
+
+With --suite, all shipped policies and agents play a fixed list of tasks, and those of your own
+beside them; the result is a leaderboard: README.md, leaderboard.csv, scores.csv and pictures.
 """
 
 from __future__ import annotations
@@ -41,10 +44,12 @@ from scripts.reporting.options import given_only
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
+from scripts.suite.leaderboard import play_suite
+from scripts.suite.tasks import SUITES
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
-SEEDS, QUICK_SEEDS = 20, 5
+SEEDS, QUICK_SEEDS, SUITE_SEEDS = 20, 5, 10
 HORIZON, QUICK_HORIZON = 200.0, 20.0
 NUM_PAGES, DAYS_PER_CRAWL, SIGNALS = 100, 5.0, "directory"
 
@@ -95,6 +100,18 @@ Out = Annotated[
     ),
 ]
 
+Suite = Annotated[
+    str | None,
+    typer.Option(help=f"Play a suite: {' or '.join(SUITES)}.", show_default="no suite"),
+]
+Agents = Annotated[
+    str | None,
+    typer.Option(
+        help="With --suite, comma-separated list of output folders of scripts.train.",
+        show_default="the shipped ones",
+    ),
+]
+
 
 def check_numbers(**named: float) -> None:
     """Raise ValueError unless integers are >= 1 and other numbers positive and finite."""
@@ -112,6 +129,34 @@ def folder_of(quick: bool, own: Mapping[str, Any]) -> Path:
         return QUICK_OUT if quick else OUT
     words = [f"{name}={value}" for name, value in own.items()]
     return default_folder("benchmark", *(["quick"] if quick else []), *words)
+
+
+def refuse(given: Mapping[str, Any], when: str) -> None:
+    """Raise ValueError if an option is given that does not apply."""
+    for name in given_only(given):
+        raise ValueError(f"--{name.replace('_', '-')} does not apply {when}")
+
+
+def rank(
+    suite: str,
+    entrants: Sequence[str],
+    seeds: int | None,
+    out: Path | None,
+    workers: int | None,
+    backend: str,
+    console: Console,
+    fresh: bool,
+) -> None:
+    """Play a suite and write its leaderboard; with entrants of one's own, under ``runs``."""
+    one_of("--suite", suite, tuple(SUITES))
+    count = SUITE_SEEDS if seeds is None else seeds
+    check_numbers(seeds=count)
+    usual = default_folder(suite) if entrants or seeds is not None else Path("results") / suite
+    folder = out or usual
+    players = chosen_workers(backend, workers)
+    with one_line_errors(STOPPED.format(folder)):
+        store = play_suite(suite, entrants, count, folder, players, console, fresh=fresh)
+    console.print(f"\n{store.seconds:.0f} s on {players.count} workers -> {folder}")
 
 
 def comparisons(
@@ -141,7 +186,9 @@ def comparisons(
 
 def main(
     settings: Settings = None,
+    suite: Suite = None,
     policies: Policies = None,
+    agents: Agents = None,
     seeds: Seeds = None,
     num_pages: Pages = NUM_PAGES,
     bandwidth: Bandwidth = None,
@@ -161,6 +208,12 @@ def main(
     own |= {"num_pages": num_pages if num_pages != NUM_PAGES else None}
     own |= {"days_per_crawl": days_per_crawl if days_per_crawl != DAYS_PER_CRAWL else None}
     own |= {"signals": signals if signals != SIGNALS else None}
+    if suite is not None:
+        refuse({"settings": settings, **own, "quick": quick or None}, "with --suite")
+        entrants = [*words_of(policies), *words_of(agents)]
+        rank(suite, entrants, seeds, out, workers, backend, console, fresh)
+        return
+    refuse({"agents": agents}, "without --suite")
     folder = out or folder_of(quick, given_only(own))
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     length = horizon if horizon is not None else QUICK_HORIZON if quick else HORIZON

@@ -89,7 +89,7 @@ def test_the_commands_know_it(tmp_path):
         ),
         ("my_policies:Missing", "'my_policies:Missing' cannot be imported .*Missing"),
         ("my_policies:VALUE", "'my_policies:VALUE' must be a class of policies"),
-        ("my_policies", "policy must be one of .*, or module:Class, got 'my_policies'"),
+        ("my_policies", "policy 'my_policies' is unknown; .*, or module:Class"),
     ],
 )
 def test_others_are_refused_in_words(name, message):

@@ -56,15 +56,17 @@ class Setting:
             ``functools.partial`` of a module-level function.
         bounds: for each label, a module-level function of an instance, or a partial of one; with
             windows, it also receives ``window=``.
-        windows: windows of a recorded trace; if any, seed i uses the i-th.
+        windows: windows of a recorded trace; if any, repetition i uses the i-th.
+        first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
     """
 
     name: str
     id: str
     arguments: Mapping[str, Any]
     policies: Mapping[str, PolicyFactory]
-    bounds: Mapping[str, Callable[..., float]] = field(default_factory=dict)
+    bounds: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
+    first_seed: int = 0
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -86,12 +88,12 @@ class Setting:
         rows = evaluate(
             self.id,
             {label: self.policies[label]} if label in self.policies else {},
-            [seed],
+            [self.first_seed + seed],
             setting=self.name,
             bounds={label: partial(self.bounds[label], **given)} if label in self.bounds else None,
             **self.arguments_of(seed),
         )
-        return [row for row in rows if row.value == row.value]
+        return [row._replace(seed=seed) for row in rows if row.value == row.value]
 
     def check(self) -> None:
         """Make and reset the environment and make the policies; ValueError if one fails."""
@@ -111,6 +113,7 @@ class Setting:
             "id": self.id,
             "arguments": dict(self.arguments),
             "windows": [list(window) for window in self.windows],
+            **({"first_seed": self.first_seed} if self.first_seed else {}),
             "labels": {
                 label: _spelled(made) for label, made in {**self.bounds, **self.policies}.items()
             },

@@ -121,15 +121,14 @@ def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
 
 @dataclass(frozen=True)
 class Evaluation(Setting):
-    """A setting whose repetition i uses the seed ``first_seed + i``.
+    """A setting with seeds from ``FIRST_SEED`` on.
 
     Attributes:
         agent: label of the agent, which runs with one torch thread, or None.
-        first_seed: first seed.
     """
 
-    agent: str | None = None
     first_seed: int = FIRST_SEED
+    agent: str | None = None
 
     def check(self) -> None:
         """Make the environment and the policies and test one action; ValueError if one fails."""
@@ -138,29 +137,25 @@ class Evaluation(Setting):
         env.reset(seed=self.first_seed)
         for label, factory in self.policies.items():
             try:
-                _choose(env, factory)
+                try_choosing(env, factory)
             except ValueError as error:
                 raise ValueError(f"{label} cannot act here: {error}") from None
         env.close()
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of one policy in one repetition."""
-        with _one_thread() if label == self.agent else contextlib.nullcontext():
-            rows = super().play(label, self.first_seed + seed)
-        return [row._replace(seed=seed) for row in rows]
-
-    def described(self) -> dict[str, Any]:
-        """Return everything that determines the numbers, as plain values."""
-        return {**super().described(), "first_seed": self.first_seed}
+        with one_thread() if label == self.agent else contextlib.nullcontext():
+            return super().play(label, seed)
 
 
-def _one_thread() -> contextlib.AbstractContextManager[None]:
+def one_thread() -> contextlib.AbstractContextManager[None]:
+    """Return a block in which torch uses one thread."""
     from agents.sb3.torch_threads import threads
 
     return threads(1)
 
 
-def _choose(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
+def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     """Have a policy choose an action; ValueError if it cannot.
 
     Many policies detect missing information only then.
@@ -207,22 +202,22 @@ def evaluation_of(
     wanted = chosen_names(name, specs) if free else list(specs)
     factories = policy_factories([spec for spec in wanted if spec != candidate.label])
     if free:
-        factories = _applicable(factories, name, arguments)
+        factories = applicable(factories, name, arguments)
     full = replace(chosen, policies={**chosen.policies, **factories})
     full.check()
     return full
 
 
-def _applicable(
+def applicable(
     factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
 ) -> dict[str, PolicyFactory]:
     """Return the policies that can act in an environment."""
     env = make_env(env_id, **env_args)
     env.reset(seed=0)
-    applicable = {}
+    able = {}
     for label, factory in factories.items():
         with contextlib.suppress(ValueError):
-            _choose(env, factory)
-            applicable[label] = factory
+            try_choosing(env, factory)
+            able[label] = factory
     env.close()
-    return applicable
+    return able

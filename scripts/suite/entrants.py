@@ -1,0 +1,164 @@
+"""The policies and agents that enter a task, and its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import agents
+import policies
+from crawl_envs.evaluation import PolicyFactory, Row
+from crawl_envs.types import Instance, IntArray, Policy
+from policies import solvers
+from scripts.experiments.real.setup.clairvoyant import clairvoyant
+from scripts.reporting.bounds import optimum
+from scripts.reporting.settings import Setting
+from scripts.suite.tasks import (
+    CLAIRVOYANT,
+    FIRST_DAY,
+    FIRST_SEED,
+    OPTIMUM,
+    ORACLE,
+    PERFECT,
+    PERIODIC,
+    POISSON,
+    WINDOW,
+    WINDOWS,
+    Task,
+)
+from scripts.training.evaluation import Candidate, applicable, candidate_of, one_thread
+
+BOUND, BUDGET = "bound", "budget"
+"""Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
+PERCEPTRON = "-mlp"
+"""Agents for the size of their training; torch's rounding, and so their rows, are a processor's."""
+
+
+class Replay:
+    """A policy that crawls given pages in turn."""
+
+    def __init__(self, pages: IntArray) -> None:
+        self.pages, self.slot = pages, 0
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Any, Any]:
+        """Return the page of the next slot."""
+        self.slot += 1
+        return self.pages[self.slot - 1], state
+
+
+def foreseeing(env: Any) -> Policy:
+    """Return the clairvoyant policy of a recorded window."""
+    core: Any = env.unwrapped
+    pages = clairvoyant(
+        core.lanes.tape, core.instance.importance, core.instance.bandwidth, core.lanes.horizon
+    )
+    replay: Any = Replay(pages)
+    return replay
+
+
+def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
+    """Return the value of a bound that is a formula, if it is one, and the budget."""
+    budget = {BUDGET: float(instance.bandwidth)}
+    weight = instance.importance
+    given = weight, instance.change_rate, instance.bandwidth
+    if kind == OPTIMUM:
+        return budget | {metric: optimum(instance)}
+    if kind == PERIODIC:
+        plan = solvers.harmonic_periodic(*given, complete=instance.complete)
+        return budget | {metric: plan.objective / float(weight.sum())}
+    if kind == POISSON:
+        plan = solvers.harmonic(*given, complete=instance.complete)
+        return budget | {metric: plan.objective / float(weight.sum())}
+    return budget | ({metric: 1.0} if kind == PERFECT else {})
+
+
+PLAYED: Mapping[str, PolicyFactory] = {
+    ORACLE: partial(policies.make, "FragmentDynamic"),
+    CLAIRVOYANT: foreseeing,
+}
+"""Bounds that are played."""
+
+
+@dataclass(frozen=True)
+class TaskSetting(Setting):
+    """A task with its entrants; repetitions of recorded tasks go through the windows in turn.
+
+    Attributes:
+        learned: labels of agents, which run with one torch thread.
+    """
+
+    first_seed: int = FIRST_SEED
+    learned: tuple[str, ...] = ()
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Return the seeds of ``count`` repetitions."""
+        return range(count)
+
+    def arguments_of(self, seed: int) -> dict[str, Any]:
+        """Return the arguments of ``gymnasium.make`` for a repetition."""
+        window = {"window": list(self.windows[seed % WINDOWS])} if self.windows else {}
+        return {**self.arguments, **window}
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of an entrant or of the bound in one repetition."""
+        if label in self.learned:
+            with one_thread():
+                return self._rows(label, seed)
+        return self._rows(label, seed)
+
+    def _rows(self, label: str, seed: int) -> list[Row]:
+        plain = TaskSetting(
+            self.name,
+            self.id,
+            self.arguments_of(seed),
+            self.policies,
+            self.bounds,
+            first_seed=self.first_seed,
+        )
+        return Setting.play(plain, label, seed)
+
+
+def entrants(given: Sequence[str]) -> dict[str, Candidate]:
+    """Return all shipped policies but oracles, the shipped agents, and those of one's own.
+
+    Args:
+        given: names as of :func:`scripts.training.evaluation.candidate_of`.
+
+    Raises:
+        ValueError: an unknown name, or a damaged file of an agent.
+    """
+    shipped = [name for name in agents.names() if not name.endswith(PERCEPTRON)]
+    formulas = policies.names(fragments=True, oracle=False)
+    known = [candidate_of(name) for name in (*formulas, *shipped, *given)]
+    return {candidate.label: candidate for candidate in known}
+
+
+def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
+    """Return a task with those candidates that can act in it."""
+    windows = tuple(
+        (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
+    )
+    recorded = windows if task.bound == CLAIRVOYANT else ()
+    first = {"window": list(windows[0])} if recorded else {}
+    factories = {label: candidate.factory for label, candidate in candidates.items()}
+    able = applicable(factories, task.id, {**task.arguments, **first})
+    played = {task.bound: PLAYED[task.bound]} if task.bound in PLAYED else {}
+    return TaskSetting(
+        task.name,
+        task.id,
+        task.arguments,
+        {**able, **played},
+        {BOUND: partial(bound_of, kind=task.bound, metric=task.metric)},
+        recorded,
+        learned=tuple(
+            label for label in able if candidates[label].learned and label not in agents.names()
+        ),
+    )

@@ -1,0 +1,161 @@
+"""The leaderboard of a suite: its tasks are played and scored, and the results written."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+
+from crawl_envs.evaluation import make_env, play
+from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
+from scripts.reporting.runner import Store, check_kept, run
+from scripts.reporting.workers import Workers
+from scripts.suite.entrants import TaskSetting, entrants, setting_of
+from scripts.suite.presentation import draw, page_of, table_of
+from scripts.suite.scores import Standing, scores_of, standings
+from scripts.suite.tasks import FIRST_SEED, SUITES, Task
+from scripts.training.evaluation import Candidate, candidate_of
+
+COMMITTED = Path("results")
+TIMED = "noisy"
+"""Task whose decisions are timed."""
+WARM_UP = 1.0
+"""Horizon of an episode before the timed one, in which kernels are compiled."""
+
+
+def play_suite(
+    name: str,
+    given: Sequence[str],
+    count: int,
+    folder: Path,
+    workers: Workers,
+    console: Console,
+    *,
+    fresh: bool,
+) -> Store:
+    """Play all tasks of a suite that have no rows yet; one kept unit per entrant must agree.
+
+    With entrants of one's own, the rows of the shipped ones are taken from the committed
+    leaderboard, if there is one.
+
+    Raises:
+        ValueError: an unknown entrant, or kept rows that disagree.
+    """
+    tasks, candidates = SUITES[name], entrants(given)
+    with console.status("which entrants can act in which tasks"):
+        settings = [setting_of(task, candidates) for task in tasks]
+    _check_own(given, settings)
+    path, committed = folder / "rows.parquet", COMMITTED / name / "rows.parquet"
+    check_folder(folder)
+    if not fresh and not path.exists() and committed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(committed, path)
+    store = Store(path, name, settings)
+    store.load(keep=not fresh)
+    check_kept(settings, count, store)
+    run(settings, count, store, workers, console)
+    store.rows = [row for row in store.rows if row.seed < count]
+    report(name, tasks, store, decision_times(tasks, candidates, settings), folder, console)
+    return store
+
+
+def _check_own(given: Sequence[str], settings: Sequence[TaskSetting]) -> None:
+    """Raise ValueError if an entrant of one's own can act nowhere."""
+    labels = {label for setting in settings for label in setting.labels}
+    for name in given:
+        if candidate_of(name).label not in labels:
+            raise ValueError(f"entrant {name} cannot act in any task of the suite")
+
+
+def decision_times(
+    tasks: Sequence[Task], candidates: Mapping[str, Candidate], settings: Sequence[TaskSetting]
+) -> dict[str, float]:
+    """Return the seconds per decision of every entrant that can act in the task ``TIMED``.
+
+    The environment's step is included. One episode is timed, in this process.
+    """
+    times: dict[str, float] = {}
+    for task, setting in zip(tasks, settings, strict=True):
+        if task.name != TIMED:
+            continue
+        for label in setting.policies:
+            for horizon in (WARM_UP, float(task.arguments["horizon"])):
+                env = make_env(task.id, **{**task.arguments, "horizon": horizon})
+                env.reset(seed=FIRST_SEED)
+                policy = candidates[label].factory(env)
+                start = time.perf_counter()
+                play(env, policy, FIRST_SEED, compiled=False)
+                slots = env.unwrapped.num_slots()  # type: ignore[attr-defined]  # a CrawlEnv
+                times[label] = (time.perf_counter() - start) / slots
+    return times
+
+
+COLUMNS = ("rank", *Standing._fields[:6], "tasks", "microseconds")
+
+
+def report(
+    name: str,
+    tasks: Sequence[Task],
+    store: Store,
+    times: Mapping[str, float],
+    folder: Path,
+    console: Console,
+) -> None:
+    """Print the leaderboard; write scores, the page and the pictures."""
+    scores = scores_of(tasks, store.rows)
+    ranked = standings(scores)
+    tracks = list(dict.fromkeys(task.track for task in tasks))
+    before = _ranks(folder / "leaderboard.csv")
+    records = [
+        (
+            place,
+            *item[:6],
+            item.tasks,
+            round(1e6 * times[item.policy], 1) if item.policy in times else "",
+            *(item.tracks[track] for track in tracks),
+        )
+        for place, item in enumerate(ranked, 1)
+    ]
+    write_csv(folder / "leaderboard.csv", [*COLUMNS, *tracks], records)
+    by_task = scores.groupby(["task", "policy"], sort=False).agg(
+        score=("score", "mean"), error=("score", "sem"), state=("state", "first")
+    )
+    write_csv(
+        folder / "scores.csv",
+        ["task", "policy", "score", "error", "state"],
+        by_task.reset_index().itertuples(index=False),
+    )
+    seeds = int(scores.seed.nunique())
+    title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
+    console.print(table_of(ranked, times, title))
+    for line in _changes(before, ranked):
+        console.print(line)
+    draw(scores, ranked, title, folder)
+    page = page_of(name, tasks, ranked, times, scores)
+    with replacing(folder / "README.md") as unfinished:
+        unfinished.write_text(page, "utf-8")
+    write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, seeds=seeds)
+
+
+def _ranks(path: Path) -> dict[str, int]:
+    if not path.exists():
+        return {}
+    table = pd.read_csv(path)
+    return dict(zip(table.policy, table["rank"].astype(int), strict=True))
+
+
+def _changes(before: Mapping[str, int], ranked: Sequence[Standing]) -> list[str]:
+    """Return what changed since the last leaderboard of the folder, as text."""
+    lines = []
+    for place, item in enumerate(ranked, 1):
+        if not before:
+            break
+        if item.policy not in before:
+            lines.append(f"new: {item.policy}, rank {place}")
+        elif before[item.policy] != place:
+            lines.append(f"{item.policy}: rank {before[item.policy]} -> {place}")
+    return lines

@@ -1,0 +1,161 @@
+"""The leaderboard as a table for the terminal, a page and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+
+from scripts.suite.scores import OVER, Standing, matrix
+from scripts.suite.tasks import BOUNDS, Task
+
+DRAWN = 5
+"""Number of performance profiles."""
+
+
+def table_of(ranked: Sequence[Standing], times: Mapping[str, float], title: str) -> Table:
+    """Return the leaderboard for the terminal."""
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    table.caption = "0 is random crawling, 1 the bound. Tracks: means. us: a decision, with step()."
+    for column in (
+        "",
+        "policy",
+        "score",
+        "±",
+        "gap",
+        "1st above",
+        "tasks",
+        "us",
+        *ranked[0].tracks,
+    ):
+        text = column == "policy"
+        table.add_column(column, justify="left" if text else "right", no_wrap=text)
+    for place, item in enumerate(ranked, 1):
+        table.add_row(*_cells(place, item, times))
+    return table
+
+
+def draw(scores: pd.DataFrame, ranked: Sequence[Standing], title: str, folder: Path) -> None:
+    """Draw the scores of all, and the performance profiles of the best."""
+    from scripts.reporting import charts
+
+    names = [item.policy for item in ranked]
+    data = pd.DataFrame(
+        {
+            "y": names,
+            "x": [item.score for item in ranked],
+            "half": [(item.high - item.low) / 2.0 for item in ranked],
+        }
+    )
+    axis = charts.Axis("interquartile mean of the scores\n(0: random crawling, 1: the bound)")
+    frame = charts.Frame(f"{title}\n95% intervals over seeds", axis, upright=[charts.Rule(0.0)])
+    charts.dots(data, folder / "ranking.png", frame, names=names)
+    levels = np.linspace(-0.25, 1.25, 151)
+    curves = [
+        pd.DataFrame(
+            {
+                "x": levels,
+                "y": (matrix(scores, policy)[..., None] > levels).mean(axis=(0, 1)),
+                "label": policy,
+            }
+        )
+        for policy in names[:DRAWN]
+    ]
+    frame = charts.Frame(
+        f"{title}\nperformance profiles of the best {len(curves)}",
+        charts.Axis("score s (0: random crawling, 1: the bound)"),
+        charts.Axis("share of tasks and seeds above s"),
+        size=(6.4, 4.2),
+    )
+    plain = {policy: {"marker": ""} for policy in names[:DRAWN]}
+    charts.lines(pd.concat(curves), folder / "profiles.png", frame, own=plain)
+
+
+INTRODUCTION = """# {name}
+
+{tasks} tasks, {seeds} seeds each, the same events for every entrant. A score is
+(x - random) / (bound - random): 0 is random crawling, 1 the bound of the task. `score` is the
+interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
+in a task, or spends more than its budget, scores 0 there. `gap` is the optimality gap, the mean of
+1 - score where that is positive, `first above` the share of tasks and seeds in which the first of
+the list scores higher, and `us` the time of a decision on 100 pages, with `step()`. The columns
+after it are mean scores by track. The agents named stress-LAW were trained on other draws of a law
+of the misspecified tasks, those named noisy on other draws of the noisy set.
+
+    python -m scripts.benchmark --suite {name}
+    python -m scripts.benchmark --suite {name} --policies my_module:MyPolicy --agents runs/mine
+
+The second ranks entrants of your own beside these, whose rows it takes from here.
+
+![Scores of all entrants with intervals](ranking.png)
+
+![Share of tasks and seeds above a score, of the best](profiles.png)
+"""
+
+
+def page_of(
+    name: str,
+    tasks: Sequence[Task],
+    ranked: Sequence[Standing],
+    times: Mapping[str, float],
+    scores: pd.DataFrame,
+) -> str:
+    """Return the page of the leaderboard."""
+    tracks = list(ranked[0].tracks)
+    head = ["", "policy", "score", "±", "gap", "first above", "tasks", "us", *tracks]
+    means = scores.groupby(["task", "policy"]).score.mean()
+    best = {task.name: str(means[task.name].idxmax()) for task in tasks}
+    parts = [
+        INTRODUCTION.format(name=name, tasks=len(tasks), seeds=scores.seed.nunique()),
+        _table(head, [_cells(place, item, times) for place, item in enumerate(ranked, 1)]),
+        "## The best by track",
+        _table(["track", "first", "second", "third"], _best(ranked)),
+        "## Tasks",
+        _table(
+            ["task", "track", "environment", "best", "its score", "bound"],
+            [
+                [
+                    *(task.name, task.track, f"`{task.id}` {_given(task)}", best[task.name]),
+                    *(f"{means[task.name][best[task.name]]:.3f}", task.bound),
+                ]
+                for task in tasks
+            ],
+        ),
+        "## Bounds",
+        "\n".join(f"- {kind}: {text}." for kind, text in BOUNDS.items()),
+    ]
+    over = sorted(set(scores[scores.state == OVER].policy))
+    if over:
+        parts.append(f"Over the budget somewhere: {', '.join(over)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _best(ranked: Sequence[Standing]) -> list[list[str]]:
+    """Return the three best of each track."""
+    rows = []
+    for track in ranked[0].tracks:
+        order = sorted(ranked, key=lambda item: -item.tracks[track])[:3]
+        rows.append([track, *(f"{item.policy} {item.tracks[track]:.3f}" for item in order)])
+    return rows
+
+
+def _given(task: Task) -> str:
+    return ", ".join(f"{key}={value}" for key, value in task.arguments.items())
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(place: int, item: Standing, times: Mapping[str, float]) -> list[str]:
+    """Return a line of the leaderboard as text."""
+    return [
+        *(str(place), item.policy, f"{item.score:.3f}", f"{(item.high - item.low) / 2.0:.3f}"),
+        *(f"{item.gap:.3f}", f"{100.0 * item.below:.0f}%"),
+        *(str(item.tasks), f"{1e6 * times[item.policy]:.0f}" if item.policy in times else ""),
+        *(f"{score:.2f}" for score in item.tracks.values()),
+    ]

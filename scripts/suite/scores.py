@@ -1,0 +1,118 @@
+"""Scores of entrants: by task, by track, and over all tasks.
+
+The score of a repetition is (x - r) / (b - r), with the metric x of the entrant, and the means r of
+random crawling and b of the bound over the same repetitions: 0 is random crawling, 1 the bound.
+Entrants whose crawls exceed the budget, and those that cannot act in a task, score 0 there. Scores
+below -1 count as -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+from scripts.reporting.intervals import interquartile_mean
+from scripts.suite.entrants import BOUND, BUDGET, PLAYED
+from scripts.suite.tasks import Task
+
+LEAST = -1.0
+EXCESS, ERRORS = 0.01, 3.0
+"""Share of the budget, and standard errors of the crawl rate, that are not counted as excess."""
+PLAYS, OVER, ABSENT = "plays", "over budget", "cannot act"
+
+
+class Standing(NamedTuple):
+    """A row of the leaderboard.
+
+    Attributes:
+        policy: label of the entrant.
+        score: interquartile mean of its scores over repetitions of all tasks.
+        low: lower end of its 95% interval, over repetitions of the same tasks.
+        high: upper end.
+        gap: optimality gap, the mean of 1 - score where the score is below 1.
+        below: share of tasks and seeds in which the first of the leaderboard scores higher; ties
+            count half.
+        tracks: mean score by track.
+        tasks: number of tasks in which it can act within the budget.
+    """
+
+    policy: str
+    score: float
+    low: float
+    high: float
+    gap: float
+    below: float
+    tracks: Mapping[str, float]
+    tasks: int
+
+
+def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the scores of all entrants in all tasks.
+
+    Returns:
+        The columns task, track, policy, seed, score and state (``plays``, ``over budget`` or
+        ``cannot act``); a row for every task, entrant and seed.
+
+    Raises:
+        ValueError: a task without rows of its bound or of random crawling.
+    """
+    table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
+    wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
+    labels = [label for label in dict.fromkeys(table.policy) if label not in (BOUND, *PLAYED)]
+    parts = [_of_task(task, wide, labels) for task in tasks]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+    if task.name not in wide.index:
+        raise ValueError(f"task {task.name} has no rows")
+    values = wide.loc[task.name]
+    bound = values.loc[task.bound if task.bound in PLAYED else BOUND, task.metric].mean()
+    random = values.loc[task.random, task.metric].mean()
+    budget = values.loc[BOUND, BUDGET]
+    parts = []
+    for label in labels:
+        part = pd.DataFrame({"seed": budget.index, "score": 0.0, "state": ABSENT})
+        if label in values.index:
+            mine = values.loc[label].reindex(budget.index)
+            excess = mine["crawl_rate"] / budget - 1.0
+            within = excess.mean() <= EXCESS + ERRORS * np.nan_to_num(excess.sem())
+            score = (mine[task.metric] - random) / (bound - random)
+            part["score"] = np.maximum(score.to_numpy(), LEAST) if within else 0.0
+            part["state"] = PLAYS if within else OVER
+        parts.append(part.assign(task=task.name, track=task.track, policy=label))
+    return pd.concat(parts, ignore_index=True)
+
+
+def matrix(scores: pd.DataFrame, policy: str) -> FloatArray:
+    """Return the scores of an entrant, (seeds, tasks)."""
+    mine = scores[scores.policy == policy]
+    return np.asarray(mine.pivot(index="seed", columns="task", values="score"), np.float64)
+
+
+def standings(scores: pd.DataFrame) -> list[Standing]:
+    """Return the entrants, best first."""
+    drawn = {str(policy): matrix(scores, str(policy)) for policy in scores.policy.unique()}
+    middle = {policy: interquartile_mean(values) for policy, values in drawn.items()}
+    ranked = sorted(drawn, key=lambda policy: -middle[policy].estimate)
+    found = []
+    for policy in ranked:
+        mine, values = scores[scores.policy == policy], drawn[policy]
+        tracks = mine.groupby("track", sort=False).score.mean()
+        below = np.heaviside(drawn[ranked[0]] - values, 0.5)
+        found.append(
+            Standing(
+                policy,
+                *middle[policy],
+                gap=float(np.maximum(1.0 - values, 0.0).mean()),
+                below=float(below.mean()),
+                tracks={str(name): float(value) for name, value in tracks.items()},
+                tasks=mine[mine.state == PLAYS].task.nunique(),
+            )
+        )
+    return found

@@ -1,0 +1,177 @@
+"""The tasks of the suites, fixed and versioned: a change of any makes a new version.
+
+A task is an environment with all its arguments, the metric that counts, and a bound. Events come
+from seeds that are reserved: no training, tuning or evaluation of this package uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FIRST_SEED = 3_000_000
+"""Seed of the first repetition; repetition i uses ``FIRST_SEED + i``."""
+WINDOW, WINDOWS = 8.0, 12
+"""Days of a window of a recorded trace, and their number: repetition i plays window i modulo 12."""
+FIRST_DAY = 100.0
+"""Parameters of the recorded trace are fitted to the days before this one."""
+
+NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE = (
+    "CrawlNCIS-v0",
+    "CrawlHarmonic-v0",
+    "CrawlOffers-v1",
+    "CrawlLongevity-v0",
+    "CrawlTrace-v0",
+)
+LOWER = ("penalty", "divergence")
+"""Metrics of which less is better."""
+
+OPTIMUM, PERIODIC, POISSON = "optimum", "periodic optimum", "Poisson optimum"
+ORACLE, CLAIRVOYANT, PERFECT = "oracle", "clairvoyant", "perfect"
+BOUNDS: Mapping[str, str] = {
+    OPTIMUM: "freshness of the optimal thresholds for immediate signals (NCIS, Theorem 1): a bound "
+    "in the long run, while an episode starts fresh",
+    PERIODIC: "least harmonic cost with the budget on average, in the long run",
+    POISSON: "least harmonic cost of crawls at random instants (LambdaCrawl), in the long run",
+    ORACLE: "FragmentDynamic, which reads the true divergence; no proven bound",
+    CLAIRVOYANT: "a greedy policy that knows when each page changes next; no proven bound",
+    PERFECT: "no page is ever stale, which no budget here allows",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a suite.
+
+    Attributes:
+        name: unique name.
+        track: group of tasks that are averaged together.
+        id: id of the environment.
+        arguments: all its arguments but the defaults of the id's version.
+        metric: what is scored.
+        bound: a key of ``BOUNDS``, which scores 1.
+        random: policy that scores 0.
+    """
+
+    name: str
+    track: str
+    id: str
+    arguments: Mapping[str, Any]
+    metric: str = "freshness"
+    bound: str = OPTIMUM
+    random: str = "RandomCrawl"
+
+
+def _pages(name: str, track: str, bound: str = OPTIMUM, **arguments: Any) -> Task:
+    usual = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
+    return Task(name, track, NCIS, {**usual, **arguments}, bound=bound)
+
+
+KNOWN, LEARNING, MISSPECIFIED = "known rates", "unknown rates", "misspecified"
+MISSED, FRAGMENTS, SHOPPING, RECORDED = "missed changes", "fragments", "offers", "recorded"
+
+_KNOWN = (
+    _pages("uniform", KNOWN, instance="uniform"),
+    _pages("partial", KNOWN, instance="partial"),
+    _pages("noisy", KNOWN, instance="noisy"),
+    _pages("noisy-tight", KNOWN, instance="noisy", bandwidth=25.0),
+    _pages("noisy-ample", KNOWN, instance="noisy", bandwidth=400.0),
+    _pages("noisy-1000", KNOWN, instance="noisy", num_pages=1000, bandwidth=1000.0, horizon=10.0),
+    _pages("noisy-scores", KNOWN, instance="noisy", action="scores", batch=10),
+    _pages("noisy-refresh", KNOWN, instance="noisy", action="refresh"),
+    _pages("delayed", KNOWN, instance="delayed"),
+    _pages("sources", KNOWN, instance="sources"),
+    _pages("mixed", KNOWN, instance="mixed"),
+    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, bandwidth=50.0),
+)
+_LEARNING = (
+    _pages("uniform-unknown", LEARNING, instance="uniform", reveal="importance", horizon=50.0),
+    _pages("noisy-unknown", LEARNING, instance="noisy", reveal="importance", horizon=50.0),
+    _pages("cold", LEARNING, instance="cold", reveal="importance", horizon=50.0),
+    _pages("mixed-unknown", LEARNING, instance="mixed", reveal="importance", horizon=50.0),
+)
+_MISSPECIFIED = (
+    _pages("late", MISSPECIFIED, instance="late"),
+    _pages("corrupted", MISSPECIFIED, instance="corrupted"),
+    *(
+        _pages(name, MISSPECIFIED, PERFECT, instance=name)
+        for name in ("bursty", "periodic", "deploys", "shifting")
+    ),
+)
+
+
+def _harmonic(name: str, bound: str = PERIODIC, **arguments: Any) -> Task:
+    given = {"num_pages": 100, "horizon": 50.0, "action": "page", **arguments}
+    random = "UniformCrawl" if given["action"] == "rates" else "RandomCrawl"
+    return Task(name, MISSED, HARMONIC, given, "penalty", bound, random)
+
+
+_MISSED = (
+    _harmonic("harmonic"),
+    _harmonic("harmonic-tight", bandwidth=5.0),
+    _harmonic("harmonic-ample", bandwidth=80.0),
+    _harmonic("harmonic-1000", num_pages=1000, horizon=20.0),
+    _harmonic("harmonic-unknown", reveal="importance"),
+    _harmonic("harmonic-rates", POISSON, action="rates"),
+)
+
+
+def _fragments(name: str, **arguments: Any) -> Task:
+    given = {"num_pages": 50, "horizon": 100.0, **arguments}
+    return Task(name, FRAGMENTS, LONGEVITY, given, "divergence", ORACLE)
+
+
+_FRAGMENTS = (
+    _fragments("quality", instance="quality"),
+    _fragments("random", instance="random"),
+    _fragments("quality-tight", instance="quality", bandwidth=2.0),
+    _fragments("quality-unknown", instance="quality", reveal="importance"),
+    _fragments("random-unknown", instance="random", reveal="importance"),
+    _fragments("quality-signals", instance="quality", signals="noisy"),
+)
+
+
+def _offers(name: str, action: str, **arguments: Any) -> Task:
+    given = {"num_pages": 1000, "horizon": 7.0, "action": action, **arguments}
+    random = "UniformCrawl" if action == "rates" else "RandomCrawl"
+    return Task(name, SHOPPING, OFFERS, given, "freshness", PERFECT, random)
+
+
+_OFFERS = (
+    _offers("offers-rates", "rates"),
+    _offers("offers-rates-tight", "rates", bandwidth=20.0),
+    _offers("offers-scores", "scores"),
+    _offers("offers-scores-known", "scores", reveal="parameters"),
+)
+
+
+def _recorded(name: str, days_per_crawl: float, **arguments: Any) -> Task:
+    given = {"trace": "garden-handbook", "days_per_crawl": days_per_crawl, **arguments}
+    return Task(name, RECORDED, TRACE, given, bound=CLAIRVOYANT)
+
+
+_RECORDED = tuple(
+    _recorded(f"garden-{signals}-{days}", float(days), signals=signals, importance="zipf")
+    for signals in ("none", "directory")
+    for days in (2, 4)
+)
+
+_ALL = (
+    *_KNOWN,
+    *_LEARNING,
+    *_MISSPECIFIED,
+    *_MISSED,
+    *_FRAGMENTS,
+    *_OFFERS,
+    *_RECORDED,
+)
+_MINI = (
+    *("noisy", "cold", "deploys", "harmonic", "quality", "offers-scores"),
+    "garden-directory-4",
+)
+SUITES: Mapping[str, tuple[Task, ...]] = {
+    "crawl-v1": _ALL,
+    "mini": tuple(task for task in _ALL if task.name in _MINI),
+}
+"""The suites by name; ``mini`` has one task of each track."""

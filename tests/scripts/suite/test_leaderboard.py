@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from crawl_envs.evaluation import make_env
+from policies import solvers
+from scripts.benchmark import app
+from scripts.suite import leaderboard, tasks
+from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
+
+OWN = "scripts_suite_own:Eager"
+SOURCE = """
+import policies
+
+class Eager(policies.GreedyNCIS):
+    name = "Eager"
+"""
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Make a suite of two small tasks and a policy of one's own."""
+    pages = {"num_pages": 10, "bandwidth": 10.0, "horizon": 2.0, "instance": "noisy"}
+    page = tasks.Task("noisy", "known", tasks.NCIS, pages)
+    scores = tasks.Task("scores", "known", tasks.NCIS, {**pages, "action": "scores", "batch": 5})
+    monkeypatch.setitem(leaderboard.SUITES, "small", (page, scores))
+    monkeypatch.setattr(leaderboard, "COMMITTED", tmp_path / "committed")
+    (tmp_path / "scripts_suite_own.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("scripts_suite_own", None)
+
+
+def ranked(*words: str) -> tuple[str, pd.DataFrame]:
+    given = ["--suite", "small", "--seeds", "2", "--backend", "local", *words]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    return result.output, pd.read_csv("runs/small/leaderboard.csv")
+
+
+def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Path) -> None:
+    _, before = ranked()
+    (small / "committed").mkdir()
+    (small / "runs" / "small").rename(small / "committed" / "small")
+    output, after = ranked("--policies", OWN)
+    assert {*after.policy} - {*before.policy} == {OWN}
+    own, theirs = (after.set_index("policy").loc[name] for name in (OWN, "GreedyNCIS"))
+    assert own.score == theirs.score
+    assert own.tasks == 2
+    assert own.microseconds > 0.0
+    assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
+        path.name for path in (small / "runs" / "small").iterdir()
+    }
+    assert OWN in (small / "runs" / "small" / "README.md").read_text("utf-8")
+    assert "GreedyNCIS" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--suite", "crawl-v0"], "--suite 'crawl-v0' is unknown; did you mean crawl-v1|must be"),
+        (["--suite", "mini", "--settings", "noisy"], "--settings does not apply with --suite"),
+        (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
+        (["--suite", "mini", "--policies", "Gredy"], "model must be a folder|unknown"),
+        (["--agents", "runs/mine"], "--agents does not apply without --suite"),
+        (["--suite", "mini", "--seeds", "0"], "--seeds must be >= 1, got 0"),
+    ],
+)
+def test_bad_input_gets_one_line(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert re.search(message, result.stderr), result.stderr
+
+
+def test_bounds_are_those_of_the_instances() -> None:
+    shipped = {task.name: task for task in tasks.SUITES["crawl-v1"]}
+    known = {name: entrants([])[name] for name in ("GreedyNCIS", "RandomCrawl", "RoundRobin")}
+    for name in ("noisy", "harmonic", "offers-scores", "garden-none-4", "quality"):
+        task = shipped[name]
+        setting = setting_of(task, known)
+        rows = {row.metric: row.value for row in setting.play(BOUND, 3)}
+        env = make_env(task.id, **setting.arguments_of(3))
+        env.reset(seed=tasks.FIRST_SEED + 3)
+        instance = env.unwrapped.instance  # type: ignore[attr-defined]
+        assert rows[BUDGET] == instance.bandwidth
+        if name == "noisy":
+            assert rows["freshness"] == solvers.ncis(instance).objective
+        if name == "harmonic":
+            given = instance.importance, instance.change_rate, instance.bandwidth
+            cost = solvers.harmonic_periodic(*given, complete=instance.complete).objective
+            assert rows["penalty"] == pytest.approx(cost / instance.importance.sum())
+        if name == "offers-scores":
+            assert rows["freshness"] == 1.0
+
+
+def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
+    task = next(task for task in tasks.SUITES["crawl-v1"] if task.name == "garden-directory-4")
+    setting = setting_of(task, {name: entrants([])[name] for name in ("RoundRobin", "GreedyNCIS")})
+    assert {*setting.policies} == {"RoundRobin", "GreedyNCIS", tasks.CLAIRVOYANT}
+    fresh = {
+        label: np.mean([_freshness(setting, label, seed) for seed in range(3)])
+        for label in setting.policies
+    }
+    assert max(fresh, key=lambda label: fresh[label]) == tasks.CLAIRVOYANT
+    assert setting.arguments_of(13)["window"] == setting.arguments_of(1)["window"] == [108.0, 116.0]
+
+
+def _freshness(setting: object, label: str, seed: int) -> float:
+    rows = setting.play(label, seed)  # type: ignore[attr-defined]
+    return float(next(row.value for row in rows if row.metric == "freshness"))
