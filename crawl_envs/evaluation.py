@@ -76,11 +76,13 @@ def simulate(
     if isinstance(instance, Market):
         raise ValueError("instance must not be a Market: play it in CrawlOffers-v1")
     whole("seed", seed, 0)
-    if not isinstance(policy, CompilablePolicy):
+    if isinstance(policy, type) or not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
-            f"environment), got {type(policy).__name__}"
+            f"environment), got {policy!r}"
         )
+    if not isinstance(tape, Tape | None):
+        raise ValueError(f"tape must be a Tape, got {tape!r}")
     if penalty is not None:
         penalty_increments(penalty, "penalty")
     rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
@@ -127,6 +129,8 @@ def make_env(id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
         ValueError: an unknown id, an environment of another kind, or an argument outside its range.
         TypeError: an argument that does not exist.
     """
+    if not isinstance(id, str):
+        raise ValueError(f"env_id must be a string, got {id!r}")
     try:
         env = gymnasium.make(id, **arguments)
     except (gymnasium.error.Error, ImportError) as error:
@@ -167,6 +171,8 @@ def evaluate(
             and gives the same crawls.
         **arguments: arguments of ``gymnasium.make``.
     """
+    if not isinstance(policies, Mapping):
+        raise ValueError(f"policies must be a mapping of labels to factories, got {policies!r}")
     for seed in seeds:
         env = make_env(id, **arguments)
         env.reset(seed=seed)
@@ -196,7 +202,11 @@ def play(
         compiled: whether to run a policy with a compiled form in compiled code. Threshold policies
             have no page actions, and always run compiled.
     """
-    core: Any = env.unwrapped
+    core: Any = getattr(env, "unwrapped", None)
+    if not isinstance(core, CrawlEnv):
+        raise ValueError(f"env must be a crawling environment, got {env!r}")
+    if isinstance(policy, type) or not isinstance(policy, CompilablePolicy | Policy):
+        raise ValueError(f"policy must be a policy for env, got {policy!r}")
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.rng())

@@ -336,6 +336,8 @@ def encode_scores(scores: Floats, batch: int) -> Floats:
 def check_columns(env: Any, features: tuple[str, ...], action_form: str) -> None:
     """Raise ValueError unless an environment has these columns and this form of action."""
     core = getattr(env, "unwrapped", env)
+    if not hasattr(core, "features"):
+        raise ValueError(f"env must be a crawling environment, got {env!r}")
     if tuple(core.features) != features:
         raise ValueError(
             f"the agent was trained on observations of {', '.join(features)}, "

@@ -101,7 +101,13 @@ class LaneAccess:
         return self.lanes.last_log(lane)
 
     def ledger(self, lane: int = 0) -> Ledger:
-        """Return the true totals of a lane since the start of its episode."""
+        """Return the true totals of a lane since the start of its episode.
+
+        Raises:
+            ValueError: there is no such lane.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        self.lanes.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self.lanes.ledger(lane)
 
     def rng(self, lane: int = 0) -> np.random.Generator:
@@ -129,6 +135,8 @@ class LaneAccess:
             raise ValueError(f"state must be of get_state, got {type(state).__name__}")
         state = dict(state)
         random = state.pop("np_random")
+        if not isinstance(random, Mapping) or {*random} != {*self.np_random.bit_generator.state}:
+            raise ValueError(f"np_random must be the state of a bit generator, got {random!r}")
         self.lanes.set_state(state)
         self.np_random.bit_generator.state = random
 
@@ -146,10 +154,12 @@ class LaneAccess:
             raise ValueError(
                 f"options must be among 'instance' and 'reset_mask', got {tuple(known)}"
             )
-        chosen = np.ones(count, np.bool_) if mask is None else np.asarray(mask)
-        if chosen.shape != (count,) or chosen.dtype != np.bool_ or not chosen.any():
+        chosen = np.ones(count, np.bool_) if mask is None else mask
+        array = isinstance(chosen, np.ndarray) and chosen.shape == (count,)
+        if not (array and chosen.dtype == np.bool_ and chosen.any()):
             raise ValueError(
-                f"options['reset_mask'] must be bool of shape ({count},) and not all False, "
+                f"options['reset_mask'] must be a bool array of shape ({count},) and not all "
+                f"False, "
                 f"got {mask!r}"
             )
         instances = list(given) if isinstance(given, Sequence) else [given] * count

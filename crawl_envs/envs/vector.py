@@ -21,7 +21,7 @@ from crawl_envs.sim.state import NUM_OUTCOMES
 from crawl_envs.spaces.observations import batched
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, FloatArray, Instance
-from crawl_envs.types.arguments import flag
+from crawl_envs.types.arguments import flag, one_of
 from crawl_envs.worlds.lanes import Lanes
 
 NativeVectorEnv: TypeAlias = VectorEnv[Any, Any, FloatArray]
@@ -60,6 +60,8 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     ) -> None:
         super().__init__(lanes, objective, render_mode)
         self.copy = flag("copy", copy)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            one_of("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs = lanes.num_lanes

@@ -190,6 +190,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("reward", reward, REWARDS)
+        one_of("objective", objective, OfferObjective)
         market: dict[str, Any] = {"first_day": first_day, "world": world}
         generator = MARKET.generator("market", num_pages, bandwidth, **market)
         make_lanes = partial(

@@ -45,7 +45,7 @@ class PageFamily(CrawlEnv):
     Args:
         make: class of the lanes, with the arguments of the family bound.
         generator: generator of instances.
-        reward: name of the reward; see :class:`crawl_envs.spaces.rewards.Objective`.
+        term: name of the reward; see :class:`crawl_envs.spaces.rewards.Objective`.
         action: name of the action form.
 
     Raises:
@@ -72,8 +72,9 @@ class PageFamily(CrawlEnv):
         self,
         make: Callable[..., Lanes],
         generator: Any,
-        reward: str,
+        term: str,
         action: PageAction,
+        /,
         *,
         batch: int = 1,
         probe: bool = False,
@@ -95,7 +96,7 @@ class PageFamily(CrawlEnv):
             reveal=reveal,
             resample=resample,
         )
-        super().__init__(make_lanes, Objective(reward, crawl_cost), render_mode=render_mode)
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
 def _deciding(

@@ -104,8 +104,8 @@ class PageChoice(ActionForm):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's page."""
-        pages = np.asarray(actions)
-        if pages.dtype is not INT64 or pages.ndim != 1 or len(pages) != num_lanes:
+        pages = actions if isinstance(actions, np.ndarray) else None
+        if pages is None or pages.dtype is not INT64 or pages.shape != (num_lanes,):
             pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.choices})")
             pages = pages.astype(np.int64)
         if len(self._counts) != num_lanes:
@@ -249,8 +249,7 @@ def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) 
         ValueError: ``name`` is unknown, ``batch`` is outside [1, m], or the form does not support
             batches or probes.
     """
-    if name not in SLOT_FORMS:
-        one_of("action", name, ACTION_FORMS)
+    one_of("action", name, ACTION_FORMS)
     whole("batch", batch, 1, num_pages)
     if flag("probe", probe) and name != "page":
         raise ValueError(f"probe must be False with action {name!r}, got True")

@@ -7,6 +7,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -108,6 +109,13 @@ def _unknown(name: str, value: Any, known: Sequence[str], also: str) -> str:
         return f"{name} {value!r} is unknown; did you mean {' or '.join(near)}?"
     some = f"{', '.join(known[:3])} or one of {len(known) - 3} others"
     return f"{name} {value!r} is unknown; it must be {some}{also}"
+
+
+def file_path(name: str, value: Any) -> Path:
+    """Return a path; raise ValueError unless ``value`` is one, or a string that is not empty."""
+    if not isinstance(value, str | Path) or value == "":
+        raise ValueError(f"{name} must be a path, got {value!r}")
+    return Path(value)
 
 
 def flag(name: str, value: Any) -> bool:

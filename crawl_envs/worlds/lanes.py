@@ -61,6 +61,9 @@ from crawl_envs.worlds.step import (
 Reported: TypeAlias = tuple[tuple[str, int], ...]
 """Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
+MOST_LANES = 1_000_000
+"""Largest number of lanes."""
+
 
 class Lanes(Episodes):
     """N independent lanes of m pages that step together.
@@ -116,7 +119,7 @@ class Lanes(Episodes):
         observation: ObservationForm = "table",
         **layout: Any,
     ) -> None:
-        num_lanes, num_pages = whole("num_envs", num_lanes, 1), generator.num_pages
+        num_lanes, num_pages = whole("num_envs", num_lanes, 1, MOST_LANES), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self._tape_sum = None if tape is None else crc32(tape.code.data, crc32(tape.time.data))
@@ -416,9 +419,9 @@ class Lanes(Episodes):
         Raises:
             ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
-        missing = {*self._OWN, *self._SAVED} - set(state)
-        if missing:
-            raise ValueError(f"state must be of get_state, but lacks {sorted(missing)}")
+        names = {*self._OWN, *self._SAVED}
+        if names != set(state):
+            raise ValueError(f"state must have {sorted(names)}, got {sorted(map(str, state))}")
         own = {**self._kind(), "lanes": (self.num_lanes,), "budget": type(self.budget)}
         given = {**dict(state["kind"]), "lanes": np.shape(state["episodes"])}
         given["budget"] = type(state["budget"])

@@ -65,6 +65,8 @@ def find(name: str) -> type[Any]:
     Raises:
         ValueError: an unknown name, a module or class that cannot be imported, or no policy.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"policy must be a name or module:Class, got {name!r}")
     if name in POLICIES:
         return POLICIES[name]
     module, colon, attribute = name.partition(":")

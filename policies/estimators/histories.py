@@ -18,6 +18,9 @@ MOST_CRAWLS = 4096
 FIRST_WIDTH = 32
 """First number of rows per page, unless fewer are asked for."""
 
+MOST_PAGES = 100_000_000
+"""Largest number of pages of a history."""
+
 
 class Histories(NamedTuple):
     """Crawls of m pages, those of page i in rows begin[i] .. end[i] - 1.
@@ -199,7 +202,7 @@ def rows_of_pages(
         )
     if num_pages is None:
         num_pages = int(given.max(initial=0)) + 1
-    num_pages = whole("num_pages", num_pages, 1)
+    num_pages = whole("num_pages (or the largest page + 1)", num_pages, 1, MOST_PAGES)
     if length and (given.min() < 0 or given.max() >= num_pages):
         raise ValueError(f"page must lie in [0, {num_pages - 1}], got {given.min()}..{given.max()}")
     return given.astype(np.int64), num_pages

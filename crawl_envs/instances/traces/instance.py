@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Trace, TraceWindow, check_signals
 from crawl_envs.types import FloatArray, Instance, IntArray
-from crawl_envs.types.arguments import one_of, quantity, real
+from crawl_envs.types.arguments import file_path, one_of, quantity, real
 from crawl_envs.types.contents import Contents
 
 IMPORTANCES = ("uniform", "zipf")
@@ -96,7 +95,10 @@ def _days(window: Any) -> tuple[float, float]:
     """Return the first and the last day of a window; raise ValueError if it is no such pair."""
     if not isinstance(window, Sequence) or isinstance(window, str) or len(window) != 2:
         raise ValueError(f"window must be a first and a last day, got {window!r}")
-    return real("window", window[0]), real("window", window[1])
+    first, last = (real("window", day) for day in window)
+    if first >= last:
+        raise ValueError(f"window must be a first and a later last day, got {window!r}")
+    return first, last
 
 
 def recorded(
@@ -137,7 +139,8 @@ def recorded(
         window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
     )
     events = record.window(start, end, kind).of_pages(pages)
-    path = Path(parameters) if parameters is not None else parameters_path(folder, kind)
+    usual = parameters_path(folder, kind)
+    path = usual if parameters is None else file_path("parameters", parameters)
     fitted = load_parameters(path, record)
     if fitted.num_sources != events.num_sources:
         raise ValueError(

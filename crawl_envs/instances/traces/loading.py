@@ -37,6 +37,7 @@ from crawl_envs.instances.traces.fragments import read_fragments
 from crawl_envs.instances.traces.tables import ColumnKind, Table, read_table
 from crawl_envs.instances.traces.windows import Trace
 from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import file_path
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 CHANGE_KINDS = ("creation", "content", "whitespace", "deletion")
@@ -78,7 +79,7 @@ def find(name_or_path: str | Path) -> Path:
     """
     if str(name_or_path) in shipped():
         return SHIPPED / str(name_or_path)
-    folder = Path(name_or_path)
+    folder = file_path("trace", name_or_path)
     if not folder.is_dir():
         raise ValueError(
             f"trace must be a folder or one of {list(shipped())}, got {str(name_or_path)!r}"

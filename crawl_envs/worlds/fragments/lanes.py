@@ -70,6 +70,10 @@ def estimate_divergences(table: IntArray, sketch_size: int) -> None:
                 write_copy(state, lane, entry.page)
 
 
+MOST_VERSIONS = 1000
+"""Largest number of base versions of a page."""
+
+
 class FragmentLanes(Lanes):
     """N lanes of m pages with fragments; see also :class:`crawl_envs.worlds.lanes.Lanes`.
 
@@ -78,7 +82,7 @@ class FragmentLanes(Lanes):
         generator: generator of :class:`crawl_envs.worlds.fragments.regions.RegionPages`; with
             ``contents``, of any instances.
         form: action form.
-        base_versions: number of base versions that a copy is compared with, h >= 0.
+        base_versions: number h of base versions that a copy is compared with, in [0, 1000].
         sketch_size: number of smallest hashes in a sketch of a copy, >= 1; None for all.
         tape: a recorded tape for all lanes.
         contents: the recorded contents that belong to the tape.
@@ -100,7 +104,7 @@ class FragmentLanes(Lanes):
         contents: Contents | None = None,
         **arguments: Any,
     ) -> None:
-        self.base_versions = whole("base_versions", base_versions, 0)
+        self.base_versions = whole("base_versions", base_versions, 0, MOST_VERSIONS)
         if sketch_size is not None:
             whole("sketch_size", sketch_size, 1, MOST_FRAGMENTS)
         self.sketch_size = sketch_size

@@ -162,7 +162,7 @@ def test_policies_reread_the_problem_after_a_state_is_restored():
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda state: {}, "lacks"),
+        (lambda state: {}, "state must have"),
         (lambda state: {**state, "world": {}}, "of a world"),
         (lambda state: smaller_state(), "pages"),
         (lambda state: in_mid_delay_of_two_sources().get_state(), "like this one"),

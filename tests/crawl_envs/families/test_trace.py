@@ -125,7 +125,7 @@ def test_parameters_are_those_stored_beside_the_trace():
         ({"trace": "no-such-trace"}, "no-such-trace"),
         ({"signals": "smoke"}, "signals must be one of .* got 'smoke'"),
         ({"window": [5.0]}, r"window must be a first and a last day, got \[5.0\]"),
-        ({"window": [150.0, 20.0]}, "end must lie in"),
+        ({"window": [150.0, 20.0]}, "window must be a first and a later last day"),
         ({"window": [0.0, 1e6]}, "end must lie in"),
         ({"days_per_crawl": 0.0}, "days_per_crawl must be finite and > 0, got 0.0"),
         ({"importance": "mine"}, "importance must be one of .* got 'mine'"),
