@@ -51,7 +51,7 @@ def moment_error_bound(
 ) -> FloatArray:
     """Return a bound of the error of moment matching that holds with a given probability.
 
-    |estimate - rate| <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
+    ``|estimate - rate|`` <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
     Hoeffding's inequality the number of changes at crawls is within the numerator of its mean, and
     its mean has at least the denominator as slope in the rate (Upadhyay et al. 2020).
 

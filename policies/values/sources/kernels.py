@@ -4,7 +4,7 @@ The state is the time since the last crawl and the evidence: the sum of :func:`s
 b_s in nats, over all signals since then. :mod:`policies.values.sources.tables` fills row ``page``
 of the tables with the cheapest exact form for the page.
 
-A point n of a lattice, k = |n| signals in all, lies at level n . b and has the weight
+A point n of a lattice, ``k = |n|`` signals in all, lies at level n . b and has the weight
 (k! / prod n_s!) prod (gamma_s / Gamma)^n_s. With x = Gamma (y - n . b) / alpha and N for a Poisson
 variable of mean x, it adds the weight times P(N > k) / Gamma to the cycle length, and the weight
 times (exp(-y) / Gamma) E[((1 + r)^N - (1 + r)^(k + 1))^+], r = alpha / Gamma, to the share of the
@@ -90,7 +90,10 @@ def lattice_length(
 
 @inlined()
 def chebyshev(table: FloatArray, row: int, start: int, x: float) -> float:
-    """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x), |x| <= 1."""
+    """Return the sum of DEGREE + 1 coefficients from column ``start`` times T_j(x).
+
+    Here x is in [-1, 1].
+    """
     later = 0.0
     last = 0.0
     for j in range(DEGREE, 0, -1):
