@@ -2,6 +2,7 @@
 #
 #   make demo                        set up, then run the main benchmark
 #   make test                        set up, then run every check and test
+#   make docs                        set up, then build the documentation, docs/_build/html
 #   make setup PYTHON=python3.12     choose the interpreter
 #   make setup PIP_ARGS="..."        pass options to pip, such as another index to take torch from
 
@@ -16,7 +17,7 @@ STAMP := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint smoke pytest clean
+.PHONY: help setup demo docs test lint smoke pytest clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +38,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup ## run the main benchmark; its results go to results/
 	$(BIN)/python -m scripts.benchmark $(DEMO_ARGS)
 
+docs: setup ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
 test: lint smoke pytest ## run every check and test
 
 lint: setup ## check style, types and who imports whom
@@ -54,6 +58,6 @@ pytest: setup ## run the tests alone
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info docs/_build docs/generated
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+"""Pages made from docstrings, from the registry of policies and from Markdown files elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shutil
+from importlib import import_module
+
+from links import DOCS, ENVIRONMENTS, MIRRORED, ROOT, rewritten
+
+import crawl_envs
+from policies.base.registry import POLICIES, TAGS
+
+FOLDER = DOCS / "generated"
+PACKAGES = ("crawl_envs", "policies", "agents")
+SOURCE = re.compile(
+    r"(?:Theorem|Proposition|Algorithm|Table|eq\.|sections?|appendix) [\dA-Z][\d.]*(?<!\.)"
+    r"(?: and [\d.]+(?<!\.))?",
+    re.IGNORECASE,
+)
+PAPERS = {
+    "NCIS": "Noisy signals (Busa-Fekete et al. 2025)",
+    "LambdaCrawl": "LambdaCrawl (Kolobov et al. 2019)",
+    "Longevity": "Information longevity (Olston and Pandey 2008)",
+    "Offers": "Shopping offers (Han et al. 2020)",
+    "Learning to Crawl": "Learning to Crawl (Upadhyay et al. 2020)",
+    "MirrorSync": "Learning without a model of changes (MirrorSync)",
+    "": "Others",
+}
+"""Headings of the catalogue by tags."""
+
+ABOUT = """`policies.make(name, env)` builds a policy by name. *compiled*: it has a compiled form;
+*learns*: it learns from the results of its crawls; *oracle*: it reads the true events. Policies for
+`fragments` act in `CrawlLongevity-v0`, those for `offers` in `CrawlOffers-v1`, all others in every
+environment that has one of their forms of action. The source is the first place of a paper that the
+docstring names."""
+
+
+def write() -> None:
+    """Write all pages, in place of those of the build before."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    pages = {name: mirrored(name) for name in MIRRORED}
+    pages |= {f"environments/{name}.md": environment(name) for name in ENVIRONMENTS}
+    pages |= {"policies.md": catalogue(), "api/index.rst": reference()}
+    for name, text in pages.items():
+        path = FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
+def mirrored(name: str) -> str:
+    """Return the page of a Markdown file; that of a paper has its claims as a page below it."""
+    text = rewritten((ROOT / name).read_text("utf-8"), name, f"generated/{name}")
+    below = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
+    return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * below
+
+
+def environment(name: str) -> str:
+    """Return the page of an environment: the docstring of its class, and its presets."""
+    module, _, attribute = crawl_envs.FAMILIES[name].partition(":")
+    family = getattr(import_module(module), attribute)
+    presets = [
+        f"| `{preset}` | {', '.join(f'`{key}={value!r}`' for key, value in arguments.items())} |"
+        for preset, (of, arguments) in crawl_envs.PRESETS.items()
+        if of == name
+    ]
+    table = "\n".join(["| id | arguments |", "|---|---|", *presets])
+    made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
+    return f"# {name}\n\n{made}\n\n{markdown(inspect.getdoc(family))}\n\n## Presets\n\n{table}\n"
+
+
+def catalogue() -> str:
+    """Return the page of policies: a table for each paper, then the docstring of each policy."""
+    heads = "| policy | for | forms of action | what it does | source |\n|---|---|---|---|---|"
+    text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
+    for paper, title in PAPERS.items():
+        rows = [_row(name) for name, tags in TAGS.items() if tags.paper == paper]
+        text += [f"## {title}\n", heads, *rows, ""]
+    for name in sorted(POLICIES):
+        text += [f"## {name}\n", "```{eval-rst}", f".. autoclass:: policies.{name}"]
+        text += ["   :no-index:", "```\n"]
+    return "\n".join(text)
+
+
+def _row(name: str) -> str:
+    tags, docstring = TAGS[name], inspect.getdoc(POLICIES[name]) or ""
+    words = " ".join(docstring.partition("\n\n")[0].split())
+    marks = [word for word in ("compiled", "learns", "oracle") if getattr(tags, word)]
+    acts = ", ".join(f"`{form}`" for form in tags.acts) or "none"
+    module = import_module(POLICIES[name].__module__).__doc__ or ""
+    stated = SOURCE.search(docstring) or SOURCE.search(module)
+    source = stated[0] if stated and tags.paper else ""
+    what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
+    return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {source} |"
+
+
+def reference() -> str:
+    """Return the index of the public modules of each folder."""
+    text = ["API reference", "=============", ""]
+    for package in PACKAGES:
+        modules = "\n   ".join(public_modules(package))
+        text += [package, "-" * len(package), ""]
+        text += [f".. autosummary::\n   :toctree:\n   :template: module.rst\n\n   {modules}\n"]
+    return "\n".join(text)
+
+
+def public_modules(package: str) -> list[str]:
+    """Return a package, its subpackages, and the modules that their docstrings list as public."""
+    found = []
+    for file in sorted((ROOT / package).rglob("__init__.py")):
+        folder = ".".join(file.parent.relative_to(ROOT).parts)
+        docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+        listed = re.search(r"Public modules?: ([\w, \n]+)\.", docstring)
+        found += [folder] if docstring else []
+        found += [f"{folder}.{name}" for name in re.split(r",\s+", listed[1])] if listed else []
+    return found
+
+
+def markdown(text: str) -> str:
+    """Return a docstring with its roles in Markdown's form."""
+    return re.sub(r":(mod|func|class|data|meth|attr|exc):`([^`]+)`", r"{py:\1}`\2`", text)

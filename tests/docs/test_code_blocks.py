@@ -1,0 +1,70 @@
+"""The code of the README and of each page of the site runs, from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import PAGES, named
+
+EXTRAS = {"torch", "stable_baselines3", "sb3_contrib", "sklearn", "yaml"}
+"""Modules of extras; without them a page that imports one is skipped."""
+
+Names = Mapping[str, Any]
+
+
+def _quickstart(names: Names) -> None:
+    assert 0.0 < names["rollout"].accuracy < 1.0
+    assert names["mean"] > 0.8 * names["policy"].core.num_slots()
+
+
+def _environments(names: Names) -> None:
+    assert names["crawl"].core.ledger().cost > 0.0
+    assert names["strategy"].core.ledger().accuracy > 0.9
+    assert 0.0 < names["spent"].divergence < 0.2
+
+
+def _data(names: Names) -> None:
+    assert names["rollout"].crawl_counts.sum() == 150
+    assert (names["observation"][:, names["env"].unwrapped.features.index("elapsed")] > 0).all()
+
+
+RESULTS: dict[str, Callable[[Names], None]] = {
+    "README.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
+    "docs/data.md": _data,
+    "docs/environments.md": _environments,
+    "docs/policies.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),
+    "docs/quickstart.md": _quickstart,
+    "docs/schedule.md": lambda names: _between(len(names["batch"]), 40, 40),
+    "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),
+}
+"""What holds after the code of a page; all pages with code are here."""
+
+
+def _between(value: float, low: float, high: float) -> None:
+    assert low <= value <= high, value
+
+
+def _blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_the_pages_with_code_are_known():
+    assert sorted(RESULTS) == sorted(named(page) for page in PAGES if _blocks(page))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)], ids=named)
+def test_code_runs_from_top_to_bottom(page):
+    names: dict[str, Any] = {}
+    for block in _blocks(page):
+        try:
+            exec(compile(block, named(page), "exec"), names)
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRAS:
+                raise
+            pytest.skip(f"needs {error.name}")
+    RESULTS[named(page)](names)
