@@ -1,6 +1,6 @@
 # Needs make and a Python of at least 3.11 with its venv module; all else is set up in $(VENV).
 #
-#   make demo                        set up, then run the main benchmark
+#   make demo                        set up, then rank all policies and agents
 #   make test                        set up, then run every check and test
 #   make docs                        set up, then build the documentation, docs/_build/html
 #   make setup PYTHON=python3.12     choose the interpreter
@@ -35,8 +35,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: setup ## run the main benchmark; its results go to results/
-	$(BIN)/python -m scripts.benchmark $(DEMO_ARGS)
+demo: setup ## rank all policies and agents on a small suite; results go to results/mini
+	$(BIN)/python -m scripts.benchmark --suite mini $(DEMO_ARGS)
 
 docs: setup ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

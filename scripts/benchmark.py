@@ -44,12 +44,12 @@ from scripts.reporting.options import given_only
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
-from scripts.suite.leaderboard import play_suite
 from scripts.suite.tasks import SUITES
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
-SEEDS, QUICK_SEEDS, SUITE_SEEDS = 20, 5, 10
+SEEDS, QUICK_SEEDS = 20, 5
+SUITE_SEEDS = {"crawl-v1": 10, "mini": 3}
 HORIZON, QUICK_HORIZON = 200.0, 20.0
 NUM_PAGES, DAYS_PER_CRAWL, SIGNALS = 100, 5.0, "directory"
 
@@ -68,7 +68,9 @@ Policies = Annotated[
         show_default="those that behave differently in the setting",
     ),
 ]
-Seeds = Annotated[int | None, typer.Option(help="Number of seeds.", show_default=f"{SEEDS}")]
+Seeds = Annotated[
+    int | None, typer.Option(help="Number of seeds.", show_default=f"{SEEDS}, fewer in suites")
+]
 Pages = Annotated[int, typer.Option(help="Number of pages of a synthetic setting.")]
 Bandwidth = Annotated[
     float | None,
@@ -148,8 +150,10 @@ def rank(
     fresh: bool,
 ) -> None:
     """Play a suite and write its leaderboard; with entrants of one's own, under ``runs``."""
+    from scripts.suite.leaderboard import play_suite
+
     one_of("--suite", suite, tuple(SUITES))
-    count = SUITE_SEEDS if seeds is None else seeds
+    count = SUITE_SEEDS.get(suite, SEEDS) if seeds is None else seeds
     check_numbers(seeds=count)
     usual = default_folder(suite) if entrants or seeds is not None else Path("results") / suite
     folder = out or usual
