@@ -48,12 +48,6 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
             note="The measurement and its histogram are not public.",
         ),
         Claim(
-            "The discarding of early signals handles delays that follow an exponential "
-            "distribution.",
-            "section 7",
-            note="The paper shows Poisson delays only, and so does figure 11.",
-        ),
-        Claim(
             "On a billion pages, the signals save 10 to 20% of the crawls of the hosts that send "
             "them, at no loss of freshness.",
             "appendix F",

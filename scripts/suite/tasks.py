@@ -75,7 +75,7 @@ _KNOWN = (
     _pages("uniform", KNOWN, instance="uniform"),
     _pages("partial", KNOWN, instance="partial"),
     _pages("noisy", KNOWN, instance="noisy"),
-    _pages("noisy-tight", KNOWN, instance="noisy", bandwidth=25.0),
+    _pages("noisy-tight", KNOWN, instance="noisy", bandwidth=25.0, horizon=80.0),
     _pages("noisy-ample", KNOWN, instance="noisy", bandwidth=400.0),
     _pages("noisy-1000", KNOWN, instance="noisy", num_pages=1000, bandwidth=1000.0, horizon=10.0),
     _pages("noisy-scores", KNOWN, instance="noisy", action="scores", batch=10),
@@ -83,7 +83,7 @@ _KNOWN = (
     _pages("delayed", KNOWN, instance="delayed"),
     _pages("sources", KNOWN, instance="sources"),
     _pages("mixed", KNOWN, instance="mixed"),
-    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, bandwidth=50.0),
+    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, horizon=50.0),
 )
 _LEARNING = (
     _pages("uniform-unknown", LEARNING, instance="uniform", reveal="importance", horizon=50.0),
@@ -102,18 +102,18 @@ _MISSPECIFIED = (
 
 
 def _harmonic(name: str, bound: str = PERIODIC, **arguments: Any) -> Task:
-    given = {"num_pages": 100, "horizon": 50.0, "action": "page", **arguments}
+    given = {"num_pages": 100, "horizon": 100.0, "action": "page", **arguments}
     random = "UniformCrawl" if given["action"] == "rates" else "RandomCrawl"
     return Task(name, MISSED, HARMONIC, given, "penalty", bound, random)
 
 
 _MISSED = (
     _harmonic("harmonic"),
-    _harmonic("harmonic-tight", bandwidth=5.0),
-    _harmonic("harmonic-ample", bandwidth=80.0),
-    _harmonic("harmonic-1000", num_pages=1000, horizon=20.0),
-    _harmonic("harmonic-unknown", reveal="importance"),
-    _harmonic("harmonic-rates", POISSON, action="rates"),
+    _harmonic("harmonic-tight", bandwidth=5.0, horizon=400.0),
+    _harmonic("harmonic-ample", bandwidth=80.0, horizon=25.0),
+    _harmonic("harmonic-1000", num_pages=1000, horizon=50.0),
+    _harmonic("harmonic-unknown", reveal="importance", horizon=200.0),
+    _harmonic("harmonic-rates", POISSON, action="rates", horizon=200.0),
 )
 
 

@@ -32,6 +32,12 @@ REFERENCE = PROMPT
 IGNORE, DISCARD, AWARE = "GREEDY-NCIS", "GREEDY-NCIS-D", "GREEDY-NCIS-DELAYED"
 UNITS = {"slots": "delay Poisson(6) in slots of 1/R", "time": "delay Poisson(6) in units of time"}
 """The paper does not give the unit of its delays."""
+EXPONENTIAL = "exponential"
+DELAYS: Mapping[str, Mapping[str, Any]] = {
+    **{unit: {"kind": "poisson", "mean": MEAN_DELAY, "unit": unit} for unit in UNITS},
+    EXPONENTIAL: {"kind": EXPONENTIAL, "mean": MEAN_DELAY, "unit": "slots"},
+}
+TITLES = {**UNITS, EXPONENTIAL: "delay exponential, mean 6 slots of 1/R"}
 
 
 def of_unit(label: str, unit: str) -> str:
@@ -40,7 +46,7 @@ def of_unit(label: str, unit: str) -> str:
 
 
 IGNORING, DISCARDING, AWARENESS = (
-    {unit: of_unit(label, unit) for unit in UNITS} for label in (IGNORE, DISCARD, AWARE)
+    {unit: of_unit(label, unit) for unit in DELAYS} for label in (IGNORE, DISCARD, AWARE)
 )
 EVERYWHERE = tuple(f"m={num_pages}" for num_pages in ncis_sweep.NUM_PAGES)
 PLENTY, TIGHT = EVERYWHERE[:3], EVERYWHERE[-2:]
@@ -96,6 +102,17 @@ CLAIMS = (
         tuple(Trend(DISCARDING[unit], "above", BASELINE, EVERYWHERE, PAPER) for unit in UNITS),
         "With delays in units of time both ways of counting signals are far worse than using none.",
     ),
+    Claim(
+        "The discarding of early signals handles delays that follow an exponential distribution",
+        "section 7",
+        (
+            Trend(
+                DISCARDING[EXPONENTIAL], "above", IGNORING[EXPONENTIAL], EVERYWHERE[:1], "section 7"
+            ),
+            Trend(DISCARDING[EXPONENTIAL], "above", BASELINE, EVERYWHERE, "section 7"),
+        ),
+        "The paper shows Poisson delays only.",
+    ),
 )
 EXPECTED: tuple[Expected, ...] = (
     Trend(AWARENESS["slots"], "about", DISCARDING["slots"], EVERYWHERE, "ours", margin=0.002),
@@ -123,7 +140,7 @@ def crawled(
     horizon: float,
 ) -> Mapping[str, float]:
     """Play an episode with noisy signals, delayed in the unit, or not at all."""
-    delay = None if unit is None else {"kind": "poisson", "mean": MEAN_DELAY, "unit": unit}
+    delay = None if unit is None else dict(DELAYS[unit])
     window = {} if window_slots is None else {"delay_window": window_slots / bandwidth}
     make: Any = GreedyNCISDelayed
     if policy != AWARE:
@@ -162,7 +179,7 @@ def _measures() -> dict[str, Any]:
         OPTIMUM: partial(bounded, signals=True),
         PROMPT: prompt,
     }
-    for unit in UNITS:
+    for unit in DELAYS:
         for label, window in ((IGNORE, None), (DISCARD, WINDOW_SLOTS), (AWARE, None)):
             measures[of_unit(label, unit)] = partial(
                 crawled, policy=label, unit=unit, window_slots=window
@@ -189,7 +206,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages, and the loss to the delay, for both units."""
+    """Draw accuracy against the number of pages, and the loss to the delay, for each delay."""
     import pandas as pd
 
     from scripts.reporting import charts
@@ -200,7 +217,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     axes: dict[str, charts.Axis] = {}
     parts = []
     for name, kept, limits in (("accuracy", values, (0.0, None)), ("difference", lost, None)):
-        for unit, title in UNITS.items():
+        for unit, title in TITLES.items():
             labels = {of_unit(label, unit): label for label in (IGNORE, DISCARD, AWARE)}
             if name == "accuracy":
                 labels |= {label: label for label in (OPTIMUM, PROMPT, BASELINE)}
@@ -219,8 +236,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
                 ticks=ncis_sweep.NUM_PAGES,
             ),
             axes,
+            columns=len(TITLES),
             shared="x",
-            across=[charts.Rule(0.0, panel=panel) for panel in list(axes)[2:]],
+            across=[charts.Rule(0.0, panel=panel) for panel in list(axes)[len(TITLES) :]],
         ),
         labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
         black=(OPTIMUM, BASELINE),

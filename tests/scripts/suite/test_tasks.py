@@ -11,7 +11,7 @@ from crawl_envs import FAMILIES
 from scripts.suite.tasks import BOUNDS, FIRST_SEED, SUITES
 from scripts.training.evaluation import FIRST_SEED as EVALUATION
 
-VERSIONS = {"crawl-v1": "fc8a724b4a1c8aab", "mini": "1ee766d57794569e"}
+VERSIONS = {"crawl-v1": "758d90d91e6663d2", "mini": "101f3eb76e62791d"}
 
 
 @pytest.mark.parametrize("name", SUITES)
