@@ -139,10 +139,11 @@ def run(
     try:
         with ProgressBar(COUNT, "{task.elapsed:.0f} s", console=console) as progress:
             bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))
-            for unit, rows in play_all(open_units, workers):
+            for number, (unit, rows) in enumerate(play_all(open_units, workers), 1):
                 store.add(rows)
-                progress.update(bar, advance=1, description=f"{unit.setting.name} {unit.label}")
-            progress.update(bar, description="policies x seeds")
+                last = number == len(open_units)
+                what = "policies x seeds" if last else f"{unit.setting.name} {unit.label}"
+                progress.update(bar, advance=1, description=what)
     finally:
         if open_units:
             store.save()

@@ -1,0 +1,116 @@
+"""Agents under stress beside ThresholdNCIS with as many crawls as they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policies as crawl_policies
+from crawl_envs.evaluation import Row
+from crawl_envs.types import Problem
+from crawl_envs.types.compiled_policies import Compiled
+from scripts.experiments.agents import stress
+from scripts.reporting.settings import Setting
+from scripts.reporting.verdicts import Claim, Level, Trend
+
+TITLE = "Agents under stress, at equal spend"
+CLAIM = (
+    "With as many crawls as the agents, ThresholdNCIS is still less fresh in four of six settings."
+)
+METRIC = "freshness"
+REFERENCE = stress.AT_INSTANTS
+REPETITIONS, QUICK_REPETITIONS = 30, 2
+
+EQUAL = f"{stress.AT_INSTANTS}, equal spend"
+FACTORS: Mapping[str, float] = {
+    "unknown delay": 1.0294,
+    "bursty": 0.9985,
+    "periodic": 1.0139,
+    "deploys": 1.0194,
+    "shifting habits": 1.0158,
+    "wrong signal quality": 1.0064,
+}
+"""Factors on the bandwidth for which the 30 seeds have R crawls per unit of time on average."""
+SPENT = "crawl_rate"
+SOURCE = "the thresholds keep to the budget on average only"
+
+
+class Scaled(crawl_policies.ThresholdNCIS):
+    """ThresholdNCIS with the thresholds of another bandwidth.
+
+    Args:
+        env: the environment.
+        factor: the bandwidth over that of the environment.
+    """
+
+    def __init__(self, env: Any, *, factor: float) -> None:
+        super().__init__(env)
+        self.factor = factor
+
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+        """Return the compiled form for the other bandwidth."""
+        other = replace(problem, bandwidth=problem.bandwidth * self.factor)
+        return super().compile(other, slots, rng)
+
+
+def at_equal_spend(env: Any, *, factor: float) -> Any:
+    """Return ThresholdNCIS for a bandwidth times a factor."""
+    return Scaled(env, factor=factor)
+
+
+NAMES = tuple(FACTORS)
+CLAIMS: tuple[Claim, ...] = ()
+EXPECTED = (
+    *(Level(name, EQUAL, 100.0, 0.1, "by the choice of the factors", SPENT) for name in NAMES),
+    Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
+    Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
+)
+
+
+def measurements(quick: bool) -> Sequence[Setting]:
+    """Return the stress settings with known parameters, with three policies."""
+    shorter = {"horizon": stress.QUICK_HORIZON} if quick else {}
+    return [
+        Setting(
+            name,
+            stress.ID,
+            {**stress.STRESS[name], **shorter},
+            {
+                stress.AGENT: stress.ours(name)[stress.AGENT],
+                stress.AT_INSTANTS: partial(stress.analytic, policy=stress.AT_INSTANTS),
+                EQUAL: partial(at_equal_spend, factor=factor),
+            },
+        )
+        for name, factor in FACTORS.items()
+    ]
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the agent's lead over both."""
+    import pandas as pd
+
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, paired, table
+
+    values = table(rows, METRIC)
+    agent = values[values.policy == stress.AGENT]
+    parts = [
+        means(paired(agent, values[values.policy == label])).assign(label=f"over {label}")
+        for label in (stress.AT_INSTANTS, EQUAL)
+    ]
+    frame = charts.Frame(
+        f"{TITLE}\n95% intervals over {values.seed.nunique()} seeds",
+        charts.Axis("freshness of the agent less that of ThresholdNCIS"),
+        size=(6.4, 3.6),
+        upright=[charts.Rule(0.0)],
+    )
+    data = pd.concat(parts).rename(columns={"setting": "y", "mean": "x"})
+    charts.dots(data, path, frame, names=NAMES)
+
+
+PICTURES = {"lead": draw}
