@@ -349,19 +349,13 @@ class AsyncPSGDSync(AsyncMirrorSync):
     Arguments as for :class:`AsyncMirrorSync`, but ``step_size`` is in units of R / m squared, None
     for .03, and ``cycle`` None for the longest gap. For 100 arms, the public code's values amount
     to this step for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
-
-    Before the projection no rate moves by more than itself, which the public code does not ensure:
-    at the slowest rate one probe is a sample of up to gap / eps, which moved a rate beyond all
-    others and those to the slowest rate, where their own samples are as large. Of 20 pages with
-    R / m = .4 until T = 20,000, .40 to .57 were stale so, and .31 to .40 are with the bound
-    (three seeds; even crawling .34 to .43).
     """
 
     usual_step, usual_cycles = 0.03, 1.0
 
     def _descend(self, rates: FloatArray, slopes: FloatArray) -> FloatArray:
-        move = np.clip(self.step_size * self.even * self.even * slopes, -rates, rates)
-        return projected_step(rates, move, 1.0, *self.bounds, float(rates.sum()))
+        step_size = self.step_size * self.even * self.even
+        return projected_step(rates, slopes, step_size, *self.bounds, float(rates.sum()))
 
 
 @registered(paper="MirrorSync")

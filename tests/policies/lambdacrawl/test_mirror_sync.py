@@ -306,18 +306,3 @@ def test_bad_input_elsewhere():
         ValueError, match="env must be an environment or a description of pages for MirrorSync"
     ):
         MirrorSync(None)
-
-
-def test_one_sample_at_the_slowest_rate_does_not_take_the_budget():
-    world = bare(SmallWorld(np.ones(20), bandwidth=8.0, horizon=10.0, seed=0, probe=True))
-    policy = AsyncPSGDSync(world)
-    play(world, policy, 1)
-    even = 8.0 / 20 / 1.05
-    rates = np.full(20, even)
-    rates[0] = 0.025
-    slopes = np.zeros(20)
-    slopes[0] = -1.0 / 0.025 / 0.05  # of a probe that finds a change, at the end of a gap
-    after = policy._known(0)._descend(rates, slopes)
-    assert after.sum() == pytest.approx(rates.sum())
-    assert 0.04 < after[0] <= 0.05
-    assert after[1:].min() > 0.9 * even
