@@ -131,7 +131,9 @@ class SyncJobs:
     Each slot serves the job with the earliest due time, even ahead of it. Delays therefore do not
     accumulate, and times are off by a few slots; the true length of the gap replaces 1/r. A gap is
     planned when it begins, with the rate at that time; the gaps at the start of an episode, which
-    all begin at once, give no sample.
+    all begin at once, give no sample. Slots leave a bias: measured with a probe in a twentieth of
+    the gaps, samples are in sum 1.9% too steep on 20 pages (95% interval .7 to 3.0%), and .5% on
+    100 pages (-.7 to 1.7%).
 
     Args:
         rates: r of each page, > 0, (m,).
@@ -346,12 +348,20 @@ class AsyncMirrorSync(LearningPolicy):
 class AsyncPSGDSync(AsyncMirrorSync):
     """The same with projected gradient steps: the baseline of the paper's experiments.
 
+    One probed gap of the slowest arm, of mean importance, moves its rate by up to ``step_size /
+    (slowest * probing)`` times R / m, however small the rate is, and all others pay for it; a
+    mirror step changes 1/r instead. For 100 arms, the public code's values amount to the step .03
+    for Poisson changes and .005 for polynomial costs (cycle half of the longest gap). In the long
+    run .03 is too large: one gap moves an arm by 9.6 R / m, rates become random, and most arms are
+    left at the slowest, where a sample is rare. On 100 pages with change rates from U(0, 2 R / m),
+    staleness was .75 from time 5,000 to 20,000 m / R, .35 with the step .003 at the end, and is .39
+    at equal rates. Small steps keep the samples unbiased, which a bound on each step would not.
+
     Arguments as for :class:`AsyncMirrorSync`, but ``step_size`` is in units of R / m squared, None
-    for .03, and ``cycle`` None for the longest gap. For 100 arms, the public code's values amount
-    to this step for Poisson changes and .005 for polynomial costs (cycle half of the longest gap).
+    for .003, at which one gap moves an arm by about R / m, and ``cycle`` None for the longest gap.
     """
 
-    usual_step, usual_cycles = 0.03, 1.0
+    usual_step, usual_cycles = 0.003, 1.0
 
     def _descend(self, rates: FloatArray, slopes: FloatArray) -> FloatArray:
         step_size = self.step_size * self.even * self.even

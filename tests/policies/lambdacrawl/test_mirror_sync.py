@@ -189,21 +189,52 @@ def learned(policy_class, change_rate, rounds, seed, **arguments):
     return np.array(costs), world, policy
 
 
-@pytest.mark.parametrize("policy_class", [MirrorSync, AsyncMirrorSync, AsyncPSGDSync])
-def test_costs_fall_towards_the_optimum(policy_class):
+@pytest.mark.parametrize(
+    ("policy_class", "arguments"),
+    [(MirrorSync, {}), (AsyncMirrorSync, {}), (AsyncPSGDSync, {"step_size": 0.03})],
+)
+def test_costs_fall_towards_the_optimum(policy_class, arguments):
     closed = []
     for seed in range(2):
         change_rate = np.random.default_rng(seed).uniform(0.005, 5.0, 30)
         even = mean_cost(np.full(30, 0.4 / 1.05), change_rate).mean()
         best = solvers.binary_periodic(1.0, change_rate, 0.4 * 30 / 1.05).rates
         best = mean_cost(np.maximum(best, 0.025), change_rate).mean()
-        costs, world, policy = learned(policy_class, change_rate, 100, seed)
+        costs, world, policy = learned(policy_class, change_rate, 100, seed, **arguments)
         closed.append((even - costs[-10:].mean()) / (even - best))
         assert policy.rates().sum() * 1.05 == pytest.approx(0.4 * 30, rel=1e-9)
         assert policy.rates().min() >= 0.025 * (1 - 1e-12)
         assert world.crawls.sum() * 1.05 == pytest.approx(0.4 * 30 * world.time, rel=0.01)
     assert min(closed) > 0.2
     assert 0.25 < np.mean(closed) < 1.0
+
+
+def test_projected_steps_collapse_in_the_long_run_with_the_step_of_the_public_code_only():
+    change_rate = np.random.default_rng(0).uniform(0.0, 2.0, 20)
+    even = mean_cost(np.full(20, 1.0 / 1.05), change_rate).mean()
+    costs = {}
+    for step_size in (None, 0.03):
+        world = bare(SmallWorld(change_rate, bandwidth=20.0, horizon=6000.0, seed=0, probe=True))
+        policy = AsyncPSGDSync(world, step_size=step_size)
+        play(world, policy, 100_000)
+        at = []
+        for _ in range(5):
+            play(world, policy, 4_000)
+            at.append(mean_cost(policy.rates(), change_rate).mean())
+        costs[step_size] = np.array(at)
+    assert costs[None].max() < even - 0.005
+    assert costs[0.03].min() > even + 0.1
+
+
+def test_one_gap_of_the_slowest_arm_moves_a_projected_rate_by_about_the_mean_rate():
+    world = bare(SmallWorld(np.ones(100), bandwidth=40.0, horizon=50.0, seed=0, probe=True))
+    policy = AsyncPSGDSync(world)
+    policy.predict(world.observation)
+    rates = np.full(100, 0.4 / 1.05)
+    rates[0] = 0.4 / 16.0
+    slopes = np.zeros(100)
+    slopes[0] = -1.0 / (policy.probing * rates[0])  # the probe saw no change, the crawl one
+    assert 0.8 * 0.4 < policy._descend(rates, slopes)[0] - rates[0] < 0.4
 
 
 def test_crawls_keep_to_the_rates_and_probes_to_their_share():
