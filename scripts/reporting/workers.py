@@ -37,8 +37,17 @@ class Unit(NamedTuple):
     seed: int
 
     def play(self) -> list[Row]:
-        """Return its rows."""
-        return self.setting.play(self.label, self.seed)
+        """Return its rows.
+
+        Raises:
+            RuntimeError: a ValueError in the run. Settings are checked before, so that it is an
+                error of the policy or of the code, not bad input.
+        """
+        try:
+            return self.setting.play(self.label, self.seed)
+        except ValueError as error:
+            where = f"{self.label} in {self.setting.name}, seed {self.seed}"
+            raise RuntimeError(f"{where} failed: {error}") from error
 
     @property
     def key(self) -> tuple[str, str, int]:
