@@ -25,6 +25,7 @@ from crawl_envs.types.arguments import one_of
 from scripts.reporting import tables
 from scripts.reporting.commands import (
     Fresh,
+    at_least,
     command,
     default_folder,
     one_line_errors,
@@ -121,7 +122,7 @@ def check_numbers(**named: float) -> None:
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, int) and value < 1:
             raise ValueError(f"{option} must be >= 1, got {value}")
-        if not (math.isfinite(value) and value > 0.0):
+        if isinstance(value, float) and not (math.isfinite(value) and value > 0.0):
             raise ValueError(f"{option} must be finite and > 0, got {value:g}")
 
 
@@ -155,6 +156,7 @@ def rank(
     one_of("--suite", suite, tuple(SUITES))
     count = SUITE_SEEDS.get(suite, SEEDS) if seeds is None else seeds
     check_numbers(seeds=count)
+    at_least(1, seeds=count)
     usual = default_folder(suite) if entrants or seeds is not None else Path("results") / suite
     folder = out or usual
     players = chosen_workers(backend, workers)
@@ -222,6 +224,7 @@ def main(
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     length = horizon if horizon is not None else QUICK_HORIZON if quick else HORIZON
     check_numbers(seeds=count, num_pages=num_pages)
+    at_least(1, seeds=count)
     players = chosen_workers(backend, workers)
     check_numbers(horizon=length, days_per_crawl=days_per_crawl)
     if bandwidth is not None:

@@ -133,12 +133,13 @@ def main(
     """Run the evaluation."""
     folder = out or default_folder("evaluate", Path(model).name, env_id)
     at_least(1, episodes=episodes)
+    if metric is not None:
+        one_of("metric", metric, METRICS)
     chosen = chosen_workers(backend, workers)
     candidate = candidate_of(model)
     specs = words_of(policies)
     setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
     scored = metric or USUAL_METRICS.get(setting.id, "freshness")
-    one_of("metric", scored, METRICS)
     check_folder(folder)
     store = Store(folder / "rows.parquet", "evaluate", [setting])
     store.load(keep=not fresh)

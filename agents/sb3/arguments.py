@@ -164,7 +164,7 @@ class TrainArguments(RunArguments):
     lanes: int = 64
     """Lanes that step together, >= 1."""
     seed: int = 0
-    """Seed of the network and the lanes, >= 0; lane i has the seed ``seed + i``."""
+    """Seed of the network and the lanes, in [0, 2**31); lane i has the seed ``seed + i``."""
     network: str = "pages"
     """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`; or ``module:Class``, a features
     extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
@@ -207,6 +207,8 @@ class TrainArguments(RunArguments):
                 type(value) is not int or value < low
             ):
                 raise ValueError(f"{entry.name} must be an integer >= {low}, got {value!r}")
+        if self.seed >= 2**31:
+            raise ValueError(f"seed must be an integer < 2**31, got {self.seed}")
         if not POSITIVE.holds(self.learning_rate):
             raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
         if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):

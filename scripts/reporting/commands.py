@@ -14,11 +14,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+MOST = 10**6
+"""Largest count of seeds, draws, trials or workers."""
 NOTHING_WRITTEN = "stopped; nothing was written"
 
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard what is there and start anew.")]
+
+
+class _NoneEmpty(TyperCommand):
+    """A command that refuses empty arguments; an empty path would be the current folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for position, word in enumerate(args):
+            name, equals, value = word.partition("=")
+            if word == "" or (name.startswith("--") and equals and not value):
+                before = args[position - 1] if position and not word else name
+                ctx.fail(f"an argument must not be empty, got {f'{before} {word!r}'.strip()}")
+        return super().parse_args(ctx, args)
 
 
 def command(main: Callable[..., None], about: str | None) -> typer.Typer:
@@ -30,7 +45,7 @@ def command(main: Callable[..., None], about: str | None) -> typer.Typer:
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-    @app.command(help=about)
+    @app.command(help=about, cls=_NoneEmpty)
     @wraps(main)
     def framed(**options: Any) -> None:
         with one_line_errors():
@@ -80,7 +95,8 @@ def words_of(text: str | None) -> list[str]:
 
 
 def at_least(least: int, **named: int) -> None:
-    """Raise ValueError unless the named integers are at least ``least``."""
+    """Raise ValueError unless the named integers are at least ``least`` and at most ``MOST``."""
     for name, value in named.items():
-        if value < least:
-            raise ValueError(f"{name.replace('_', '-')} must be an integer >= {least}, got {value}")
+        if not least <= value <= MOST:
+            bound = f">= {least}" if value < least else f"<= {MOST}"
+            raise ValueError(f"{name.replace('_', '-')} must be an integer {bound}, got {value}")

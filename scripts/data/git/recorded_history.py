@@ -17,6 +17,8 @@ DAY = 86400.0
 TIE = 1e-6
 """Days between commits of equal time."""
 DEFAULT_DAYS = 1096
+MOST_DAYS = 36_525
+"""Longest window, a century."""
 
 
 class Change(NamedTuple):
@@ -100,8 +102,9 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     """
     if not links:
         raise ValueError("no commit touches the files of --subdir, --include and --exclude")
-    if days is not None and not (math.isfinite(days) and days > 0.0):
-        raise ValueError(f"days must be a number > 0, got {days!r}")
+    if days is not None and not 0.0 < days <= MOST_DAYS:
+        bound = f"<= {MOST_DAYS}" if days > MOST_DAYS else "> 0"
+        raise ValueError(f"days must be a number {bound}, got {days!r}")
     utc = datetime.UTC
     first_day, last_day = (
         datetime.datetime.fromtimestamp(pick(link.committed for link in links), utc).date()
