@@ -152,6 +152,8 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
     folder = out or (QUICK_OUT if quick else OUT)
     start, about = time.perf_counter(), load()
     check_folder(folder)
+    if against is not None and not (against / "crawl_envs").is_dir():
+        raise ValueError(f"--against must be the folder of another checkout, got {against}")
     if against is None:
         figures, grown, about["pinned_core"] = measure(quick)
         about["instance"] = INSTANCE

@@ -83,7 +83,7 @@ _KNOWN = (
     _pages("delayed", KNOWN, instance="delayed"),
     _pages("sources", KNOWN, instance="sources"),
     _pages("mixed", KNOWN, instance="mixed"),
-    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, horizon=50.0),
+    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, horizon=20.0),
 )
 _LEARNING = (
     _pages("uniform-unknown", LEARNING, instance="uniform", reveal="importance", horizon=50.0),
@@ -111,8 +111,8 @@ _MISSED = (
     _harmonic("harmonic"),
     _harmonic("harmonic-tight", bandwidth=5.0, horizon=400.0),
     _harmonic("harmonic-ample", bandwidth=80.0, horizon=25.0),
-    _harmonic("harmonic-1000", num_pages=1000, horizon=50.0),
-    _harmonic("harmonic-unknown", reveal="importance", horizon=200.0),
+    _harmonic("harmonic-1000", num_pages=1000, horizon=20.0),
+    _harmonic("harmonic-unknown", reveal="importance"),
     _harmonic("harmonic-rates", POISSON, action="rates", horizon=200.0),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ TRAIN = ("train", "ppo", *NCIS)
 TUNE = ("tune", "ppo", *NCIS)
 TRACE = ("data.trace_from_git", "{}")
 BENCHMARK = ("benchmark", "--quick")
-REPRODUCE = ("reproduce", "ncis-3", "--quick")
+REPRODUCE = ("reproduce", "ncis_fig3", "--quick")
 
 LINES: list[tuple[str, ...]] = [
     *((*EVALUATE, "--env-arg", arg) for arg in ("foo=1", "foo", "=1", "num_pages=0", "horizon=x")),
@@ -44,12 +45,12 @@ LINES: list[tuple[str, ...]] = [
     *((*BENCHMARK, "--policies", value) for value in ("x", "GreedyNCIS:foo=1")),
     *((*BENCHMARK, "--trace", value) for value in ("", "/nowhere")),
     *((*BENCHMARK, "--days-per-crawl", value) for value in ("0", "-1", "nan", "1e300")),
-    *((*BENCHMARK, "--suite", value) for value in ("x", "")),
+    *(("benchmark", "--suite", value) for value in ("x", "")),
     (*BENCHMARK, "--signals", "x"),
     (*BENCHMARK, "--out", ""),
     ("reproduce", "nosuch"),
     ("reproduce", ""),
-    *((*REPRODUCE, "--seeds", value) for value in ("0", "-1", "x", str(HUGE))),
+    *((*REPRODUCE, "--repetitions", value) for value in ("0", "-1", "x")),
     *((*TRAIN, "--steps", value) for value in ("0", "-1", "x")),
     *((*TRAIN, "--seed", value) for value in ("-1", "x", str(HUGE))),
     *((*TRAIN, "--width", value) for value in ("0", "-1")),
@@ -65,7 +66,7 @@ LINES: list[tuple[str, ...]] = [
     (*TUNE, "--out", ""),
     ("tune", "x", *NCIS),
     ("tune", "ppo", "CartPole-v1"),
-    *(("schedule", *given) for given in (("/nowhere",), ("",), ("--bandwidth", "-1"))),
+    *(("schedule", *given) for given in (("/nowhere",), ("",))),
     *(("estimate", value) for value in ("/nowhere", "")),
     *(("backtest", value) for value in ("/nowhere", "")),
     ("speed", "--against", "/nowhere"),
@@ -86,7 +87,21 @@ FILES: dict[str, bytes] = {
     "binary": bytes(range(256)),
     "no such column": b"foo\n1\n",
 }
-COMMANDS = ("schedule", "estimate", "backtest")
+LOG = "url,time,changed\n"
+LOGS: dict[str, bytes] = {
+    "empty": b"",
+    "header alone": LOG.encode(),
+    "time": (LOG + "a,x,0\n").encode(),
+    "changed": (LOG + "a,1,maybe\n").encode(),
+    "nan": (LOG + "a,nan,0\n").encode(),
+    "ragged": (LOG + "a,1\n").encode(),
+    "binary": bytes(range(256)),
+    "no such column": b"foo\n1\n",
+}
+
+
+NAMED = ("must not be empty", "budget", "events", "crawls")
+"""What is wrong where the number of an option is too large or nothing is given."""
 
 
 def run(name: str, *arguments: str, out: Path) -> Any:
@@ -96,11 +111,13 @@ def run(name: str, *arguments: str, out: Path) -> Any:
     return CliRunner().invoke(app, [*arguments, *given])
 
 
-def refused(result: Any, out: Path) -> None:
+def refused(result: Any, out: Path, *words: str) -> None:
+    """Fail unless one line names one of the words, and there are no files."""
     assert result.exit_code == 2, f"{result.exit_code} {result.stderr} {result.exception!r}"
     assert isinstance(result.exception, SystemExit)
     lines = [line for line in result.stderr.splitlines() if line.lower().startswith("error: ")]
     assert len(lines) == 1, result.stderr
+    assert any(word and word in lines[0] for word in words), lines[0]
     assert not out.exists() or not any(path.is_file() for path in out.rglob("*"))
 
 
@@ -111,15 +128,25 @@ def test_command_lines(
     monkeypatch.chdir(tmp_path)
     repository = str(Path(__file__).parents[2])
     out = tmp_path / "out"
-    refused(run(*(word.replace("{}", repository) for word in line), out=out), out)
+    option, value = line[-2].strip("-"), line[-1]
+    spelled = (option, option.replace("-", "_"), option.replace("-", " "))
+    words = (*spelled, *re.split("[:=]", value), value.strip("-"), *NAMED)
+    refused(run(*(word.replace("{}", repository) for word in line), out=out), out, *words)
 
 
 @pytest.mark.parametrize("content", FILES)
-@pytest.mark.parametrize("name", COMMANDS)
-def test_tables(name: str, content: str, tmp_path: Path) -> None:
+def test_tables_of_pages(content: str, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_bytes(FILES[content])
-    refused(run(name, str(table), out=tmp_path / "out"), tmp_path / "out")
+    refused(run("schedule", str(table), out=tmp_path / "out"), tmp_path / "out", "table.csv")
+
+
+@pytest.mark.parametrize("content", LOGS)
+@pytest.mark.parametrize("name", ["estimate", "backtest"])
+def test_crawl_logs(name: str, content: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(LOGS[content])
+    refused(run(name, str(log), out=tmp_path / "out"), tmp_path / "out", "log.csv")
 
 
 def git(*words: str) -> None:
@@ -139,4 +166,5 @@ def test_repositories(kind: str, tmp_path: Path) -> None:
             git("-C", str(path), "commit", "-q", "--allow-empty", "-m", "x")
         git("clone", "-q", "--depth", "1", f"file://{path}", str(tmp_path / "shallow"))
         path = tmp_path / "shallow"
-    refused(run("data.trace_from_git", str(path), out=tmp_path / "out"), tmp_path / "out")
+    made = run("data.trace_from_git", str(path), out=tmp_path / "out")
+    refused(made, tmp_path / "out", str(path), "shallow", "commit")

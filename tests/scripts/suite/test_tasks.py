@@ -11,7 +11,7 @@ from crawl_envs import FAMILIES
 from scripts.suite.tasks import BOUNDS, FIRST_SEED, SUITES
 from scripts.training.evaluation import FIRST_SEED as EVALUATION
 
-VERSIONS = {"crawl-v1": "758d90d91e6663d2", "mini": "101f3eb76e62791d"}
+VERSIONS = {"crawl-v1": "6c665364f2e17334", "mini": "101f3eb76e62791d"}
 
 
 @pytest.mark.parametrize("name", SUITES)
