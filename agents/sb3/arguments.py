@@ -28,6 +28,7 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.evaluation import make_env
 from crawl_envs.types import Instance
+from crawl_envs.types.arguments import whole
 
 PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
@@ -139,6 +140,10 @@ def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} must be {expected.words}, got {value!r}")
 
 
+MOST = {"seed": 2**31 - 1, "width": 10_000, "steps": 10**12, "lanes": 1_000_000}
+"""Largest values of some arguments."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments(RunArguments):
     """Arguments of a training run; all are JSON values.
@@ -202,13 +207,9 @@ class TrainArguments(RunArguments):
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
         least = {"seed": 0, "rollout": 2}
         for entry in fields(self):
-            value, low = getattr(self, entry.name), least.get(entry.name, 1)
-            if get_type_hints(type(self))[entry.name] is int and (
-                type(value) is not int or value < low
-            ):
-                raise ValueError(f"{entry.name} must be an integer >= {low}, got {value!r}")
-        if self.seed >= 2**31:
-            raise ValueError(f"seed must be an integer < 2**31, got {self.seed}")
+            if get_type_hints(type(self))[entry.name] is int:
+                value = getattr(self, entry.name)
+                whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
         if not POSITIVE.holds(self.learning_rate):
             raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
         if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):

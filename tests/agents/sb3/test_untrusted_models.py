@@ -174,7 +174,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
             {"model_args": {"rollout_buffer_class": "os:system"}},
             "rollout_buffer_class must be None",
         ),
-        ("arguments", {"width": 10**9}, r"width must be one whose weights fit into \d+ bytes"),
+        ("arguments", {"width": 10_000}, r"width must be one whose weights fit into \d+ bytes"),
         ("arguments", {"network": "plain", "width": 5000}, "width must be one whose weights fit"),
         ("arguments", {"lanes": 10**9}, "cannot be loaded"),
         ("arguments", {"lanes": 10**30}, "cannot be loaded"),
