@@ -15,7 +15,7 @@ from scripts.reporting.rows import check_folder, replacing, write_csv, write_pro
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
-from scripts.suite.presentation import draw, page_of, table_of
+from scripts.suite.presentation import best_of, draw, page_of, table_of
 from scripts.suite.scores import Standing, scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, SUITES, Task
 from scripts.training.evaluation import Candidate, candidate_of
@@ -132,6 +132,7 @@ def report(
     seeds = int(scores.seed.nunique())
     title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
     console.print(table_of(ranked, times, title))
+    console.print(best_of(ranked))
     for line in _changes(before, ranked):
         console.print(line)
     draw(scores, ranked, title, folder)

@@ -12,29 +12,28 @@ from rich.table import Table
 from scripts.suite.scores import OVER, Standing, matrix
 from scripts.suite.tasks import BOUNDS, Task
 
+HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", "us")
 DRAWN = 5
 """Number of performance profiles."""
 
 
 def table_of(ranked: Sequence[Standing], times: Mapping[str, float], title: str) -> Table:
-    """Return the leaderboard for the terminal."""
+    """Return the leaderboard for the terminal, without the tracks."""
     table = Table(title=title, title_justify="left", caption_justify="left")
-    table.caption = "0 is random crawling, 1 the bound. Tracks: means. us: a decision, with step()."
-    for column in (
-        "",
-        "policy",
-        "score",
-        "±",
-        "gap",
-        "1st above",
-        "tasks",
-        "us",
-        *ranked[0].tracks,
-    ):
+    table.caption = "0 is random crawling, 1 the bound. us: time of a decision, with step()."
+    for column in HEAD:
         text = column == "policy"
         table.add_column(column, justify="left" if text else "right", no_wrap=text)
     for place, item in enumerate(ranked, 1):
-        table.add_row(*_cells(place, item, times))
+        table.add_row(*_cells(place, item, times)[: len(HEAD)])
+    return table
+
+
+def best_of(ranked: Sequence[Standing]) -> Table:
+    """Return the three best of each track for the terminal."""
+    table = Table("track", "first", "second", "third", title="Best by track", title_justify="left")
+    for row in _best(ranked):
+        table.add_row(*row)
     return table
 
 
@@ -80,7 +79,7 @@ INTRODUCTION = """# {name}
 (x - random) / (bound - random): 0 is random crawling, 1 the bound of the task. `score` is the
 interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
 in a task, or spends more than its budget, scores 0 there. `gap` is the optimality gap, the mean of
-1 - score where that is positive, `first above` the share of tasks and seeds in which the first of
+1 - score where that is positive, `1st above` the share of tasks and seeds in which the first of
 the list scores higher, and `us` the time of a decision on 100 pages, with `step()`. The columns
 after it are mean scores by track. The agents named stress-LAW were trained on other draws of a law
 of the misspecified tasks, those named noisy on other draws of the noisy set.
@@ -104,13 +103,12 @@ def page_of(
     scores: pd.DataFrame,
 ) -> str:
     """Return the page of the leaderboard."""
-    tracks = list(ranked[0].tracks)
-    head = ["", "policy", "score", "±", "gap", "first above", "tasks", "us", *tracks]
     means = scores.groupby(["task", "policy"]).score.mean()
     best = {task.name: str(means[task.name].idxmax()) for task in tasks}
+    cells = [_cells(place, item, times) for place, item in enumerate(ranked, 1)]
     parts = [
         INTRODUCTION.format(name=name, tasks=len(tasks), seeds=scores.seed.nunique()),
-        _table(head, [_cells(place, item, times) for place, item in enumerate(ranked, 1)]),
+        _table([*HEAD, *ranked[0].tracks], cells),
         "## The best by track",
         _table(["track", "first", "second", "third"], _best(ranked)),
         "## Tasks",

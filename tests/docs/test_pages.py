@@ -63,3 +63,11 @@ def test_every_page_is_in_the_contents():
     assert sorted({*listed, "index"}) == sorted(
         page.stem for page in PAGES if page.parent == ROOT / "docs"
     )
+
+
+def test_the_leaderboard_of_the_readme_is_the_committed_one():
+    board = TEXT[ROOT / "results" / "crawl-v1" / "README.md"]
+    table = re.search(r"\| track \| first.*?\n\n", board, re.S)
+    assert table is not None
+    assert table[0].count("\n") > 8
+    assert table[0] in TEXT[ROOT / "README.md"]
