@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_type_hints
+
+from crawl_envs.types.files import replacing
 
 CONFIG, CURVE = "config.json", "curve.csv"
 CurvePoint = TypeVar("CurvePoint", bound=NamedTuple)
@@ -95,9 +96,8 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 def replace_text(path: Path, text: str) -> None:
     """Replace a file atomically: it has the old text or the new, never a part."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def read_object(path: Path) -> dict[str, Any]:

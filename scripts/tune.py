@@ -20,10 +20,11 @@ import typer
 from rich.table import Table
 
 from agents.progress import COUNT, ProgressBar
+from crawl_envs.types.files import replacing
 from scripts.reporting import tables
 from scripts.reporting.commands import Fresh, at_least, command, default_folder, one_line_errors
 from scripts.reporting.options import named_values, read_instance
-from scripts.reporting.rows import check_folder, replacing, write_csv
+from scripts.reporting.rows import check_folder, write_csv
 from scripts.training.ranges import TUNED, entry_of
 from scripts.training.trials_picture import draw_trials
 from scripts.training.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of

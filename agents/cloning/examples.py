@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from crawl_envs.types.files import replacing
 
 
 class Examples:
@@ -51,11 +52,9 @@ class Examples:
         Raises:
             OSError: it cannot be written.
         """
-        partial = path.with_name(f".{path.name}.partial")
         arrays = {f"{k}_{j}": a for k, part in enumerate(self._parts) for j, a in enumerate(part)}
-        with partial.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-        os.replace(partial, path)
 
     @classmethod
     def load(cls, path: Path, parts: int) -> Examples:

@@ -13,7 +13,6 @@ for twice as old, and rates for half as high, as they are in its unit of time.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -31,6 +30,7 @@ from agents.networks.scaled_columns import (
     scaled_columns,
 )
 from crawl_envs.spaces.actions import top_pages
+from crawl_envs.types.files import replacing
 
 SCORER = "scorer.npz"
 FORMAT = "crawl_envs page scorer 1"
@@ -150,12 +150,9 @@ class PageScorer:
         Raises:
             OSError: it cannot be written.
         """
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.partial")
         about = json.dumps({"format": FORMAT, **asdict(self.traits)})
-        with partial.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, allow_pickle=False, about=np.array(about), **self.weights)
-        os.replace(partial, path)
 
     @classmethod
     def load(cls, path: str | Path) -> PageScorer:

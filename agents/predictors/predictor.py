@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from agents.predictors.examples import Examples
 from agents.predictors.model import Model, Report, Table
 from agents.predictors.stored import FORMAT, HEADER, check_stored, read_stored
 from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.files import replacing
 from crawl_envs.types.offer_features import OfferFeatures
 
 FloatArray = NDArray[np.float64]
@@ -160,13 +160,8 @@ class Predictor:
         arrays: dict[str, Any] = {"mean": self._scaling.mean, "spread": self._scaling.spread}
         arrays |= {f"model_{name}": array for name, array in self._fitted.arrays().items()}
         arrays[HEADER] = np.array(json.dumps(header))
-        partial = Path(path).with_name(f".{Path(path).name}.partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez_compressed(file, **arrays)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Predictor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from agents.predictors import SHIPPED, TASKS, names
 from agents.predictors.predictor import Predictor
+from agents.runs import replace_text
 
 PROVENANCE = "provenance.json"
 
@@ -32,7 +32,7 @@ def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[
     folder.mkdir(parents=True, exist_ok=True)
     for task, predictor in predictors.items():
         predictor.save(folder / f"{task}.npz")
-    _write(text, folder)
+    replace_text(folder / PROVENANCE, text)
 
 
 def write_provenance(folder: str | Path, made: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ def write_provenance(folder: str | Path, made: Mapping[str, Any]) -> None:
         ValueError: ``made`` holds values that JSON has not.
         OSError: it cannot be written.
     """
-    _write(_text(made), Path(folder))
+    replace_text(Path(folder) / PROVENANCE, _text(made))
 
 
 def _text(made: Mapping[str, Any]) -> str:
@@ -51,16 +51,6 @@ def _text(made: Mapping[str, Any]) -> str:
         return json.dumps(dict(made), indent=2) + "\n"
     except TypeError as error:
         raise ValueError(f"made must hold plain values: {error}") from None
-
-
-def _write(text: str, folder: Path) -> None:
-    """Replace the file of the provenance atomically."""
-    partial = folder / f".{PROVENANCE}.partial"
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, folder / PROVENANCE)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def check_tasks(predictors: Mapping[str, Predictor]) -> None:

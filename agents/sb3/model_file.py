@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -31,6 +30,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from agents.sb3.arguments import SHARE, TrainArguments
 from agents.sb3.building import ModelTraits, build_model
 from crawl_envs.types.arguments import whole
+from crawl_envs.types.files import replacing
 
 DESCRIPTION = "crawl_envs_agent.json"
 FORMAT = "crawl-envs model 1"
@@ -73,17 +73,12 @@ def save_model(model: BaseAlgorithm, arguments: TrainArguments, path: Path) -> N
         "traits": asdict(model.crawl_traits),  # type: ignore[attr-defined]  # ours
         "progress": {name: getattr(model, name) for name in names},
     }
-    partial = path.with_name(f".{path.stem}.partial.zip")
-    try:
-        with zipfile.ZipFile(partial, "w") as archive:
-            text = json.dumps(description, indent=2) + "\n"
-            archive.writestr(zipfile.ZipInfo(DESCRIPTION), text)
-            for name, value in _learned(model).items():
-                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, _array(value), allow_pickle=False)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
+        text = json.dumps(description, indent=2) + "\n"
+        archive.writestr(zipfile.ZipInfo(DESCRIPTION), text)
+        for name, value in _learned(model).items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _array(value), allow_pickle=False)
 
 
 def read_description(path: Path) -> Description:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.types.files import replacing
+
 MAGIC = b"crawl_envs scheduler, format 1\n"
 ASCII = 128
 HEAD = struct.Struct("<QI")
@@ -109,17 +111,12 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
 
 def write_snapshot(path: Path, record: Record) -> None:
     """Write a record to a file, which is replaced at once or not at all."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(MAGIC)
-            file.write(head_of(record))
-            file.writelines(pieces_of(record))
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        file.write(MAGIC)
+        file.write(head_of(record))
+        file.writelines(pieces_of(record))
+        file.flush()
+        os.fsync(file.fileno())
     sync_folder(path.parent)
 
 

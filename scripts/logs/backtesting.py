@@ -38,10 +38,10 @@ from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import within_domain
+from crawl_envs.types.files import replacing
 from crawl_envs.worlds.lanes import Lanes
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log
-from scripts.reporting.rows import replacing
 from scripts.reporting.settings import Measurement
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types.files import replacing
 from scripts.reporting.experiment import (
     claims_of,
     judged,
@@ -15,7 +16,7 @@ from scripts.reporting.experiment import (
     pictures_of,
     with_derived,
 )
-from scripts.reporting.rows import read_rows, replacing
+from scripts.reporting.rows import read_rows
 from scripts.reporting.verdicts import Claim, Verdict
 
 PAGE = "claims.md"

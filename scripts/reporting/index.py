@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from crawl_envs.types.files import replacing
 from scripts.reporting.claims import HEADS, PAGE, SIGNS
 from scripts.reporting.experiment import paper_and_figure, pictures_of
-from scripts.reporting.rows import replacing
 
 INDEX = "README.md"
 ABOUT = """# Results

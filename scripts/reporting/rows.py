@@ -15,8 +15,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
+from crawl_envs.types.files import replacing
 
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 TRAINING_PACKAGES = ("stable-baselines3", "torch")
@@ -105,21 +105,6 @@ def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], Float
     return arrays
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; it replaces ``path`` if the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def check_folder(folder: Path) -> None:
     """Create ``folder`` if necessary; raise ValueError unless files can be written to it."""
     try:
@@ -134,7 +119,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
-    """Write rows as Parquet, with ``about`` in the metadata of the file."""
+    """Write rows as Parquet, with ``about`` in the metadata; the folder is made if need be."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -142,6 +127,7 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> Non
     word = pa.dictionary(pa.int32(), pa.string())
     types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, word)
     table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in Row._fields})
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         pq.write_table(
             table.replace_schema_metadata({METADATA_KEY: json.dumps(about)}),

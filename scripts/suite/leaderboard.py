@@ -11,7 +11,8 @@ import pandas as pd
 from rich.console import Console
 
 from crawl_envs.evaluation import make_env, play
-from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
+from crawl_envs.types.files import replacing
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
 from scripts.suite.entrants import TaskSetting, entrants, setting_of

@@ -28,10 +28,11 @@ from agents.predictors.predictor import Predictor
 from agents.progress import COUNT, ProgressBar
 from crawl_envs.instances.market import MarketShape, market
 from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.files import replacing
 from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
 from scripts.reporting.commands import command, one_line_errors
-from scripts.reporting.rows import check_folder, replacing, write_csv, write_provenance
+from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from crawl_envs.instances.logs.formats import read_columns
 from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST
+from crawl_envs.types.files import replacing
 
 OF_SIGNALS = ("recall", "false_signal_rate", "precision")
 PAGE_COLUMNS = re.compile(
@@ -141,13 +141,9 @@ def write_page_table(
         columns["last_crawl"] = _dates(table.last_crawl) if table.dated else table.last_crawl
     columns = {name: values for name, values in columns.items() if values is not None}
     columns |= {name: np.asarray(values) for name, values in (others or {}).items()}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
-    try:
+    with replacing(path) as unfinished:
         write(pa.table(columns), str(unfinished))
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _dates(days: FloatArray) -> Any:

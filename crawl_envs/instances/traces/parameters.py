@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from crawl_envs.instances.traces.tables import column_error, read_table
 from crawl_envs.instances.traces.windows import Signals, Trace, check_signals, sources_of
 from crawl_envs.types import FloatArray
+from crawl_envs.types.files import replacing
 
 METADATA_KEY = "trace_parameters"
 HIGHEST = {"change_rate": math.inf, "recall": 1.0, "false_signal_rate": math.inf}
@@ -98,14 +98,8 @@ def save_parameters(path: str | Path, parameters: Parameters, trace: Trace) -> N
         columns |= zip(_columns_of(name, parameters.signals), rows, strict=True)
     described = {name: getattr(parameters, name) for name in DESCRIPTION}
     metadata = {METADATA_KEY: json.dumps({"trace": trace.name, **described})}
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        table = pa.table(columns, metadata=metadata)
-        pq.write_table(table, unfinished, compression="zstd")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished:
+        pq.write_table(pa.table(columns, metadata=metadata), unfinished, compression="zstd")
 
 
 def load_parameters(path: str | Path, trace: Trace) -> Parameters:

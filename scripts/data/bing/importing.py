@@ -40,11 +40,11 @@ import numpy as np
 import pandas as pd
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.files import replacing
 from policies.estimators import fit_change_rates
 from scripts.data.bing import files
 from scripts.data.bing.files import BLOCK, GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
 from scripts.data.progress import Bars, no_bars
-from scripts.reporting.rows import replacing
 
 FORM = "1"
 """Version of the output format; parts of other versions are not reused."""

@@ -14,7 +14,6 @@ from scripts.reporting.rows import (
     gathered,
     indexed,
     read_rows,
-    replacing,
     write_csv,
     write_rows,
 )
@@ -40,21 +39,6 @@ def test_csv_keeps_every_digit(tmp_path: Path) -> None:
     first, *lines = path.read_text("utf-8").splitlines()
     assert first == "id,setting,policy,seed,metric,value"
     assert [float(line.rpartition(",")[2]) for line in lines] == [row.value for row in ROWS]
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def write() -> None:
-        with replacing(path) as unfinished:
-            unfinished.write_text("half of the n")
-            raise RuntimeError("full")
-
-    with pytest.raises(RuntimeError):
-        write()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_other_files_are_no_rows(tmp_path: Path) -> None:
