@@ -8,7 +8,7 @@ paired by seed.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types import Instance, Ledger, Policy
-from crawl_envs.types.arguments import quantity, whole
+from crawl_envs.types.arguments import one_of, quantity, whole
 from crawl_envs.types.compiled_policies import (
     CompilablePolicy,
     Compiled,
@@ -170,10 +170,13 @@ def evaluate(
         compiled: whether to run policies with a compiled form in compiled code, which is faster
             and gives the same crawls.
         **arguments: arguments of ``gymnasium.make``.
+
+    Raises:
+        ValueError: an argument is invalid, or a seed occurs twice.
     """
     if not isinstance(policies, Mapping):
         raise ValueError(f"policies must be a mapping of labels to factories, got {policies!r}")
-    for seed in seeds:
+    for seed in _distinct(seeds):
         env = make_env(id, **arguments)
         env.reset(seed=seed)
         instance = env.unwrapped.instance  # type: ignore[attr-defined]  # a CrawlEnv
@@ -188,6 +191,17 @@ def evaluate(
             for metric, value in metrics(ledger).items():
                 yield Row(id, setting, label, seed, metric, value)
         env.close()
+
+
+def _distinct(seeds: Iterable[int]) -> list[int]:
+    """Return the seeds; ValueError if one is no integer >= 0, or occurs twice."""
+    if not isinstance(seeds, Iterable):
+        raise ValueError(f"seeds must be integers, got {seeds!r}")
+    given = [whole("seeds", seed, 0) for seed in seeds]
+    for seed, times in Counter(given).items():
+        if times > 1:
+            raise ValueError(f"seeds must differ, got {seed} {times} times")
+    return given
 
 
 def play(
@@ -274,11 +288,20 @@ def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) ->
         rows: rows of :func:`evaluate`.
         metric: name of the metric.
         reference: policy or bound for paired differences.
+
+    Raises:
+        ValueError: no row has the metric, or none of these has the reference.
     """
     values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    metrics = set()
     for row in rows:
+        metrics.add(row.metric)
         if row.metric == metric:
             values[row.setting, row.policy][row.seed] = row.value
+    if metrics:
+        one_of("metric", metric, sorted(metrics))
+    if values and reference is not None:
+        one_of("reference", reference, list(dict.fromkeys(policy for _, policy in values)))
     summaries = []
     for (setting, policy), by_seed in values.items():
         base = values.get((setting, reference or ""), {})

@@ -108,7 +108,7 @@ def played_in(
 
 def _names(policies: str) -> list[str]:
     """Return the names of policies; ValueError for an unknown one."""
-    names = list(dict.fromkeys(words_of(policies)))
+    names = list(dict.fromkeys(words_of("--policies", policies)))
     for name in names:
         crawl_policies.find(name)
     if not names:

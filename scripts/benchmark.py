@@ -177,8 +177,6 @@ def comparisons(
         if not is_id(name):
             one_of("setting", name, choices(), "the id of an environment")
     policy_factories(specs)
-    if not (names or trace):
-        raise ValueError("--settings names no setting")
     chosen = [
         compare(name, specs, sizes) for name in dict.fromkeys((*names, *filter(None, [trace])))
     ]
@@ -216,7 +214,7 @@ def main(
     own |= {"signals": signals if signals != SIGNALS else None}
     if suite is not None:
         refuse({"settings": settings, **own, "quick": quick or None}, "with --suite")
-        entrants = [*words_of(policies), *words_of(agents)]
+        entrants = [*words_of("--policies", policies), *words_of("--agents", agents)]
         rank(suite, entrants, seeds, out, workers, backend, console, fresh)
         return
     refuse({"agents": agents}, "without --suite")
@@ -229,9 +227,9 @@ def main(
     check_numbers(horizon=length, days_per_crawl=days_per_crawl)
     if bandwidth is not None:
         check_numbers(bandwidth=bandwidth)
-    names = words_of(settings if settings is not None or trace else SETTINGS)
+    names = words_of("--settings", settings if settings is not None or trace else SETTINGS)
     sizes = Sizes(num_pages, bandwidth, length, days_per_crawl, signals)
-    compared = comparisons(names, trace, words_of(policies), sizes)
+    compared = comparisons(names, trace, words_of("--policies", policies), sizes)
     played = [item.setting for item in compared]
     check_folder(folder)
     store = Store(folder / "rows.parquet", "benchmark", played)

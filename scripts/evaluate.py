@@ -137,7 +137,7 @@ def main(
         one_of("metric", metric, METRICS)
     chosen = chosen_workers(backend, workers)
     candidate = candidate_of(model)
-    specs = words_of(policies)
+    specs = words_of("--policies", policies)
     setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
     scored = metric or USUAL_METRICS.get(setting.id, "freshness")
     check_folder(folder)

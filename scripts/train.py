@@ -380,7 +380,7 @@ def main(
         hyperparameters=read_hyperparameters(hyperparameters, request.env_id),
         seeds=seeds,
         episodes=episodes,
-        policies=tuple(words_of(policies)) or None,
+        policies=tuple(words_of("--policies", policies)) or None,
     )
     import_own(own_names(given_only(options)))
     folder = resume or out or default_folder(request)

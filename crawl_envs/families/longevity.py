@@ -26,7 +26,7 @@ FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
 REWARD_TERMS: dict[FragmentObjective, str] = {"fragments": "fragments", "holistic": "freshness"}
 """Term of the reward for each objective."""
 
-OF_TRACES = {"window": None, "days_per_crawl": 30.0, "importance": "uniform", "parameters": None}
+OF_TRACES = {"window": None, "days_per_crawl": None, "importance": "uniform", "parameters": None}
 OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
 """Arguments of traces only, and of drawn pages only, with their defaults."""
 
@@ -215,7 +215,7 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     - ``observation`` ("table"): form of observations, as in ``CrawlNCIS-v0``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
-    - ``window`` (None), ``days_per_crawl`` (30.0), ``importance`` ("uniform"), ``parameters``
+    - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
     - ``render_mode`` (None): ``ansi`` or ``rgb_array``; "fresh" means not updated.
 
@@ -234,7 +234,7 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         instance: str | Path = "quality",
         signals: Literal["none", "partial", "noisy", "directory", "mentions", "both"] | None = None,
         window: Sequence[float] | None = None,
-        days_per_crawl: float = 30.0,
+        days_per_crawl: float | None = None,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
         action: PageAction = "page",

@@ -70,7 +70,9 @@ class CrawlTrace(PageFamily, SingleEnv):
       sources: source 0 is the directory, source 1 mentions.
     - ``window`` (None): first and last day; by default the second half of the trace.
     - ``bandwidth`` (None): crawls per day; by default the mean number of pages alive divided by
-      ``days_per_crawl`` (30.0).
+      ``days_per_crawl``.
+    - ``days_per_crawl`` (None): mean days between crawls of a page, in place of ``bandwidth``; by
+      default 30.
     - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order drawn from the
       seed).
     - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
@@ -92,7 +94,7 @@ class CrawlTrace(PageFamily, SingleEnv):
         signals: Literal["directory", "mentions", "both", "none"] = "directory",
         window: Sequence[float] | None = None,
         bandwidth: float | None = None,
-        days_per_crawl: float = 30.0,
+        days_per_crawl: float | None = None,
         importance: Literal["uniform", "zipf"] = "uniform",
         parameters: str | None = None,
         action: PageAction = "page",

@@ -89,9 +89,16 @@ def default_folder(*words: str) -> Path:
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
 
 
-def words_of(text: str | None) -> list[str]:
-    """Return the comma-separated words of a text."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
+def words_of(option: str, text: str | None) -> list[str]:
+    """Return the comma-separated words of an option, none of None.
+
+    Raises:
+        ValueError: a text without words.
+    """
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if text is not None and not words:
+        raise ValueError(f"{option} must be names separated by commas, got {text!r}")
+    return words
 
 
 def at_least(least: int, **named: int) -> None:

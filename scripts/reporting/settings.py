@@ -7,6 +7,7 @@ functions. Both are run by label and seed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -181,4 +182,7 @@ def _spelled(made: Any) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    """Return the message of an error; an argument that an environment lacks is called unknown."""
+    message = " ".join(str(error).split())
+    unknown = re.match(r".*got an unexpected keyword argument '(\w+)'", message)
+    return f"unknown argument {unknown[1]!r}" if unknown else message

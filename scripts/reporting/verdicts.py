@@ -109,7 +109,11 @@ def _spelled(metric: str) -> str:
 def _summaries(
     rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Summary]:
-    wanted = [row for row in rows if row.policy in (policy, reference)]
+    """Return the summaries of a policy by setting, none if a policy has no such rows."""
+    compared = {policy} if reference is None else {policy, reference}
+    wanted = [row for row in rows if row.metric == metric and row.policy in compared]
+    if {row.policy for row in wanted} < compared:
+        return {}
     summaries = summarize(wanted, metric, reference)
     return {summary.setting: summary for summary in summaries if summary.policy == policy}
 

@@ -284,6 +284,20 @@ def test_differences_are_paired_by_seed():
     assert by_policy["a"].difference == 0.0
 
 
+def test_what_no_row_has_is_no_summary():
+    rows = [Row("id", "s", "a", 0, "m", 1.0)]
+    with pytest.raises(ValueError, match="metric must be one of m, got 'n'"):
+        summarize(rows, "n")
+    with pytest.raises(ValueError, match="reference must be one of a, got 'b'"):
+        summarize(rows, "m", reference="b")
+    assert summarize([], "m") == []
+
+
+def test_a_seed_counts_once():
+    with pytest.raises(ValueError, match="seeds must differ, got 4 2 times"):
+        next(evaluate("CrawlNCIS-v0", {}, [3, 4, 4]))
+
+
 def test_simulate_refuses_what_it_cannot_play():
     instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0)
     policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
@@ -293,7 +307,7 @@ def test_simulate_refuses_what_it_cannot_play():
         simulate(instance, policy, float("nan"))
     with pytest.raises(ValueError, match="instance must be an Instance, got 3"):
         simulate(3, policy, 1.0)
-    with pytest.raises(ValueError, match=r"policy must have a compiled form .*, got int"):
+    with pytest.raises(ValueError, match=r"policy must have a compiled form .*, got 3"):
         simulate(instance, 3, 1.0)
     with pytest.raises(ValueError, match=r"seed must be an integer >= 0, got 1\.5"):
         simulate(instance, policy, 1.0, seed=1.5)

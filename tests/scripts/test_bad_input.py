@@ -42,7 +42,7 @@ LINES: list[tuple[str, ...]] = [
     *((*BENCHMARK, "--seeds", value) for value in ("0", "-1", "x", str(HUGE), str(10**12))),
     *((*BENCHMARK, "--num-pages", value) for value in ("0", "-1", "x", str(HUGE))),
     *((*BENCHMARK, "--horizon", value) for value in ("0", "-1", "nan", "inf", "x", "1e300")),
-    *((*BENCHMARK, "--policies", value) for value in ("x", "GreedyNCIS:foo=1")),
+    *((*BENCHMARK, "--policies", value) for value in ("x", "GreedyNCIS:foo=1", ",")),
     *((*BENCHMARK, "--trace", value) for value in ("", "/nowhere")),
     *((*BENCHMARK, "--days-per-crawl", value) for value in ("0", "-1", "nan", "1e300")),
     *(("benchmark", "--suite", value) for value in ("x", "")),

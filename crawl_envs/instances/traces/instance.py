@@ -19,6 +19,8 @@ from crawl_envs.types.arguments import file_path, one_of, quantity, real
 from crawl_envs.types.contents import Contents
 
 IMPORTANCES = ("uniform", "zipf")
+DAYS_PER_CRAWL = 30.0
+"""Default mean days between crawls of a page."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,7 +109,7 @@ def recorded(
     signals: str = "directory",
     window: Sequence[float] | None = None,
     bandwidth: float | None = None,
-    days_per_crawl: float = 30.0,
+    days_per_crawl: float | None = None,
     importance: str = "uniform",
     parameters: str | None = None,
     fragments: bool = False,
@@ -120,18 +122,22 @@ def recorded(
         window: first and last day, within the trace; None is the second half.
         bandwidth: crawls per day; None is the mean number of pages alive in the window divided by
             ``days_per_crawl``.
-        days_per_crawl: mean days between crawls of a page under uniform crawls, > 0.
+        days_per_crawl: mean days between crawls of a page under uniform crawls, > 0; None is 30.
         importance: ``uniform`` or ``zipf``.
         parameters: file of fitted parameters; None is the default file in the folder of the trace.
         fragments: whether to keep only pages with recorded fragments, and return their contents.
 
     Raises:
-        ValueError: an argument is outside its range, or a file is missing or invalid.
+        ValueError: an argument is outside its range, ``bandwidth`` and ``days_per_crawl`` are both
+            given, or a file is missing or invalid.
     """
     days = None if window is None else _days(window)
     kind = check_signals(signals)
     one_of("importance", importance, IMPORTANCES)
-    quantity("days_per_crawl", days_per_crawl, above=0.0)
+    if bandwidth is not None and days_per_crawl is not None:
+        raise ValueError(f"days_per_crawl must not be given with bandwidth, got {days_per_crawl!r}")
+    between = DAYS_PER_CRAWL if days_per_crawl is None else days_per_crawl
+    quantity("days_per_crawl", between, above=0.0)
     folder = find(trace)
     record = load(folder)
     start, end = days or (record.days / 2.0, record.days)
@@ -149,6 +155,6 @@ def recorded(
         )
     if bandwidth is None:
         alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
-        bandwidth = alive / days_per_crawl
+        bandwidth = alive / between
     given: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
     return replay(record, events, fitted, bandwidth=bandwidth, **given)

@@ -128,6 +128,7 @@ def test_parameters_are_those_stored_beside_the_trace():
         ({"window": [150.0, 20.0]}, "window must be a first and a later last day"),
         ({"window": [0.0, 1e6]}, "end must lie in"),
         ({"days_per_crawl": 0.0}, "days_per_crawl must be finite and > 0, got 0.0"),
+        ({"days_per_crawl": 2.0, "bandwidth": 3.0}, "days_per_crawl must not be given with"),
         ({"importance": "mine"}, "importance must be one of .* got 'mine'"),
         ({"parameters": "/nowhere.parquet"}, "scripts.data.fit_trace"),
         ({"bandwidth": -1.0}, "bandwidth must be finite and > 0, got -1.0"),
