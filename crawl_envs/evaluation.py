@@ -290,18 +290,19 @@ def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) ->
         reference: policy or bound for paired differences.
 
     Raises:
-        ValueError: no row has the metric, or none of these has the reference.
+        ValueError: no row has the metric, or none has the reference.
     """
     values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    metrics = set()
+    metrics, labels = set(), set()
     for row in rows:
         metrics.add(row.metric)
+        labels.add(row.policy)
         if row.metric == metric:
             values[row.setting, row.policy][row.seed] = row.value
     if metrics:
         one_of("metric", metric, sorted(metrics))
-    if values and reference is not None:
-        one_of("reference", reference, list(dict.fromkeys(policy for _, policy in values)))
+    if labels and reference is not None:
+        one_of("reference", reference, sorted(labels))
     summaries = []
     for (setting, policy), by_seed in values.items():
         base = values.get((setting, reference or ""), {})

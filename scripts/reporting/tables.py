@@ -36,12 +36,15 @@ def console() -> Console:
 def summary_records(
     rows: Sequence[Row], references: Iterable[str], metrics: Iterable[str]
 ) -> list[tuple[Any, ...]]:
-    """Return records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference."""
+    """Return records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference.
+
+    The empty reference is none.
+    """
     return [
         (*summary[:2], metric, *summary[2:], reference)
         for reference in references
         for metric in metrics
-        for summary in summarize(rows, metric, reference)
+        for summary in summarize(rows, metric, reference or None)
     ]
 
 

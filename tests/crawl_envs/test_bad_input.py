@@ -390,7 +390,7 @@ WRONG_KINDS = {
     "a vector's mode of rendering": (in_lanes(render_mode="video"), "render_mode", "'video'"),
     "no lanes": (in_lanes(num_envs=0), "num_envs", 0),
     "less than no lanes": (lambda: lanes_of(instance(), -1), "num_envs", -1),
-    "an autoreset mode": (in_lanes(autoreset_mode="Never"), "AutoresetMode", "'Never'"),
+    "an autoreset mode": (in_lanes(autoreset_mode="Never"), "autoreset_mode", "'Never'"),
     "no batch": (lambda: action_form("scores", 5, 0), "batch", 0, "[1, 5]"),
     "a batch of too many": (lambda: action_form("scores", 5, 6), "batch", 6, "[1, 5]"),
     "a batch of single pages": (lambda: action_form("page", 5, 2), "batch", "2", "'page'"),
