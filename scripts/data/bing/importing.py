@@ -83,7 +83,7 @@ def import_set(
     """Import the five files in ``folder`` as the Parquet file ``out``.
 
     Each block of histories is a part in the folder ``out``.parts until the table is complete; an
-    import that was killed goes on after the last part.
+    import that was killed goes on after the last part. Bad files leave no parts.
 
     The options are those of the command; ``bars`` shows progress, ``block`` is the number of bytes
     of text that are read at a time.
@@ -106,13 +106,17 @@ def import_set(
     for part in parts:
         ids = pq.read_table(part, columns=["url_id"])["url_id"].to_numpy()
         taken[urls.index.get_indexer(ids)], lines = True, lines + ids.size
-    for table in _tables(paths, urls, taken, lines, histories, bars, block):
-        parts.append(parts_folder / f"part-{len(parts):06d}.parquet")
-        with replacing(parts[-1]) as unfinished:
-            marked = table.replace_schema_metadata({"about": about})
-            pq.write_table(marked, unfinished, compression="zstd")
-    rest = urls[~taken].sort_index()
-    left_out = _merge(parts, rest, out, histories, allow_missing)
+    parts_folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for table in _tables(paths, urls, taken, lines, histories, bars, block):
+            parts.append(parts_folder / f"part-{len(parts):06d}.parquet")
+            with replacing(parts[-1]) as unfinished:
+                marked = table.replace_schema_metadata({"about": about})
+                pq.write_table(marked, unfinished, compression="zstd")
+        left_out = _merge(parts, urls[~taken].sort_index(), out, histories, allow_missing)
+    except ValueError:  # files are bad, and will be others
+        shutil.rmtree(parts_folder, ignore_errors=True)
+        raise
     shutil.rmtree(parts_folder, ignore_errors=True)
     return _summary(out, left_out)
 

@@ -217,10 +217,7 @@ def test_an_interrupted_import_goes_on(example, imported, tmp_path, monkeypatch,
         folder.mkdir()
         for path in example[0].glob("*.txt"):
             (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "read", interrupted_after(5))
-        with pytest.raises(KeyboardInterrupt):
-            import_set(folder, out, histories=True, block=BLOCK)
+    interrupt(folder, out, 5, monkeypatch, histories=True)
     assert not out.exists()
     parts = sorted(tmp_path.glob("urls.parquet.parts/part-*"))
     assert len(parts) == 5
@@ -260,14 +257,19 @@ def test_a_killed_import_goes_on(example, imported, tmp_path):
     assert pq.read_table(out).equals(imported[1])
 
 
-def test_parts_of_other_files_are_not_gone_on_from(copy):
+def interrupt(folder, out, parts, monkeypatch, **options):
+    """Import a set as far as some parts."""
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read", interrupted_after(parts))
+        with pytest.raises(KeyboardInterrupt):
+            import_set(folder, out, block=BLOCK, **options)
+
+
+def test_parts_of_other_files_are_not_gone_on_from(copy, monkeypatch):
     out = copy / "urls.parquet"
-    with (copy / f"{HISTORIES}.txt").open("a") as file:
-        file.write("x\n")
-    with pytest.raises(ValueError, match=f"line {len(history_lines(copy))}: expected URL_ID"):
-        import_set(copy, out, block=BLOCK)
+    interrupt(copy, out, 2, monkeypatch)
     path = copy / f"{HISTORIES}.txt"
-    path.write_bytes(path.read_bytes()[:-2])
+    os.utime(path, ns=(0, 0))
     with pytest.raises(ValueError, match=r"parts of an import of other files .* --force"):
         import_set(copy, out, block=BLOCK)
     import_set(copy, out, block=BLOCK, force=True)
@@ -499,11 +501,14 @@ def test_an_example_leaves_out_what_never_changed(example):
 
 
 @pytest.mark.parametrize("line", ["3\t0\n", "3\t0\tx\n"])
-def test_a_bad_line_has_the_same_number_after_a_resume(copy, line):
+def test_a_bad_line_has_the_same_number_after_a_resume(copy, monkeypatch, line):
     with (copy / f"{HISTORIES}.txt").open("a") as file:
         file.write(line)
     number, parts = len(history_lines(copy)), copy / "urls.parquet.parts"
-    for _ in range(2):
+    for parts_before in (0, 4):
+        if parts_before:
+            interrupt(copy, copy / "urls.parquet", parts_before, monkeypatch)
+            assert len(list(parts.iterdir())) == parts_before
         with pytest.raises(ValueError, match=f"{HISTORIES}.txt, line {number}: expected URL_ID"):
             import_set(copy, copy / "urls.parquet", block=BLOCK)
-        assert len(list(parts.iterdir())) > 3
+        assert not parts.exists()
