@@ -54,19 +54,21 @@ def candidate_of(model: str) -> Candidate:
     Raises:
         ValueError: an unknown name, or a file that is damaged or foreign.
     """
-    folder = SHIPPED / model if model in agents.names() else Path(model)
+    shipped = model in agents.names()
+    folder = SHIPPED / model if shipped else Path(model)
     files = [folder / name for name in AGENT_FILES if (folder / name).exists()]
     if files:
         digest = hashlib.sha256(files[0].read_bytes()).hexdigest()[:16]
         label = folder.resolve().name
         label = f"agent {label}" if label in policies.names(fragments=True) else label
-        return Candidate(label, partial(loaded, str(folder), digest=digest), *_trained_on(files[0]))
+        named = model if shipped else str(folder)
+        return Candidate(label, partial(loaded, named, digest=digest), *_trained_on(files[0]))
     if is_policy(model):
         return Candidate(model, policy_factories([model])[model], learned=False)
-    shipped = ", ".join(agents.names()) or "none yet"
+    known = ", ".join(agents.names()) or "none yet"
     raise ValueError(
         f"model must be a folder with {' or '.join(AGENT_FILES)}, a shipped agent "
-        f"({shipped}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
+        f"({known}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
     )
 
 
@@ -105,10 +107,11 @@ def _read_config(config: Path) -> tuple[str, dict[str, Any]]:
 
 
 def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
-    """Return the agent in a folder, for an environment.
+    """Return the agent in a folder, or a shipped one, for an environment.
 
     Args:
-        folder: folder of the agent.
+        folder: folder of the agent, or the name of a shipped one, which is the same in every
+            checkout: it is kept beside the rows.
         env: environment.
         digest: hash of its file, which distinguishes its rows from those of other agents.
 

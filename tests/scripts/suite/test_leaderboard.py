@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
+from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
 
+RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
 SOURCE = """
 import policies
@@ -78,6 +80,18 @@ def test_bad_input_gets_one_line(words: list[str], message: str) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert re.search(message, result.stderr), result.stderr
+
+
+def test_committed_rows_are_those_of_any_checkout() -> None:
+    """Rows of another checkout are taken: what they were played by does not name its folder."""
+    tasks_of = tasks.SUITES["crawl-v1"]
+    rows = RESULTS / "crawl-v1" / "rows.parquet"
+    settings = [setting_of(tasks_of[0], entrants([]))]
+    made = settings[0].described()["labels"]
+    assert not [text for text in made.values() if str(RESULTS.parent) in text]
+    store = Store(rows, "crawl-v1", settings)
+    store.load()
+    assert store.rows
 
 
 def test_bounds_are_those_of_the_instances() -> None:
