@@ -5,7 +5,8 @@ with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by
 the copies (lower is better).
 
 With --suite, all shipped policies and agents play a fixed list of tasks, and those of your own
-beside them; the result is a leaderboard: README.md, leaderboard.csv, scores.csv and pictures.
+beside them; the result is a leaderboard: README.md, leaderboard.csv, scores.csv, pictures, and
+report.html, one file to open in a browser, whose path is printed last.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def rank(
     fresh: bool,
 ) -> None:
     """Play a suite and write its leaderboard; with entrants of one's own, under ``runs``."""
-    from scripts.suite.leaderboard import play_suite
+    from scripts.suite.leaderboard import REPORT, play_suite
 
     one_of("--suite", suite, tuple(SUITES))
     count = SUITE_SEEDS.get(suite, SEEDS) if seeds is None else seeds
@@ -163,6 +164,7 @@ def rank(
     with one_line_errors(STOPPED.format(folder)):
         store = play_suite(suite, entrants, count, folder, players, console, fresh=fresh)
     console.print(f"\n{store.seconds:.0f} s on {players.count} workers -> {folder}")
+    console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
 
 
 def comparisons(

@@ -17,11 +17,13 @@ from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
 from scripts.suite.presentation import best_of, draw, page_of, table_of
+from scripts.suite.report.page import Played, write_report
 from scripts.suite.scores import Standing, scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, SUITES, Task
 from scripts.training.evaluation import Candidate, candidate_of
 
 COMMITTED = Path("results")
+REPORT = "report.html"
 TIMED = "noisy"
 """Task whose decisions are timed."""
 WARM_UP = 1.0
@@ -60,7 +62,11 @@ def play_suite(
     check_kept(settings, count, store)
     run(settings, count, store, workers, console)
     store.rows = [row for row in store.rows if row.seed < count]
-    report(name, tasks, store, decision_times(tasks, candidates, settings), folder, console)
+    times = decision_times(tasks, candidates, settings)
+    played = publish(name, tasks, store, times, folder, console)
+    own = [candidate_of(each).label for each in given]
+    with console.status("the report"):
+        write_report(folder / REPORT, played, candidates, own, COMMITTED)
     return store
 
 
@@ -98,15 +104,15 @@ def decision_times(
 COLUMNS = ("rank", *Standing._fields[:6], "tasks", "microseconds")
 
 
-def report(
+def publish(
     name: str,
     tasks: Sequence[Task],
     store: Store,
     times: Mapping[str, float],
     folder: Path,
     console: Console,
-) -> None:
-    """Print the leaderboard; write scores, the page and the pictures."""
+) -> Played:
+    """Print the leaderboard; write scores, the page and the pictures; return what they show."""
     scores = scores_of(tasks, store.rows)
     ranked = standings(scores)
     tracks = list(dict.fromkeys(task.track for task in tasks))
@@ -141,6 +147,7 @@ def report(
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page, "utf-8")
     write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, seeds=seeds)
+    return Played(name, tasks, store.rows, scores, ranked, times)
 
 
 def _ranks(path: Path) -> dict[str, int]:

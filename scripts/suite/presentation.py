@@ -87,7 +87,8 @@ of the misspecified tasks, those named noisy on other draws of the noisy set.
     python -m scripts.benchmark --suite {name}
     python -m scripts.benchmark --suite {name} --policies my_module:MyPolicy --agents runs/mine
 
-The second ranks entrants of your own beside these, whose rows it takes from here.
+The second ranks entrants of your own beside these, whose rows it takes from here. Both write
+`report.html`, one file with all of this to open in a browser.
 
 ![Scores of all entrants with intervals](ranking.png)
 

@@ -61,6 +61,8 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }
+    assert OWN in (small / "runs" / "small" / "report.html").read_text("utf-8")
+    assert output.splitlines()[-1] == "runs/small/report.html"
     assert OWN in (small / "runs" / "small" / "README.md").read_text("utf-8")
     assert "GreedyNCIS" in output
 

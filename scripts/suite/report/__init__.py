@@ -1,0 +1,4 @@
+"""The report of a suite: one HTML file that needs no network.
+
+Public modules: page.
+"""

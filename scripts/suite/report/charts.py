@@ -1,0 +1,226 @@
+"""The charts of the report as Vega-Lite specifications, without their common style.
+
+Colours are variables of the page's style sheet, so that they follow its light and dark forms. The
+parameter ``chosen`` is the list of the policies that the reader has ticked. A chart with
+``usermeta.always`` shows these and the policies named there only; the page fills in its colours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from scripts.suite.report.episode import KINDS
+
+Spec = dict[str, Any]
+COLOURS = [f"var(--colour-{number})" for number in range(1, 9)]
+IS_CHOSEN = "indexof(chosen, datum.policy) >= 0"
+CHOSEN: Spec = {"name": "chosen", "value": []}
+DIGITS = 4
+SCORE = "score (0: random crawling, 1: the bound)"
+ROW = 14
+"""Height of a line of a chart, in pixels."""
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as plain values; what is not a finite number is None."""
+    text = table.to_json(orient="records", double_precision=DIGITS) or "[]"
+    rows: list[dict[str, Any]] = json.loads(text)
+    return rows
+
+
+def _quantity(field: str, title: str | None, **more: Any) -> Spec:
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _tips(*fields: str) -> list[Spec]:
+    return [
+        {"field": field, "format": ".3f"} if field != "policy" else {"field": field}
+        for field in fields
+    ]
+
+
+def dots(scores: pd.DataFrame) -> Spec:
+    """Return a dot with an interval per policy: the columns policy, score, low and high."""
+    tinted = {"condition": {"test": IS_CHOSEN, "value": "var(--accent)"}, "value": "var(--ink)"}
+    base = _quantity("low", SCORE, scale={"zero": False})
+    return {
+        "width": "container",
+        "height": ROW * len(scores),
+        "params": [CHOSEN],
+        "data": {"values": records(scores)},
+        "encoding": {
+            "y": {"field": "policy", "type": "nominal", "sort": None, "title": None},
+            "tooltip": _tips("policy", "score", "low", "high"),
+        },
+        "layer": [
+            *(
+                {
+                    "data": {"values": [{"at": at}]},
+                    "mark": {"type": "rule", "color": "var(--soft)", "strokeDash": [3, 3]},
+                    "encoding": {"x": _quantity("at", SCORE), "y": None, "tooltip": None},
+                }
+                for at in (0, 1)
+            ),
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.5},
+                "encoding": {"x": base, "x2": {"field": "high"}, "color": tinted},
+            },
+            {
+                "mark": {"type": "circle", "size": 45, "opacity": 1},
+                "encoding": {"x": _quantity("score", SCORE), "color": tinted},
+            },
+        ],
+    }
+
+
+def lines(
+    table: pd.DataFrame,
+    titles: tuple[str, str],
+    *,
+    logarithmic: Sequence[str] = (),
+    always: Sequence[str] | None = None,
+    points: bool = True,
+) -> Spec:
+    """Return a line per policy: the columns policy, x, y and, for intervals, low and high.
+
+    Args:
+        table: the points.
+        titles: titles of the axes.
+        logarithmic: the axes, x or y, with a logarithmic scale.
+        always: policies that are drawn though they are not chosen; None draws all.
+        points: whether points are marked.
+    """
+    scales = {
+        axis: {"type": "log", "nice": False, "padding": 8}
+        if axis in logarithmic
+        else {"zero": False, "nice": axis == "y"}
+        for axis in "xy"
+    }
+    encoding = {
+        "x": _quantity("x", titles[0], scale=scales["x"]),
+        "y": _quantity("y", titles[1], scale=scales["y"]),
+        "color": {
+            "field": "policy",
+            "type": "nominal",
+            "sort": None,
+            "title": None,
+            "scale": {"range": COLOURS},
+        },
+        "tooltip": _tips("policy", "x", "y"),
+    }
+    line = {"type": "line", "strokeWidth": 2}
+    layers: list[Spec] = [
+        {"mark": {**line, "point": {"size": 30} if points else False}, "encoding": {}}
+    ]
+    if "low" in table:
+        ends = {"y": _quantity("low", titles[1]), "y2": {"field": "high"}}
+        layers.append({"mark": {"type": "rule"}, "encoding": ends})
+    return {
+        "width": "container",
+        "height": 280,
+        "data": {"values": records(table)},
+        "encoding": encoding,
+        "layer": layers,
+        **({} if always is None else {"usermeta": {"always": list(always)}}),
+    }
+
+
+def heat(cells: Sequence[dict[str, Any]]) -> Spec:
+    """Return the map of the freshness of pages (columns) by policy (rows)."""
+    fields = ("importance", "change rate", "recall", "false signals")
+    tips: list[Spec] = [{"field": "policy"}, {"field": "page"}, *_tips("freshness", *fields)]
+    colour = {"scale": {"scheme": "viridis"}, "legend": {"titleOrient": "top"}}
+    return {
+        "width": "container",
+        "height": 22 * len({cell["policy"] for cell in cells}),
+        "data": {"values": list(cells)},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": {
+                "field": "page",
+                "type": "ordinal",
+                "title": "page, by rising change rate",
+                "axis": {"labelAngle": 0, "labelOverlap": True},
+            },
+            "y": {"field": "policy", "type": "nominal", "sort": None, "title": None},
+            "color": _quantity("freshness", "share of time fresh", **colour),
+            "tooltip": tips,
+        },
+    }
+
+
+def timeline(events: Sequence[Spec], played: Spec, pages: int, end: float) -> Spec:
+    """Return a row per page with stale times, changes, signals and crawls up to ``now``."""
+    time: Spec = {"type": "quantitative", "title": "time"}
+    time["scale"] = {"domain": [0, end], "nice": False}
+    past: Spec = {"condition": {"test": "datum.time <= now", "value": 1}, "value": 0.12}
+    at: Spec = {"x": {**time, "field": "time"}, "opacity": past}
+    rows = {"field": "page", "type": "ordinal", "scale": {"domain": list(range(1, pages + 1))}}
+    cursor: Spec = {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.5},
+        "encoding": {"x": {**time, "datum": {"expr": "now"}}, "y": None},
+    }
+    return {
+        "width": "container",
+        "height": 16 * pages,
+        "params": [{"name": "now", "value": end}],
+        "encoding": {"y": {**rows, "title": "page", "axis": {"grid": True}}},
+        "layer": [
+            _stale(played["spells"], time),
+            _crawled(played["crawls"], at),
+            _happened(events, at),
+            cursor,
+        ],
+    }
+
+
+def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
+    """Return bars of the stale times, as far as they are past."""
+    return {
+        "data": {"values": list(spells)},
+        "transform": [
+            {"filter": "datum.start < now"},
+            {"calculate": "min(datum.end, now)", "as": "until"},
+        ],
+        "mark": {"type": "bar", "color": "var(--stale)", "height": {"band": 0.8}},
+        "encoding": {
+            "x": {**time, "field": "start"},
+            "x2": {"field": "until"},
+            "tooltip": [{"field": "page"}, *_tips("start", "end")],
+        },
+    }
+
+
+def _crawled(crawls: Sequence[Spec], at: Spec) -> Spec:
+    """Return strokes of the crawls."""
+    return {
+        "data": {"values": list(crawls)},
+        "mark": {"type": "tick", "color": "var(--crawl)", "thickness": 2.2, "bandSize": 13},
+        "encoding": {**at, "tooltip": [{"field": "page"}, {"field": "changed"}, *_tips("time")]},
+    }
+
+
+def _happened(events: Sequence[Spec], at: Spec) -> Spec:
+    """Return points of the changes and signals, of a shape by their kind."""
+    ink, hollow = "var(--ink)", "transparent"
+    return {
+        "data": {"values": list(events)},
+        "mark": {"type": "point", "size": 32, "strokeWidth": 1.3},
+        "encoding": {
+            **at,
+            "shape": _by_kind("triangle-up", "diamond", "triangle-down"),
+            "color": _by_kind(ink, ink, "var(--false)"),
+            "fill": _by_kind(ink, hollow, hollow),
+            "tooltip": [{"field": "kind"}, {"field": "page"}, *_tips("time")],
+        },
+    }
+
+
+def _by_kind(*values: str) -> Spec:
+    scale = {"domain": list(KINDS), "range": list(values)}
+    return {"field": "kind", "type": "nominal", "scale": scale, "legend": None}

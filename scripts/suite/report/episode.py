@@ -1,0 +1,213 @@
+"""Recorded episodes: what happened to a few pages, what policies did, and how stale copies were."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from crawl_envs.evaluation import PolicyFactory, make_env, play
+from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, SIGNAL, Tape, draw_block
+from crawl_envs.types import FloatArray, Instance, IntArray
+from scripts.suite.tasks import FIRST_SEED, NCIS
+
+ARGUMENTS: Mapping[str, Any] = {
+    "instance": "noisy",
+    "num_pages": 20,
+    "bandwidth": 10.0,
+    "horizon": 16.0,
+}
+"""The recorded setting: half a crawl per page and unit of time, so that policies must choose."""
+SHOWN = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
+"""Policies of the timeline, and their names in the paper."""
+KINDS = ("change with a signal", "change without a signal", "false signal")
+REPETITIONS = 10
+ONE_LANE = np.ones(1, np.bool_)
+
+
+class Crawls(NamedTuple):
+    """The crawls of an episode, in order of time: times, pages, and whether these had changed."""
+
+    time: FloatArray
+    page: IntArray
+    changed: IntArray
+
+
+class Spell(NamedTuple):
+    """A time in which the copy of a page was stale."""
+
+    page: int
+    start: float
+    end: float
+
+
+class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that plays every seed on one instance and keeps the logs of its steps."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], instance: Instance) -> None:
+        super().__init__(env)
+        self.core: Any = env.unwrapped
+        self.instance = instance
+        self.logs: list[tuple[Any, ...]] = []
+
+    @property
+    def end(self) -> float:
+        """End of an episode, that of its last slot."""
+        return float((self.core.num_slots() + 1) / self.instance.bandwidth)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
+        """Start an episode of the instance."""
+        self.logs = []
+        return super().reset(seed=seed, options={"instance": self.instance})
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Any]:
+        """Take a step and keep its crawls."""
+        result = super().step(action)
+        log = self.core.last_log()
+        self.logs.append((log.time.copy(), log.page.copy(), log.changed.copy()))
+        return result
+
+    def crawls(self) -> Crawls:
+        """Return the crawls of the episode."""
+        return Crawls(*map(np.concatenate, zip(*self.logs, strict=True)))
+
+
+def recorder() -> Recorder:
+    """Return the recorded setting with the instance of the first seed."""
+    env = make_env(NCIS, **ARGUMENTS)
+    env.reset(seed=FIRST_SEED)
+    core: Any = env.unwrapped
+    return Recorder(env, core.instance)
+
+
+def tape_of(env: Recorder, seed: int) -> Tape:
+    """Return the events of a seed, requests included, as the environment draws them."""
+    lanes = env.core.make_lanes(1, observed=False)
+    lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
+    state, blocks = lanes.world.state, []
+    while not blocks or blocks[-1]["time"][-1] <= env.end:
+        draw_block(state, 0)
+        blocks.append(state.tape[0].copy())
+    drawn = np.concatenate(blocks)
+    drawn = drawn[drawn["time"] <= env.end]
+    alive = np.ones(env.instance.num_pages, np.bool_)
+    return Tape(drawn["time"].copy(), drawn["code"].copy(), alive)
+
+
+def stale_spells(tape: Tape, crawls: Crawls, end: float) -> list[Spell]:
+    """Return the times from the first change after a crawl, or the start, to the next crawl."""
+    changes = (tape.code & KIND_MASK & CHANGE) > 0
+    happened = [
+        *((time, code // CODE_STRIDE, True) for time, code in _pairs(tape, changes)),
+        *zip(crawls.time.tolist(), crawls.page.tolist(), [False] * crawls.time.size, strict=True),
+    ]
+    since: dict[int, float] = {}
+    spells = []
+    for time, page, change in sorted(happened):
+        if change:
+            since.setdefault(page, time)
+        elif page in since:
+            spells.append(Spell(page, since.pop(page), time))
+    return [*spells, *(Spell(page, start, end) for page, start in sorted(since.items()))]
+
+
+def _pairs(tape: Tape, chosen: Any) -> list[tuple[float, int]]:
+    return list(zip(tape.time[chosen].tolist(), tape.code[chosen].tolist(), strict=True))
+
+
+def page_freshness(spells: Sequence[Spell], num_pages: int, end: float) -> FloatArray:
+    """Return the share of time in which the copy of each page was fresh, (m,)."""
+    stale = np.zeros(num_pages)
+    for spell in spells:
+        stale[spell.page] += spell.end - spell.start
+    return 1.0 - stale / end
+
+
+def timeline(env: Recorder, policies: Mapping[str, PolicyFactory]) -> dict[str, Any]:
+    """Return the events of the first seed, and what the policies did, as plain values.
+
+    Pages are numbered from 1 by rising change rate.
+    """
+    tape = tape_of(env, FIRST_SEED)
+    rank = _ranks(env.instance)
+    kinds = tape.code & KIND_MASK
+    events = [
+        {"time": round(time, 4), "page": rank[code // CODE_STRIDE], "kind": _word(code)}
+        for time, code in _pairs(tape, (kinds == CHANGE) | (kinds >= SIGNAL))
+    ]
+    played = []
+    for label, factory in policies.items():
+        env.reset(seed=FIRST_SEED)
+        play(env, factory(env), FIRST_SEED, compiled=False)
+        crawls = env.crawls()
+        spells = stale_spells(tape, crawls, env.end)
+        played.append(
+            {
+                "policy": SHOWN.get(label, label),
+                "crawls": [
+                    {"time": round(time, 4), "page": rank[page], "changed": bool(changed)}
+                    for time, page, changed in zip(*(part.tolist() for part in crawls), strict=True)
+                ],
+                "spells": [
+                    {"page": rank[page], "start": round(start, 4), "end": round(end, 4)}
+                    for page, start, end in spells
+                ],
+            }
+        )
+    weights = env.instance.importance / env.instance.importance.sum()
+    shares = {rank[page]: round(float(weight), 6) for page, weight in enumerate(weights)}
+    step = 1.0 / float(ARGUMENTS["bandwidth"])
+    return {"end": env.end, "step": step, "weights": shares, "events": events, "played": played}
+
+
+def _word(code: int) -> str:
+    signalled, silent, false = KINDS
+    kind = code & KIND_MASK
+    if kind == CHANGE:
+        return silent
+    return signalled if kind & CHANGE else false
+
+
+def _ranks(instance: Instance) -> dict[int, int]:
+    """Return the numbers of the pages, from 1 by rising change rate."""
+    order = np.argsort(instance.change_rate, kind="stable").tolist()
+    return {page: place for place, page in enumerate(order, 1)}
+
+
+def by_page(env: Recorder, policies: Mapping[str, PolicyFactory]) -> list[dict[str, Any]]:
+    """Return the freshness of each page by policy, over seeds, with the parameters of the page.
+
+    Policies that cannot act here, or not crawl by crawl, are left out.
+    """
+    instance = env.instance
+    seeds = range(FIRST_SEED, FIRST_SEED + REPETITIONS)
+    tapes = [tape_of(env, seed) for seed in seeds]
+    cells = []
+    for label, factory in policies.items():
+        found = []
+        with contextlib.suppress(ValueError):
+            for seed, tape in zip(seeds, tapes, strict=True):
+                env.reset(seed=seed)
+                play(env, factory(env), seed, compiled=False)
+                if env.logs:
+                    spells = stale_spells(tape, env.crawls(), env.end)
+                    found.append(page_freshness(spells, instance.num_pages, env.end))
+        if len(found) < REPETITIONS:
+            continue
+        fresh = np.mean(found, axis=0)
+        cells += [
+            {
+                "policy": label,
+                "page": place,
+                "freshness": round(float(fresh[page]), 4),
+                "importance": round(float(instance.importance[page]), 3),
+                "change rate": round(float(instance.change_rate[page]), 3),
+                "recall": round(float(np.ravel(instance.recall)[page]), 3),
+                "false signals": round(float(np.ravel(instance.false_signal_rate)[page]), 3),
+            }
+            for page, place in _ranks(instance).items()
+        ]
+    return cells

@@ -1,0 +1,446 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import policies
+from crawl_envs.evaluation import Row, play, simulate
+from scripts.suite.entrants import BOUND, BUDGET
+from scripts.suite.report import episode, evidence, page
+from scripts.suite.scores import scores_of, standings
+from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
+from scripts.training.evaluation import Candidate
+
+NASTY = "<img src=x onerror=\"console.error('ran')\">&'</script>"
+PLAYERS = ("GreedyNCIS", "Greedy", "RoundRobin")
+PAGES = {"num_pages": 100, "instance": "noisy"}
+TASKS = (
+    *(
+        Task(f"noisy{word}", "known", NCIS, {**PAGES, "bandwidth": budget}, bound=PERFECT)
+        for word, budget in (("-tight", 25.0), ("", 100.0), ("-ample", 400.0))
+    ),
+    Task("other <b>", "second & last", NCIS, {"num_pages": 5}, bound=PERFECT),
+)
+TIMES = dict.fromkeys(PLAYERS, 5e-5)
+CLAIMS = r"""# Claims, one by one
+
+| | claim | here |
+|---|---|---|
+| fig6 | a \| b is < 1 | holds |
+| fig7 | it is not | does not hold |
+| fig8 | it is | holds |
+
+## fig6
+| no | claim | at all |
+"""
+SUMMARY = """setting,policy,metric,repetitions,mean,half_width_95,difference
+m=100,GREEDY,accuracy,9,0.8,0.01,0
+m=1000,GREEDY,accuracy,9,0.5,0.02,0
+m=1000,GREEDY,other,9,0.1,0.02,0
+"""
+GROWTH = "pages,lanes,seconds\n10,1,4e-06\n100,1,5e-06\n10,4,1e-06\n"
+
+
+def rows_of(seeds: int) -> list[Row]:
+    """Return rows of made-up scores; the policy with the nasty name plays in the first task."""
+    rng = np.random.default_rng(0)
+    levels = {"GreedyNCIS": 0.8, "Greedy": 0.6, "RoundRobin": 0.4, "RandomCrawl": 0.2, NASTY: 0.7}
+    rows = []
+    for task in TASKS:
+        for label, level in {BOUND: 1.0, **levels}.items():
+            if label == NASTY and task is not TASKS[0]:
+                continue
+            for seed in range(seeds):
+                rate = BUDGET if label == BOUND else "crawl_rate"
+                spent = float(task.arguments.get("bandwidth", 10.0))
+                value = level if label == BOUND else level + 0.02 * float(rng.normal())
+                rows.append(Row(NCIS, task.name, label, seed, "freshness", value))
+                rows.append(Row(NCIS, task.name, label, seed, rate, spent))
+    return rows
+
+
+def played(seeds: int = 4) -> page.Played:
+    rows = rows_of(seeds)
+    scores = scores_of(TASKS, rows)
+    return page.Played("made <up>", TASKS, rows, scores, standings(scores), TIMES)
+
+
+def candidates() -> dict[str, Candidate]:
+    named = {label: Candidate(label, partial(policies.make, label)) for label in PLAYERS}
+    return {**named, NASTY: Candidate(NASTY, partial(policies.make, "GreedyCIS"))}
+
+
+def results_in(folder: Path) -> Path:
+    for place, text in {
+        evidence.BY_PAGES: SUMMARY,
+        evidence.GROWTH: GROWTH,
+        Path("ncis", "claims.md"): CLAIMS,
+    }.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    path = folder / "report.html"
+    told = {"command": "a < b", "date": "today", "commit": None, "cpu": "none", "python": "3"}
+    (folder / "provenance.json").write_text(json.dumps(told))
+    results = results_in(folder / "results")
+    page.write_report(path, played(), candidates(), [NASTY], results)
+    return path
+
+
+class Reader(HTMLParser):
+    """Collects the tags with their attributes, and the texts of scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.tags[-1][0] if self.tags else "", data))
+
+    def values(self, tag: str, attribute: str) -> list[str | None]:
+        return [found[attribute] for name, found in self.tags if name == tag and attribute in found]
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text("utf-8"))
+    reader.close()
+    return reader
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    reader = read(path)
+    place = next(i for i, (tag, found) in enumerate(reader.tags) if found.get("id") == "data")
+    assert reader.tags[place][1]["type"] == "application/json"
+    text = path.read_text("utf-8").split('<script type="application/json" id="data">', 1)[1]
+    found: dict[str, Any] = json.loads(text.split("</script>", 1)[0])
+    return found
+
+
+def test_every_policy_and_task_is_there_and_names_are_escaped(report: Path) -> None:
+    reader = read(report)
+    names = {*PLAYERS, "RandomCrawl", NASTY}
+    assert {*reader.values("tr", "data-policy")} == names
+    assert {*reader.values("input", "value")} >= names
+    assert reader.values("details", "data-task") == [task.name for task in TASKS]
+    assert "img" not in {tag for tag, _ in reader.tags}
+    assert "b" not in {tag for tag, found in reader.tags if found}
+    assert all(word in "".join(text for _, text in reader.texts) for word in (NASTY, "a < b"))
+
+
+def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
+    reader = read(report)
+    for tag, found in reader.tags:
+        for name in ("src", "href", "srcset", "action", "data", "poster", "formaction"):
+            assert not found.get(name) or found[name][0] == "#" or found[name] == "data:,", tag
+    style = "".join(text for tag, text in reader.texts if tag == "style")
+    assert style
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "http" not in json.dumps(data_of(report))
+    assert report.stat().st_size < 5_000_000
+
+
+def test_dots_of_a_task_have_students_intervals_and_those_that_play(report: Path) -> None:
+    charts = data_of(report)["charts"]
+    scores = played().scores
+    for number, task in enumerate(TASKS):
+        values = {each["policy"]: each for each in charts[f"task-{number}"]["data"]["values"]}
+        assert (NASTY in values) == (task is TASKS[0])
+        for label in PLAYERS:
+            mine = scores[(scores.task == task.name) & (scores.policy == label)].score
+            low, high = stats.t.interval(0.95, mine.size - 1, mine.mean(), stats.sem(mine))
+            found = [values[label][name] for name in ("score", "low", "high")]
+            assert found == pytest.approx([mine.mean(), low, high], abs=1e-4)
+
+
+def test_a_profile_falls_from_all_to_none_and_counts_scores_above(report: Path) -> None:
+    charts = data_of(report)["charts"]
+    points = [each for each in charts["profiles"]["data"]["values"] if each["policy"] == "Greedy"]
+    scores = played().scores
+    mine = scores[scores.policy == "Greedy"].score
+    assert [each["y"] for each in points] == pytest.approx(
+        [(mine > each["x"]).mean() for each in points], abs=1e-4
+    )
+
+
+def test_budgets_are_those_of_tasks_that_differ_in_them_only(report: Path) -> None:
+    charts = data_of(report)["charts"]
+    assert "budget-1" not in charts
+    points = charts["budget-0"]["data"]["values"]
+    assert [each["x"] for each in points if each["policy"] == "Greedy"] == [0.25, 1.0, 4.0]
+    assert {each["y"] for each in points if each["policy"] == "bound"} == {1.0}
+    for task, each in zip(TASKS, [p for p in points if p["policy"] == "Greedy"], strict=False):
+        values = [
+            row.value
+            for row in rows_of(4)
+            if row[1:3] == (task.name, "Greedy") and row.metric == "freshness"
+        ]
+        low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+        assert (each["low"], each["high"]) == pytest.approx((low, high), abs=1e-4)
+    accuracy = charts["accuracy"]["data"]["values"]
+    assert [(each["x"], each["y"], each["low"]) for each in accuracy] == [
+        (1.0, 0.8, 0.79),
+        (0.1, 0.5, 0.48),
+    ]
+
+
+def test_claims_are_those_of_the_table(tmp_path: Path) -> None:
+    (paper,) = evidence.papers(results_in(tmp_path))
+    assert paper.claims[0] == ("fig6", "a | b is < 1", "holds")
+    assert paper.counts == {"holds": 2, "does not hold": 1}
+
+
+def test_committed_claims_are_read() -> None:
+    results = Path(__file__).parents[3] / "results"
+    found = evidence.papers(results)
+    assert len(found) == len(evidence.PAPERS)
+    words = {claim.verdict for paper in found for claim in paper.claims}
+    assert words <= {"holds", "holds in part", "does not hold", "open", "not tested"}
+
+
+def test_without_results_and_with_one_seed_sections_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    page.write_report(path, played(1), candidates(), [], tmp_path / "none")
+    ids = {found["id"] for _, found in read(path).tags if found.get("id")}
+    assert not {"claims", "growth-section"} & ids
+    assert {"leaderboard", "tasks", "budgets", "episode", "pages-section"} <= ids
+    values = data_of(path)["charts"]["task-0"]["data"]["values"]
+    assert {each["low"] for each in values} == {None}
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.fixture(scope="module")
+def recorder() -> episode.Recorder:
+    return episode.recorder()
+
+
+def test_recorded_events_are_those_of_the_environment(recorder: episode.Recorder) -> None:
+    tape = episode.tape_of(recorder, FIRST_SEED + 3)
+    policy = policies.make("GreedyNCIS", recorder)
+    horizon = float(episode.ARGUMENTS["horizon"])
+    taped = simulate(recorder.instance, policy, horizon, seed=0, tape=tape)
+    drawn = simulate(recorder.instance, policy, horizon, seed=FIRST_SEED + 3)
+    assert taped.crawls.tolist() == drawn.crawls.tolist()
+    assert taped.ledger.hits == drawn.ledger.hits
+    assert taped.ledger.freshness == drawn.ledger.freshness
+
+
+@pytest.mark.parametrize("label", PLAYERS)
+def test_stale_times_add_up_to_the_freshness_of_the_ledger(
+    recorder: episode.Recorder, label: str
+) -> None:
+    recorder.reset(seed=FIRST_SEED)
+    ledger = play(recorder, policies.make(label, recorder), FIRST_SEED, compiled=False)
+    crawls = recorder.crawls()
+    assert crawls.time.size == ledger.crawls
+    assert recorder.end == pytest.approx(ledger.time)
+    spells = episode.stale_spells(episode.tape_of(recorder, FIRST_SEED), crawls, recorder.end)
+    fresh = episode.page_freshness(spells, recorder.instance.num_pages, recorder.end)
+    weighted = np.average(fresh, weights=recorder.instance.importance)
+    assert weighted == pytest.approx(ledger.freshness, abs=1e-12)
+    found_stale = {(spell.page, spell.end) for spell in spells if spell.end < recorder.end}
+    assert crawls.changed.sum() == len(found_stale)
+
+
+def test_the_map_has_those_that_act_crawl_by_crawl(recorder: episode.Recorder) -> None:
+    able = {label: partial(policies.make, label) for label in ("Greedy", "ThresholdNCIS")}
+    cells = episode.by_page(recorder, able)
+    assert {cell["policy"] for cell in cells} == {"Greedy"}
+    rates = [cell["change rate"] for cell in sorted(cells, key=lambda cell: cell["page"])]
+    assert rates == sorted(rates)
+    assert all(0.0 <= cell["freshness"] <= 1.0 for cell in cells)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browsers = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    binary, service = next(filter(None, browsers), None), shutil.which("chromedriver")
+    if binary is None or service is None:
+        pytest.skip("there is no chromium with its chromedriver to open the report in")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    folder = tmp_path_factory.mktemp("browser")
+    for word in (
+        *("headless=new", "no-sandbox", "disable-gpu", "no-first-run", "disable-sync"),
+        *("disable-background-networking", "disable-component-update", "disable-dev-shm-usage"),
+        f"user-data-dir={folder}",
+    ):
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
+    yield found
+    found.quit()
+
+
+@pytest.fixture
+def opened(driver: Any, report: Path) -> Any:
+    """Open the report, 1200 pixels wide and light."""
+    emulate(driver, width=1200)
+    driver.get(report.as_uri())
+    wait(driver, "document.documentElement.dataset.ready === 'yes'")
+    return driver
+
+
+def emulate(driver: Any, *, width: int, scheme: str = "light", media: str = "screen") -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    wanted = {"media": media, "features": features}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+
+
+def wait(driver: Any, condition: str) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(driver, 60).until(lambda found: found.execute_script(f"return {condition}"))
+
+
+def shown(driver: Any) -> list[str]:
+    """Return the policies of the leaderboard that are shown, from top to bottom."""
+    script = "return [...document.querySelectorAll('#board tbody tr:not([hidden])')]"
+    names: list[str] = driver.execute_script(f"{script}.map((row) => row.dataset.policy)")
+    return names
+
+
+def press(driver: Any, title: str) -> None:
+    for button in driver.find_elements("css selector", "#board thead button"):
+        if button.text.strip().startswith(title):
+            driver.execute_script("arguments[0].click()", button)
+            return
+    raise AssertionError(title)
+
+
+def write(driver: Any, css: str, value: str, event: str) -> None:
+    script = "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
+    script += "e.dispatchEvent(new Event(arguments[2]))"
+    driver.execute_script(script, css, value, event)
+
+
+def test_charts_are_drawn_and_nothing_is_logged_or_asked_for(opened: Any) -> None:
+    opened.find_element("id", "open-all").click()
+    script = "[...document.querySelectorAll('{}')].every((each) => {})"
+    wait(opened, script.format(".chart", "each.dataset.drawn || each.clientWidth === 0"))
+    wait(opened, script.format("#tasks .chart", "each.querySelectorAll('svg path').length > 4"))
+    assert opened.get_log("browser") == []
+    messages = [json.loads(each["message"])["message"] for each in opened.get_log("performance")]
+    asked = [
+        each["params"]["request"]["url"]
+        for each in messages
+        if each["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data", "chrome"}
+
+
+def test_a_column_sorts_up_and_down(opened: Any) -> None:
+    ranked = shown(opened)
+    assert ranked == [item.policy for item in played().ranked]
+    press(opened, "policy")
+    assert shown(opened) == sorted(ranked, key=str.lower)
+    press(opened, "policy")
+    assert shown(opened) == sorted(ranked, key=str.lower)[::-1]
+    press(opened, "gap")
+    gaps = {item.policy: item.gap for item in played().ranked}
+    assert shown(opened) == sorted(ranked, key=lambda policy: gaps[policy])
+    press(opened, "gap")
+    assert shown(opened) == sorted(ranked, key=lambda policy: -gaps[policy])
+    press(opened, "µs")
+    assert {*shown(opened)[-2:]} == {"RandomCrawl", NASTY}  # without a time
+    press(opened, "µs")
+    assert {*shown(opened)[-2:]} == {"RandomCrawl", NASTY}
+
+
+def test_text_and_track_filter(opened: Any) -> None:
+    write(opened, "#text", "greedyn", "input")
+    assert shown(opened) == ["GreedyNCIS"]
+    assert opened.find_element("id", "shown").text == "1 of 5"
+    write(opened, "#text", "", "input")
+    assert NASTY in shown(opened)
+    write(opened, "#track", "second & last", "change")
+    assert shown(opened) == [*PLAYERS, "RandomCrawl"]  # by the score of the track
+    tasks = opened.find_elements("css selector", "details.task")
+    assert [each.is_displayed() for each in tasks] == [False, False, False, True]
+    write(opened, "#track", "", "change")
+    assert len(shown(opened)) == 5
+
+
+def test_a_tick_adds_a_policy_to_the_charts(opened: Any) -> None:
+    legend = "[...document.querySelectorAll('[data-chart=profiles] .role-legend-label text')]"
+    names = f"{legend}.map((each) => each.textContent)"
+    assert opened.execute_script(f"return {names}.length") == 4
+    script = "document.querySelector('input[value=RandomCrawl]').click()"
+    opened.execute_script(script)
+    wait(opened, f"{names}.includes('RandomCrawl')")
+    opened.execute_script(script)
+    wait(opened, f"{names}.length === 4")
+
+
+def test_scrubbing_moves_both_policies(opened: Any) -> None:
+    told = data_of(Path(opened.current_url.removeprefix("file://")))["episode"]
+    captions = "figure.episode figcaption output"
+    bars = "document.querySelectorAll('[data-episode=\"0\"] .layer_0_marks path').length"
+    wait(opened, f"{bars} > 0")
+    whole = opened.execute_script(f"return {bars}")
+    write(opened, "#time", "4", "input")
+    wait(opened, f"{bars} < {whole}")
+    begun = sum(spell["start"] < 4.0 for spell in told["played"][0]["spells"])
+    assert opened.execute_script(f"return {bars}") == begun
+    for place, each in enumerate(opened.find_elements("css selector", captions)):
+        crawls = [crawl for crawl in told["played"][place]["crawls"] if crawl["time"] <= 4.0001]
+        useful = sum(crawl["changed"] for crawl in crawls)
+        stale = sum(
+            told["weights"][str(spell["page"])] * max(0.0, min(spell["end"], 4.0) - spell["start"])
+            for spell in told["played"][place]["spells"]
+        )
+        assert f"{useful} of {len(crawls)} crawls found a change" in each.text
+        assert f"fresh {100 * (1 - stale / 4.0):.1f}% so far" in each.text
+    assert opened.find_element("id", "now").text == "time 4.0"
+
+
+def test_play_goes_on_by_itself_and_pauses(opened: Any) -> None:
+    button = opened.find_element("id", "play")
+    button.click()
+    wait(opened, "Number(document.getElementById('time').value) > 0.3")
+    button.click()
+    stopped = "return document.getElementById('time').value"
+    assert 0.0 < float(opened.execute_script(stopped)) < 16.0
+    assert button.text == "▶"
+
+
+def test_it_fits_a_phone_and_follows_the_dark_and_print(opened: Any) -> None:
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    assert opened.execute_script(ground) == "rgb(255, 255, 255)"
+    emulate(opened, width=360, scheme="dark")
+    opened.refresh()
+    wait(opened, "document.documentElement.dataset.ready === 'yes'")
+    assert opened.execute_script("return document.documentElement.scrollWidth") <= 360
+    wide = "Math.max(...[...document.querySelectorAll('.chart svg')].map((e) => e.clientWidth))"
+    assert 200 < opened.execute_script(f"return {wide}") <= 360
+    assert opened.execute_script(ground) == "rgb(20, 23, 26)"
+    emulate(opened, width=794, scheme="dark", media="print")
+    assert opened.execute_script(ground) == "rgb(255, 255, 255)"
+    assert not opened.find_element("css selector", "nav").is_displayed()
+    assert opened.find_element("id", "board").is_displayed()
