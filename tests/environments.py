@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -38,6 +40,8 @@ def forms_of(name):
     return {"rates": RATES, **FORMS, "scores": {"action": "scores"}, "probes": PROBES}
 
 
+HAS_WINDOW = find_spec("pygame") is not None
+"""Whether Gymnasium's checker can try all modes of rendering."""
 EVERY_ID = pytest.mark.parametrize("name", list(crawl_envs.FAMILIES))
 EVERY_ID_AND_FORM = pytest.mark.parametrize(
     ("name", "form"), [(name, form) for name in crawl_envs.FAMILIES for form in forms_of(name)]

@@ -13,7 +13,8 @@ from gymnasium import logger
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import ArrayLike
 
-from crawl_envs.envs.rendering import RENDER_MODES, History, PictureArray, Scene, picture, text
+from crawl_envs.envs.pictures import SIZE, picture
+from crawl_envs.envs.rendering import History, PictureArray, Scene, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
 from crawl_envs.types.arguments import one_of, whole
@@ -28,19 +29,21 @@ class LaneAccess:
     Args:
         lanes: the batch.
         objective: the reward.
-        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture), of each lane.
+        render_mode: None, or a mode of ``metadata``: ``ansi`` (a text) or ``rgb_array`` (a picture)
+            of each lane, and of a single environment ``human`` (a window).
 
     Raises:
         ValueError: an unknown render mode.
     """
 
+    metadata: dict[str, Any]
     np_random: np.random.Generator
     render_mode: str | None
     _spec: EnvSpec | None = None
 
     def __init__(self, lanes: Lanes, objective: Objective, render_mode: str | None) -> None:
         if render_mode is not None:
-            one_of("render_mode", render_mode, RENDER_MODES, "None")
+            one_of("render_mode", render_mode, self.metadata["render_modes"], "None")
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
         self._histories: defaultdict[int, History] = defaultdict(History)
 
@@ -181,31 +184,42 @@ class LaneAccess:
 
     # Rendering
 
-    def frame(self, lane: int = 0) -> str | PictureArray | None:
-        """Return a rendering of a lane: a text, or a picture (H, W, 3) uint8.
+    def frame(self, lane: int = 0, size: tuple[int, int] = SIZE) -> str | PictureArray | None:
+        """Return a rendering of a lane: a text, or a picture of ``size``, (H, W, 3) uint8.
 
-        Both show the truth. The picture's curve of freshness has a step per call. Without a render
+        Both show the truth. The picture's curve of freshness has a point per call. Without a render
         mode, warn and return None.
 
         Raises:
+            ValueError: a size that is too small.
             gymnasium.error.ResetNeeded: before the first reset.
-            gymnasium.error.DependencyNotInstalled: matplotlib is missing, for ``rgb_array``.
+            gymnasium.error.DependencyNotInstalled: Pillow is missing, for a picture.
         """
         if self.render_mode is None:
-            logger.warn("render does nothing: give make a render_mode, 'ansi' or 'rgb_array'")
+            modes = ", ".join(map(repr, self.metadata["render_modes"]))
+            logger.warn(f"render does nothing: give make a render_mode, one of {modes}")
             return None
+        scene = self.scene(lane)
+        if self.render_mode == "ansi":
+            return text(scene)
+        history = self._histories[lane]
+        history.record(scene.tracker.episode, scene.ledger)
+        return picture(scene, history, size)
+
+    def scene(self, lane: int = 0) -> Scene:
+        """Return what a rendering of a lane shows.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
         lanes = self.lanes
-        scene = Scene(
+        return Scene(
             tracker=lanes.tracker(lane),
             instance=lanes.instance(lane),
             ledger=lanes.ledger(lane),
             log=lanes.last_log(lane),
             fresh=lanes.fresh(lane),
+            similarity=lanes.similarity(lane),
             horizon=lanes.horizon,
             budget=lanes.crawls_allowed(lane),
         )
-        if self.render_mode == "ansi":
-            return text(scene)
-        history = self._histories[lane]
-        history.record(scene.tracker.episode, scene.ledger)
-        return picture(scene, history)

@@ -11,6 +11,7 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.envs.lane_access import LaneAccess
 from crawl_envs.envs.rendering import RENDERING, PictureArray
+from crawl_envs.envs.window import Window
 from crawl_envs.sim.state import NUM_OUTCOMES
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, Instance, Problem
@@ -26,7 +27,8 @@ class CrawlEnv(LaneAccess, SingleEnv):
     Args:
         make_lanes: factory of batches of any number of such lanes, ``make_lanes(num_lanes)``.
         objective: the reward.
-        render_mode: None, ``ansi`` (a text) or ``rgb_array`` (a picture).
+        render_mode: None, ``ansi`` (a text), ``rgb_array`` (a picture) or ``human`` (a window that
+            every reset and step draws, as Gymnasium's own environments do).
 
     Raises:
         ValueError: an unknown render mode.
@@ -44,6 +46,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
     ) -> None:
         self.make_lanes, lanes = make_lanes, make_lanes(1)
         super().__init__(lanes, objective, render_mode)
+        self._window = Window()
         self.action_space = lanes.form.space()
         self.observation_space = lanes.observation_space()
 
@@ -61,6 +64,8 @@ class CrawlEnv(LaneAccess, SingleEnv):
         chosen, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
+        if self.render_mode == "human":
+            self.render()
         return self.lanes.observation(0), self._info(list(np.zeros(NUM_OUTCOMES)))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -77,6 +82,8 @@ class CrawlEnv(LaneAccess, SingleEnv):
         info = self._info(outcomes)
         truncated = lanes.newly_ended() is not None
         reward = float(self.objective.total(info))
+        if self.render_mode == "human":
+            self.render()
         return lanes.observation(0), reward, False, truncated, info
 
     def _info(self, outcomes: Sequence[float]) -> dict[str, Any]:
@@ -93,8 +100,22 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return info
 
     def render(self) -> str | PictureArray | None:
-        """Return a rendering of the environment; see :meth:`LaneAccess.frame`."""
-        return self.frame()
+        """Return a rendering of the environment; see :meth:`LaneAccess.frame`.
+
+        With the render mode ``human`` show it and return None.
+
+        Raises:
+            gymnasium.error.DependencyNotInstalled: Pillow, or for a window pygame, is missing.
+        """
+        frame = self.frame()
+        if self.render_mode != "human" or not isinstance(frame, np.ndarray):
+            return frame
+        self._window.show(frame, self.metadata["render_fps"])
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()
 
     # Read by policies, oracles and tests
 

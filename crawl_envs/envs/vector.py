@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from crawl_envs.envs.lane_access import LaneAccess
-from crawl_envs.envs.rendering import RENDERING, RenderMode
+from crawl_envs.envs.rendering import LANE_RENDERING, RenderMode
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.state import NUM_OUTCOMES
 from crawl_envs.spaces.observations import batched
@@ -45,7 +45,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
     metadata: dict[str, Any] = {  # noqa: RUF012
-        **RENDERING,
+        **LANE_RENDERING,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 

@@ -217,7 +217,8 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
-    - ``render_mode`` (None): ``ansi`` or ``rgb_array``; "fresh" means not updated.
+    - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window; "fresh" means not
+      updated.
 
     ## Version History
 

@@ -153,7 +153,7 @@ class CrawlNCIS(PageFamily, SingleEnv):
     - ``corruption`` (None): with ``instance="corrupted"``, the share of noise in the revealed
       precision and recall, in [0, 1]; by default 0.5.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
-    - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
+    - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History
 

@@ -160,7 +160,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
       the start; with ``"importance"`` it is the expected clicks per day 30 days before the start,
       and ``"parameters"`` also shows the change rates at that time.
     - ``resample`` (False): draw a new market at every reset, not only at seeded ones.
-    - ``render_mode`` (None): ``ansi`` or ``rgb_array``.
+    - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History
 

@@ -384,6 +384,10 @@ class Lanes(Episodes):
         current: BoolArray = self.world.state.pages[lane]["changes"] == 0
         return current
 
+    def similarity(self, lane: int) -> FloatArray:
+        """Return the share of each copy that is right, (m,) in [0, 1]: of a whole page 0 or 1."""
+        return self.fresh(lane).astype(np.float64)
+
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of a lane since the start of its episode."""
         return self.world.ledger(lane)

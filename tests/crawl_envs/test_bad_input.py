@@ -386,7 +386,7 @@ WRONG_KINDS = {
     ),
     "an event before time 0": (lambda: Tape.of_events(2, changes=([-1.0], [1])), "tape time"),
     "a tape of other pages": (lambda: World(1, 3, tape=Tape(**TAPE)), "tape", "3 pages", "2"),
-    "a mode of rendering": (lambda: CrawlNCIS(render_mode="human"), "render_mode", "ansi", "human"),
+    "a mode of rendering": (lambda: CrawlNCIS(render_mode="film"), "render_mode", "ansi", "film"),
     "a vector's mode of rendering": (in_lanes(render_mode="video"), "render_mode", "'video'"),
     "no lanes": (in_lanes(num_envs=0), "num_envs", 0),
     "less than no lanes": (lambda: lanes_of(instance(), -1), "num_envs", -1),

@@ -9,6 +9,7 @@ import pytest
 import crawl_envs
 import policies
 from crawl_envs.checks import check_crawl_env, check_policy, check_state, check_tape, check_tracker
+from tests.environments import HAS_WINDOW
 
 SETTINGS = {
     "uniform": {"id": "CrawlNCIS-v0"},
@@ -74,7 +75,7 @@ def test_every_family_is_checked():
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_environments_pass(setting):
-    check_crawl_env(maker(setting), render=True)
+    check_crawl_env(maker(setting), render=HAS_WINDOW)
 
 
 @pytest.mark.parametrize(

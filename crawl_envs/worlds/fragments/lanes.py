@@ -250,6 +250,11 @@ class FragmentLanes(Lanes):
             first_change=first - copies["made"],
         )
 
+    def similarity(self, lane: int) -> FloatArray:
+        """Return the Jaccard similarity of each copy and its live page, (m,)."""
+        similar: FloatArray = 1.0 - self.world.state.divergence[lane]
+        return similar
+
     def ledger(self, lane: int) -> FragmentLedger:
         """Return the totals of a lane since the start of its episode."""
         divergence = float(self.world.state.lanes[lane]["divergence_time"])

@@ -16,7 +16,7 @@ from crawl_envs.instances import STRESS, misspecified
 from crawl_envs.instances.misspecified import change_laws
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.sim.law import CustomEvents
-from tests.environments import actions_of, assert_same, play
+from tests.environments import HAS_WINDOW, actions_of, assert_same, play
 from tests.naive import misspecified as naive_stress
 
 WORLDS = tuple(misspecified.LAWS)
@@ -116,7 +116,7 @@ def environment(setting, **more):
 
 @pytest.mark.parametrize("setting", STRESS)
 def test_settings_keep_the_contract(setting):
-    check_crawl_env(lambda: environment(setting), render=True)
+    check_crawl_env(lambda: environment(setting), render=HAS_WINDOW)
     for name in ("GreedyNCIS", "RoundRobin"):
         if STRESS[setting]["reveal"] == "parameters" or name == "RoundRobin":
             check_policy(
