@@ -68,7 +68,9 @@ def environment(name: str) -> str:
     ]
     table = "\n".join(["| id | arguments |", "|---|---|", *presets])
     made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
-    return f"# {name}\n\n{made}\n\n{markdown(inspect.getdoc(family))}\n\n## Presets\n\n{table}\n"
+    film = f"![Two policies on the same events](../../films/{name}.gif)"
+    page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), f"## Presets\n\n{table}\n"]
+    return "\n\n".join(page)
 
 
 def catalogue() -> str:

@@ -26,6 +26,8 @@ def _environments(names: Names) -> None:
     assert names["crawl"].core.ledger().cost > 0.0
     assert names["strategy"].core.ledger().accuracy > 0.9
     assert 0.0 < names["spent"].divergence < 0.2
+    assert names["picture"].shape == (600, 800, 3)
+    assert names["larger"].shape == (900, 1200, 3)
 
 
 def _data(names: Names) -> None:

@@ -1,0 +1,84 @@
+"""The command that films policies."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crawl_envs import FAMILIES
+from scripts.film import FILMS, HEADING, LAST, MOST_FRAMES, PANEL, app, film_of, frames_of
+from tests.docs.pages import ROOT
+from tests.scripts import commands
+from tests.scripts.commands import SMALL, done, refused
+
+
+def run(*arguments, out):
+    return commands.run(app, *arguments, out=out)
+
+
+def test_every_family_has_a_film():
+    assert {film.env_id for film in FILMS} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_films_of_the_documentation_are_small(name):
+    file = ROOT / "docs" / "films" / f"{name}.gif"
+    assert file.stat().st_size < 600_000
+    with Image.open(file) as film:
+        assert film.size == (2 * PANEL[0], HEADING + PANEL[1])
+        assert 80 <= film.n_frames <= MOST_FRAMES
+
+
+def test_a_film_is_written_again_byte_by_byte(tmp_path):
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        result = done(run("CrawlNCIS-v0", *SMALL, out=folder))
+        assert "RoundRobin and GreedyNCIS: 20 frames" in result.stdout
+    one, two = ((folder / "CrawlNCIS-v0.gif").read_bytes() for folder in folders)
+    assert one == two
+    with Image.open(folders[0] / "CrawlNCIS-v0.gif") as film:
+        durations = []
+        for frame in range(film.n_frames):
+            film.seek(frame)
+            durations.append(film.info["duration"])
+    assert sum(durations) == 19 * 100 + LAST
+
+
+def test_both_policies_meet_the_same_events():
+    arguments = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
+    twins = ("GreedyNCIS", "GreedyNCIS:delay_window=0.0")
+    pictures = list(frames_of(film_of("CrawlNCIS-v0", twins, arguments), seed=1))
+    assert len(pictures) == 20
+    for picture in pictures:
+        below = picture[HEADING:]
+        np.testing.assert_array_equal(below[:, : PANEL[0]], below[:, PANEL[0] :])
+    others = list(frames_of(film_of("CrawlNCIS-v0", twins, arguments), seed=2))
+    assert not np.array_equal(pictures[-1], others[-1])
+
+
+def test_long_episodes_are_thinned_and_end_at_their_end():
+    film = film_of("CrawlNCIS-v0", (), {"num_pages": 5, "bandwidth": 50.0, "horizon": 5.0})
+    assert len(list(frames_of(film, seed=0))) == -(-250 // 3)
+
+
+def test_policies_and_presets_can_be_named(tmp_path):
+    chosen = ["--policies", "Greedy,RoundRobin"]
+    done(run("CrawlNCIS-Noisy-10-v0", *chosen, "--env-arg", "horizon=1", out=tmp_path))
+    assert [file.name for file in tmp_path.iterdir()] == ["CrawlNCIS-Noisy-10-v0.gif"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["CrawlNCIS-v0", "--policies", "Greedy"], ["--policies", "two", "Greedy"]),
+        (["CrawlNCIS-v0", "--policies", "Greedy,Greedy"], ["--policies", "two different"]),
+        (["CrawlNCIS-v0", "--policies", "Greedy,Nobody"], ["Nobody"]),
+        (["CrawlNCIS-Noisy-10-v0"], ["--policies", "CrawlNCIS-Noisy-10-v0"]),
+        (["Nowhere-v0", "--policies", "Greedy,RoundRobin"], ["env_id", "Nowhere-v0"]),
+        (["CrawlNCIS-v0", "--seed", "-1"], ["seed", "-1"]),
+        (["CrawlNCIS-v0", "--env-arg", "num_pages"], ["env-arg", "num_pages"]),
+        (["CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "0"]),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, arguments, words):
+    refused(run(*arguments, out=tmp_path), *words)
+    assert not list(tmp_path.iterdir())
