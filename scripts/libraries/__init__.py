@@ -1,0 +1,4 @@
+"""Other libraries of reinforcement learning, and how they use the environments.
+
+Public modules: interfaces, report.
+"""

@@ -1,0 +1,276 @@
+"""An environment built and stepped with the wrapper of each library.
+
+Each function takes an id and raises an error if its library cannot use it. Whatever the library
+prints is dropped; imports of libraries are in the functions.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import crawl_envs
+
+PRESETS = (
+    "CrawlNCIS-Noisy-100-Dict-v0",
+    "CrawlHarmonic-Mixed-100-Shares-v0",
+    "CrawlOffers-100-Scores-v1",
+    "CrawlLongevity-Quality-100-v0",
+    "CrawlTrace-GardenHandbook-Dict-v0",
+)
+IDS = tuple(f"crawl_envs:{name}" for name in (*crawl_envs.FAMILIES, *PRESETS))
+"""Every family, and a preset of each; between them all forms of observations and actions."""
+STEPS, LANES = 8, 2
+WORKS, FAILS, ABSENT = "works", "fails", "not installed"
+
+
+class Library(NamedTuple):
+    """A library.
+
+    Attributes:
+        package: name on the package index.
+        module: what is imported of it.
+        about: what is done with each environment.
+        play: does it, given an id.
+        needs: other modules without which it cannot.
+    """
+
+    package: str
+    module: str
+    about: str
+    play: Callable[[str], None]
+    needs: tuple[str, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What became of a library with an id: ``works``, ``fails`` or ``not installed``, and why."""
+
+    library: str
+    version: str
+    id: str
+    outcome: str
+    message: str
+
+
+def _lanes(id: str, **arguments: Any) -> Any:
+    return gymnasium.make_vec(id, num_envs=LANES, autoreset_mode="SameStep", **arguments)
+
+
+def play_gymnasium(id: str) -> None:
+    """Run Gymnasium's checker, and step the native vector environment."""
+    from gymnasium.utils.env_checker import check_env
+
+    check_env(gymnasium.make(id).unwrapped, skip_render_check=True)
+    lanes = _lanes(id)
+    lanes.reset(seed=0)
+    for _ in range(STEPS):
+        lanes.step(lanes.action_space.sample())
+
+
+def play_cleanrl(id: str) -> None:
+    """Step as CleanRL's scripts do, to the statistics of the first episode that ends."""
+
+    def made() -> gymnasium.Env[Any, Any]:
+        env = gymnasium.wrappers.FlattenObservation(gymnasium.make(id))
+        return gymnasium.wrappers.RecordEpisodeStatistics(env)
+
+    lanes: Any = SyncVectorEnv([made] * LANES, autoreset_mode=AutoresetMode.SAME_STEP)
+    lanes.reset(seed=0)
+    shown: dict[str, Any] = {}
+    while "final_info" not in shown:
+        *_, shown = lanes.step(lanes.action_space.sample())
+    if not np.all(shown["final_info"]["episode"]["l"] > 0):
+        raise ValueError(f"episodes have no length: {shown['final_info']}")
+
+
+def play_sb3(id: str) -> None:
+    """Run Stable-Baselines3's checker, and learn with its PPO on the native lanes."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(gymnasium.make(id))
+    _learn(PPO, id, "Input", "Mlp")
+
+
+def play_sb3_contrib(id: str) -> None:
+    """Learn with MaskablePPO where a page is chosen, else with RecurrentPPO."""
+    from sb3_contrib import MaskablePPO, RecurrentPPO
+
+    if isinstance(gymnasium.make(id).action_space, gymnasium.spaces.Discrete):
+        _learn(MaskablePPO, id, "Input", "Mlp")
+    else:
+        _learn(RecurrentPPO, id, "InputLstm", "MlpLstm", policy_kwargs={"lstm_hidden_size": 16})
+
+
+def _learn(algorithm: Any, id: str, of_dict: str, of_box: str, **given: Any) -> None:
+    from agents.sb3.bridge import CrawlVecEnv
+    from agents.sb3.torch_threads import threads
+
+    lanes = CrawlVecEnv(_lanes(id))
+    keyed = isinstance(lanes.observation_space, gymnasium.spaces.Dict)
+    policy = f"Multi{of_dict}Policy" if keyed else f"{of_box}Policy"
+    with threads(1):
+        model = algorithm(policy, lanes, n_steps=STEPS, batch_size=STEPS, device="cpu", **given)
+        model.learn(LANES * STEPS)
+
+
+def play_torchrl(id: str) -> None:
+    """Roll out TorchRL's GymEnv, and its GymWrapper around the native lanes."""
+    from torchrl.envs import GymEnv, GymWrapper
+
+    GymEnv(id, categorical_action_encoding=True).rollout(STEPS)
+    GymWrapper(_lanes(id), categorical_action_encoding=True).rollout(STEPS)
+
+
+def play_tianshou(id: str) -> None:
+    """Step Tianshou's DummyVectorEnv."""
+    from tianshou.env import DummyVectorEnv
+
+    lanes = DummyVectorEnv([lambda: gymnasium.make(id)] * LANES)
+    lanes.reset(seed=0)
+    for _ in range(STEPS):
+        lanes.step([space.sample() for space in lanes.action_space])
+
+
+def play_minari(id: str) -> None:
+    """Record a data set with Minari, load it, and recover the environment from it."""
+    import minari
+
+    name = "crawl/compatibility-v0"
+    before = os.environ.get("MINARI_DATASETS_PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["MINARI_DATASETS_PATH"] = folder
+        try:
+            env = minari.DataCollector(gymnasium.make(id), record_infos=True)
+            env.reset(seed=0)
+            for _ in range(STEPS):
+                env.step(env.action_space.sample())
+            env.create_dataset(name)
+            data = minari.load_dataset(name)
+            data.recover_environment().reset(seed=0)
+            if data.total_steps != STEPS:
+                raise ValueError(f"{data.total_steps} steps were kept, not {STEPS}")
+        finally:
+            os.environ.pop("MINARI_DATASETS_PATH")
+            if before is not None:
+                os.environ["MINARI_DATASETS_PATH"] = before
+
+
+def play_skrl(id: str) -> None:
+    """Step skrl's wrapper of one environment, and of the native lanes."""
+    from skrl.envs.wrappers.torch import wrap_env
+    from skrl.utils.spaces.torch import sample_space
+
+    for env in (gymnasium.make(id), _lanes(id)):
+        wrapped = wrap_env(env, verbose=False)
+        wrapped.reset()
+        for _ in range(STEPS):
+            space, count = wrapped.action_space, wrapped.num_envs
+            wrapped.step(sample_space(space, batch_size=count, backend="native"))
+
+
+def play_pufferlib(id: str) -> None:
+    """Step PufferLib's emulation in its serial vector environment."""
+    import pufferlib.emulation
+    import pufferlib.vector
+
+    def made(buf: Any = None, seed: int = 0) -> Any:
+        create = gymnasium.make
+        return pufferlib.emulation.GymnasiumPufferEnv(
+            env_creator=create, env_args=[id], buf=buf, seed=seed
+        )
+
+    lanes = pufferlib.vector.make(made, num_envs=LANES, backend=pufferlib.vector.Serial)
+    lanes.reset(seed=0)
+    for _ in range(STEPS):
+        lanes.step(lanes.action_space.sample())
+
+
+def play_rllib(id: str, **connected: Any) -> None:
+    """Sample with an environment runner of RLlib, and its default network."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+    config = PPOConfig().environment(id).env_runners(rollout_fragment_length=STEPS, **connected)
+    runner = SingleAgentEnvRunner(config=config)
+    runner.sample(num_timesteps=STEPS)
+    runner.stop()
+
+
+def play_rllib_flat(id: str) -> None:
+    """Do so with RLlib's connector that makes a vector of the observation."""
+    from ray.rllib.connectors.env_to_module import FlattenObservations
+
+    play_rllib(id, env_to_module_connector=lambda *_, **__: FlattenObservations())
+
+
+LIBRARIES: Mapping[str, Library] = {
+    "Gymnasium": Library("gymnasium", "gymnasium", "`check_env`, `make_vec`", play_gymnasium),
+    "Stable-Baselines3": Library(
+        "stable-baselines3", "stable_baselines3", "`check_env`; PPO on `CrawlVecEnv`", play_sb3
+    ),
+    "sb3-contrib": Library(
+        "sb3-contrib",
+        "sb3_contrib",
+        "MaskablePPO where a page is chosen, else RecurrentPPO, on `CrawlVecEnv`",
+        play_sb3_contrib,
+    ),
+    "CleanRL's loop": Library(
+        "gymnasium",
+        "gymnasium",
+        "`SyncVectorEnv` of `RecordEpisodeStatistics` and `FlattenObservation`",
+        play_cleanrl,
+    ),
+    "TorchRL": Library(
+        "torchrl", "torchrl", "`GymEnv`; `GymWrapper` around `make_vec`", play_torchrl
+    ),
+    "Tianshou": Library("tianshou", "tianshou", "`DummyVectorEnv`", play_tianshou),
+    "Minari": Library(
+        "minari", "minari", "`DataCollector`, `recover_environment`", play_minari, ("jax",)
+    ),
+    "skrl": Library("skrl", "skrl", "`wrap_env` of `make` and of `make_vec`", play_skrl),
+    "PufferLib": Library(
+        "pufferlib-core", "pufferlib", "`GymnasiumPufferEnv`, serial", play_pufferlib
+    ),
+    "RLlib": Library(
+        "ray", "ray", "`SingleAgentEnvRunner`, default network", play_rllib, ("tree", "lz4")
+    ),
+    "RLlib flattened": Library(
+        "ray", "ray", "the same with `FlattenObservations`", play_rllib_flat, ("tree", "lz4")
+    ),
+}
+
+
+def tried(name: str, id: str) -> Outcome:
+    """Return what becomes of a library with an id."""
+    library = LIBRARIES[name]
+    missing = [each for each in (library.module, *library.needs) if find_spec(each) is None]
+    if missing:
+        return Outcome(name, "", id, ABSENT, f"no module {missing[0]}")
+    try:
+        found = version(library.package)
+    except PackageNotFoundError:
+        found = ""
+    disabled, dropped = logging.root.manager.disable, io.StringIO()
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(dropped), redirect_stderr(dropped):
+            warnings.simplefilter("ignore")
+            library.play(id)
+    except Exception as error:  # whatever a library raises is the result
+        return Outcome(name, found, id, FAILS, " ".join(f"{type(error).__name__}: {error}".split()))
+    finally:
+        logging.disable(disabled)
+    return Outcome(name, found, id, WORKS, "")
