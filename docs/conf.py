@@ -38,6 +38,7 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = project
+html_extra_path = ["generated/llms.txt"]
 html_show_sourcelink = False
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4

@@ -43,7 +43,7 @@ def write() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     pages = {name: mirrored(name) for name in MIRRORED}
     pages |= {f"environments/{name}.md": environment(name) for name in ENVIRONMENTS}
-    pages |= {"policies.md": catalogue(), "api/index.rst": reference()}
+    pages |= {"policies.md": catalogue(), "api/index.rst": reference(), "llms.txt": overview()}
     for name, text in pages.items():
         path = FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +55,12 @@ def mirrored(name: str) -> str:
     text = rewritten((ROOT / name).read_text("utf-8"), name, f"generated/{name}")
     below = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
     return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * below
+
+
+def overview() -> str:
+    """Return the overview for language models, llms.txt, with links to the pages of the site."""
+    text = rewritten((DOCS / "llms.txt").read_text("utf-8"), "docs/llms.txt", "llms.txt")
+    return text.replace(".md)", ".html)")
 
 
 def environment(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -37,4 +38,6 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     for preset in crawl_envs.PRESETS:
         assert any(f">{preset}<" in page for page in pages.values()), preset
     assert "generated/results/ncis/claims.html" in pages
+    for link in re.findall(r"\]\(([^)]+)\)", (html / "llms.txt").read_text("utf-8")):
+        assert link in pages
     assert "generated/api/policies.solvers.html" in pages

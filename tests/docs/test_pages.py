@@ -11,8 +11,10 @@ import pytest
 import crawl_envs
 from tests.docs.pages import PAGES, ROOT, named
 
+LLMS = ROOT / "docs" / "llms.txt"
 FILES = [
     *PAGES,
+    LLMS,
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "results").glob("**/*.md")),
@@ -63,6 +65,18 @@ def test_every_page_is_in_the_contents():
     assert sorted({*listed, "index"}) == sorted(
         page.stem for page in PAGES if page.parent == ROOT / "docs"
     )
+
+
+def test_the_overview_for_language_models_is_of_the_convention_and_whole():
+    head, *sections = re.split(r"^## .*\n", TEXT[LLMS], flags=re.MULTILINE)
+    assert re.match(r"# [^\n]+\n\n> [^\n]+\n\n", head)
+    lines = [line for section in sections for line in section.split("\n") if line]
+    entries = [re.fullmatch(r"- \[[^\]]+\]\(([^)]+)\): .+", line) for line in lines]
+    assert all(entries), lines
+    linked = {os.path.normpath(LLMS.parent / entry[1]) for entry in entries if entry}
+    pages = {str(page) for page in PAGES if page.parent == LLMS.parent}
+    assert pages - linked == {str(LLMS.parent / "index.md")}
+    assert set(crawl_envs.FAMILIES) == set(re.findall(r"`(Crawl\w+-v\d+)`", head))
 
 
 def test_the_leaderboard_of_the_readme_is_the_committed_one():
