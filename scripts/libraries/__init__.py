@@ -1,4 +1,4 @@
 """Other libraries of reinforcement learning, and how they use the environments.
 
-Public modules: interfaces, report.
+Public modules: interfaces, recording, report.
 """

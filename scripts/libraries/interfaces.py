@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import crawl_envs
+from scripts.libraries.recording import datasets_in
 
 PRESETS = (
     "CrawlNCIS-Noisy-100-Dict-v0",
@@ -149,23 +149,16 @@ def play_minari(id: str) -> None:
     import minari
 
     name = "crawl/compatibility-v0"
-    before = os.environ.get("MINARI_DATASETS_PATH")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["MINARI_DATASETS_PATH"] = folder
-        try:
-            env = minari.DataCollector(gymnasium.make(id), record_infos=True)
-            env.reset(seed=0)
-            for _ in range(STEPS):
-                env.step(env.action_space.sample())
-            env.create_dataset(name)
-            data = minari.load_dataset(name)
-            data.recover_environment().reset(seed=0)
-            if data.total_steps != STEPS:
-                raise ValueError(f"{data.total_steps} steps were kept, not {STEPS}")
-        finally:
-            os.environ.pop("MINARI_DATASETS_PATH")
-            if before is not None:
-                os.environ["MINARI_DATASETS_PATH"] = before
+    with tempfile.TemporaryDirectory() as folder, datasets_in(folder):
+        env = minari.DataCollector(gymnasium.make(id), record_infos=True)
+        env.reset(seed=0)
+        for _ in range(STEPS):
+            env.step(env.action_space.sample())
+        env.create_dataset(name)
+        data = minari.load_dataset(name)
+        data.recover_environment().reset(seed=0)
+        if data.total_steps != STEPS:
+            raise ValueError(f"{data.total_steps} steps were kept, not {STEPS}")
 
 
 def play_skrl(id: str) -> None:
