@@ -64,7 +64,17 @@ def snapshot_times(snapshots: int = SNAPSHOTS, interval: float = INTERVAL) -> Fl
     return interval * np.arange(float(snapshots))
 
 
-def runs_of(contents: Contents, times: FloatArray) -> Runs:
+def substitutes(missing: BoolArray) -> IntArray:
+    """Return the snapshot whose content stands for each: the last one that is not missing, (m, S).
+
+    Missing snapshots have the content of the previous one (section 3.1); the first is never
+    missing, whatever ``missing``, (m, S), says.
+    """
+    own = np.arange(missing.shape[1])
+    return np.maximum.accumulate(np.where(missing, 0, own), axis=1).astype(np.int64)
+
+
+def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = None) -> Runs:
     """Return the runs of snapshots that contain the fragments of pages.
 
     A fragment that disappears and reappears between two snapshots counts as present throughout.
@@ -72,6 +82,8 @@ def runs_of(contents: Contents, times: FloatArray) -> Runs:
     Args:
         contents: of m pages.
         times: of the snapshots, rising, (S,).
+        standing: the snapshot whose content stands for each (:func:`substitutes`), (m, S); None
+            for each its own.
 
     Raises:
         ValueError: there are fewer than two times, or they do not rise.
@@ -81,6 +93,10 @@ def runs_of(contents: Contents, times: FloatArray) -> Runs:
     begin = np.searchsorted(times, contents.birth, side="right")
     end = np.searchsorted(times, contents.death, side="right")
     page = contents.page
+    if standing is not None:  # the first snapshots with content of that time, or of a later one
+        wanted = np.arange(times.size + 1)
+        first_with = (standing[:, :, None] < wanted).sum(axis=1)
+        begin, end = first_with[page, begin], first_with[page, end]
     order = np.lexsort((begin, contents.key, page))
     order = order[begin[order] < end[order]]
     page, key, begin, end = page[order], contents.key[order], begin[order], end[order]

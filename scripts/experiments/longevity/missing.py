@@ -1,0 +1,207 @@
+"""Section 3.1: missing snapshots that have the content of the previous one, and what that does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.contents import Contents, Regions
+from scripts.experiments.longevity.setup.fragment_snapshots import (
+    INTERVAL,
+    SNAPSHOTS,
+    change_frequency,
+    changed,
+    correlation,
+    drawn_set,
+    longevity,
+    runs_of,
+    snapshot_times,
+    substitutes,
+)
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range, Trend
+
+TITLE = "Missing snapshots"
+CLAIM = (
+    "A snapshot that is missing and has the content of the previous one hides changes of pages "
+    "that change fast, and few of pages that change slowly."
+)
+METRIC = "frequency error"
+"""Mean change frequency less that of complete snapshots, relative to it."""
+FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
+"""The same of pages with a mean of two updates per snapshot or more, and a tenth or less."""
+PREDICTED = "less the prediction"
+"""METRIC less the value that :func:`frequency` predicts for single misses."""
+CORRELATION, LIVED, STATIC = "correlation", "longevity error", "unchanged_share"
+REPETITIONS, QUICK_REPETITIONS = 10, 2
+PAGES, QUICK_PAGES = 2000, 300
+COMPLETE, SUBSTITUTED, LEFT_OUT = "complete", "substituted", "left out"
+LABELS = (COMPLETE, SUBSTITUTED, LEFT_OUT)
+"""``left out``: the share of the snapshots there that differ from the one before that is there."""
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.4)
+"""Shares of missing snapshots; the paper's are a few, which it does not count."""
+OUTAGE = 4.0
+"""Mean number of snapshots that a server is unreachable, where misses are not single."""
+
+
+def name_of(share: float, outages: bool) -> str:
+    """Return the name of a setting."""
+    return f"{share:.0%} missing{', in outages' if outages else ''}"
+
+
+SINGLE = tuple(name_of(share, False) for share in SHARES)
+OUTAGES = tuple(name_of(share, True) for share in SHARES)
+AT = SINGLE + OUTAGES
+RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
+REFERENCE = COMPLETE
+CLAIMS = ()
+EXPECTED = (
+    Range(SUBSTITUTED, -0.005, 0.005, SINGLE, "the formula is exact", PREDICTED),
+    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
+    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
+    Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
+    Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
+)
+
+
+def frequency(
+    rate: ArrayLike, missing: float, interval: float = INTERVAL, snapshots: int = SNAPSHOTS
+) -> FloatArray:
+    """Return the expected share of snapshots that differ from the one before, if some are missing.
+
+    Each but the first is missing with probability q, independently, and then has the content of
+    the one before. With s = exp(-rate interval), number n equals the last one before it that is
+    there with probability E_1 = s, E_{n+1} = s (1 - q + q E_n), and so differs from the one before
+    with probability (1 - q) (1 - E_n). Far from the first that is (1 - q) (1 - s) / (1 - q s), and
+    for small rates the rate times the interval, whatever q. Content must not return.
+
+    Args:
+        rate: updates per unit time, >= 0.
+        missing: q, in [0, 1).
+        interval: between snapshots, > 0.
+        snapshots: S >= 2.
+    """
+    stays = np.exp(-np.asarray(rate, np.float64) * interval)
+    equal, total = stays, np.zeros_like(stays)
+    for _ in range(snapshots - 1):
+        total += (1.0 - missing) * (1.0 - equal)
+        equal = stays * (1.0 - missing + missing * equal)
+    return total / (snapshots - 1)
+
+
+def missed(
+    rng: np.random.Generator, num_pages: int, snapshots: int, share: float, length: float
+) -> BoolArray:
+    """Draw which snapshots are missing, (m, S), not the first; outages have geometric lengths.
+
+    Args:
+        rng: random generator.
+        num_pages: m.
+        snapshots: S.
+        share: of missing snapshots in the long run, in (0, 1).
+        length: mean length of an outage, >= 1; 1 / (1 - share) makes misses independent.
+    """
+    ends, starts = 1.0 / length, share / (1.0 - share) / length
+    result = np.zeros((num_pages, snapshots), np.bool_)
+    down = rng.random(num_pages) < share
+    for number in range(1, snapshots):
+        draw = rng.random(num_pages)
+        down = np.where(down, draw >= ends, draw < starts)
+        result[:, number] = down
+    return result
+
+
+@lru_cache(maxsize=2)
+def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
+    """Return the pages of a high-quality set, and their contents."""
+    instance, contents = drawn_set("quality", num_pages, SNAPSHOTS * INTERVAL, seed)
+    return instance.regions, contents
+
+
+def measured(
+    seed: int, *, label: str, num_pages: int, share: float, outages: bool
+) -> Mapping[str, float]:
+    """Measure snapshots of which some are missing, and compare them with the complete ones."""
+    regions, contents = drawn(num_pages, seed)
+    times = snapshot_times()
+    complete, runs = runs_of(contents, times), runs_of(contents, times)
+    rng = np.random.default_rng([seed, round(1000 * share), outages])
+    length = OUTAGE if outages else 1.0 / (1.0 - share)
+    missing = missed(rng, num_pages, SNAPSHOTS, share, length)
+    if label != COMPLETE:
+        runs = runs_of(contents, times, substitutes(missing))
+    count = change_frequency(runs)
+    if label == LEFT_OUT:
+        count = changed(runs).sum(axis=1) / np.maximum((~missing[:, 1:]).sum(axis=1), 1)
+    base, rate = change_frequency(complete), regions.rate.sum(axis=1)
+    error = float(count.mean() / base.mean()) - 1.0
+    result = {
+        METRIC: error,
+        CORRELATION: correlation(count, longevity(runs)),
+        LIVED: float(np.nanmean(longevity(runs)) / np.nanmean(longevity(complete))) - 1.0,
+        STATIC: float(np.mean(count == 0.0)),
+    }
+    for metric, pages in (
+        (FAST, rate * INTERVAL >= 2.0),
+        (SLOW, (rate > 0.0) & (rate * INTERVAL <= 0.1)),
+    ):
+        result[metric] = float(count[pages].mean() / base[pages].mean()) - 1.0
+    if label == SUBSTITUTED:
+        expected = frequency(rate, share).mean() / frequency(rate, 0.0).mean() - 1.0
+        result[PREDICTED] = error - float(expected)
+    return result
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return all shares, single misses and outages."""
+    size = QUICK_PAGES if quick else PAGES
+    return [
+        Measurement(
+            name_of(share, outages),
+            {label: partial(measured, label=label) for label in LABELS},
+            {"num_pages": size, "share": share, "outages": outages},
+        )
+        for outages in (False, True)
+        for share in SHARES
+    ]
+
+
+def _picture(rows: Sequence[Row], path: Path) -> None:
+    """Draw errors of the change frequency against the share of missing snapshots."""
+    import pandas as pd
+
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, table
+
+    names = {METRIC: "all pages", FAST: "fast pages", SLOW: "slow pages"}
+    parts = []
+    for outages in (False, True):
+        shares = {name_of(share, outages): share for share in SHARES}
+        for metric, which in names.items():
+            data = means(table(rows, metric))
+            data = data[data.setting.isin(list(shares)) & (data.policy != COMPLETE)]
+            panel = f"{which}, {'outages' if outages else 'single misses'}"
+            parts.append(data.assign(x=data.setting.map(shares), panel=panel))
+    charts.lines(
+        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
+        path,
+        charts.Frame(
+            f"{TITLE}: error of the change frequency, quality set, 30 snapshots\n"
+            "fast: 2 updates per interval or more; slow: 0.1 or less; bars: 95% intervals",
+            charts.Axis("share of missing snapshots"),
+            charts.Axis("relative error"),
+            columns=3,
+            size=(3.6, 3.2),
+            across=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=(SUBSTITUTED, LEFT_OUT),
+    )
+
+
+PICTURES = {"frequency": _picture}
