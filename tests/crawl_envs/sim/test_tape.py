@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.instances import make
 from crawl_envs.sim.streams import roots
-from crawl_envs.sim.tape import CODE_STRIDE, Tape, draw_block, pending_capacity, rewind
+from crawl_envs.sim.tape import CODE_STRIDE, Tape, draw_block, most_of, pending_capacity, rewind
 from crawl_envs.sim.world import World
 from crawl_envs.types import Delay
 from tests.naive import pages as naive
@@ -173,6 +174,26 @@ def test_the_room_for_signals_under_way_suffices_with_ease():
     assert most < pending_capacity(instance)
 
 
+@pytest.mark.parametrize("mean", [0.0, 0.3, 10.0, 1e3, 1e6])
+def test_room_for_a_poisson_number_is_tight(mean):
+    room = most_of(mean)
+    assert stats.poisson.sf(room, mean) < 1e-30
+    assert room <= mean + 12.0 * math.sqrt(mean) + 64
+
+
+def test_signals_under_way_end_with_their_episode():
+    instance = make("noisy", num_pages=20, delay=Delay("exponential", 3.0))
+    world = World(1, 20, block=200)
+    world.set_instance(0, instance)
+    drawn = []
+    for _ in range(2):
+        rewind(world.state, 0)
+        draw_block(world.state, 0)
+        drawn.append(world.state.tape[0].copy())
+        assert world.state.pending_size[0, 0] > 0
+    assert np.array_equal(*drawn)
+
+
 def test_prompt_signals_need_no_room():
     assert pending_capacity(make("noisy")) == 0
 
@@ -204,6 +225,19 @@ def test_at_one_time_births_come_first_and_deaths_last():
     )
     assert events_of(tape) == births + changes + signals + requests + deaths
     assert events_of(tape) == naive.written_events(**dict.fromkeys(names, at_one))
+
+
+@pytest.mark.parametrize(
+    ("given", "mortal"),
+    [
+        ({"changes": ([1.0], [0])}, False),
+        ({"births": ([1.0], [1])}, True),
+        ({"deaths": ([1.0], [1])}, True),
+        ({"alive": [True, False]}, True),
+    ],
+)
+def test_pages_are_mortal_if_they_are_born_die_or_are_not_there(given, mortal):
+    assert Tape.of_events(2, **given).mortal is mortal
 
 
 def test_an_empty_tape_is_a_tape():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.tape import (
@@ -155,3 +156,17 @@ def test_recorded_contents_join_a_tape():
     ]
     assert merged.alive.tolist() == [True, False]
     assert merged.detail.dtype == np.int32
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("horizon", [0.01, 10.0, 1000.0])
+def test_updates_and_their_signals_have_room(seed, horizon):
+    pages = pages_of(seed)
+    size, rate = pages.regions.size, pages.regions.rate
+    mean = np.where(size > 0, rate, 0.0).sum(axis=1) * horizon
+    rows, signals = pages._room(horizon)
+    kept = np.where(size > 0, np.where(rate > 0.0, pages.regions.items, 1), 0).sum()
+    assert stats.poisson.sf(rows - kept, mean.sum()) < 1e-30
+    assert stats.poisson.sf(signals, mean @ pages.recall) < 1e-30
+    most = rate.sum() * horizon  # with regions of no size
+    assert rows + signals <= pages.regions.items.sum() + 2.0 * (most + 12.0 * np.sqrt(most) + 64)
