@@ -161,12 +161,15 @@ def test_recorded_contents_join_a_tape():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("horizon", [0.01, 10.0, 1000.0])
 def test_updates_and_their_signals_have_room(seed, horizon):
-    pages = pages_of(seed)
-    size, rate = pages.regions.size, pages.regions.rate
+    few = pages_of(seed)
+    items, size, rate = 100 * few.regions.items, few.regions.size, few.regions.rate
+    given = few.recall, few.false_signal_rate
+    pages = RegionPages(1.0, Regions(items, size, rate), *given, bandwidth=1.0)
     mean = np.where(size > 0, rate, 0.0).sum(axis=1) * horizon
+    false = pages.false_signal_rate.sum() * horizon
     rows, signals = pages._room(horizon)
-    kept = np.where(size > 0, np.where(rate > 0.0, pages.regions.items, 1), 0).sum()
-    assert stats.poisson.sf(rows - kept, mean.sum()) < 1e-30
-    assert stats.poisson.sf(signals, mean @ pages.recall) < 1e-30
-    most = rate.sum() * horizon  # with regions of no size
-    assert rows + signals <= pages.regions.items.sum() + 2.0 * (most + 12.0 * np.sqrt(most) + 64)
+    kept = np.where(size > 0, np.where(rate > 0.0, items, 1), 0).sum()
+    assert stats.poisson.sf(rows - kept, mean.sum() + false) < 1e-30
+    assert stats.poisson.sf(signals, mean @ pages.recall + false) < 1e-30
+    most = rate.sum() * horizon + false  # with regions of no size
+    assert rows + signals <= items.sum() + 2.0 * (most + 12.0 * np.sqrt(most) + 64)
