@@ -1,0 +1,252 @@
+"""Busa-Fekete et al., appendix F: values computed by tiers, beside a search that skips safely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from numba import types
+
+import crawl_envs  # noqa: F401  # registers the environments
+import policies
+from crawl_envs.evaluation import Row
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
+from crawl_envs.types.compiling import VALUE, compiled, ready
+from crawl_envs.types.lazy_argmax import (
+    add,
+    best_page,
+    count_crawl,
+    count_signal,
+    lazy_at,
+    lazy_table,
+    new_lazy_argmax,
+)
+from policies import values
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Claim, Range, Trend
+
+TITLE = "Values computed by tiers (NCIS paper, appendix F)"
+CLAIM = (
+    "The values of pages in a lower tier need not be computed in every slot. A search that knows "
+    "until when a page stays below the largest value computes fewer than tiers that are nearly as "
+    "fresh, and loses nothing."
+)
+METRIC = "freshness"
+COMPUTED = "values per slot"
+REPETITIONS, QUICK_REPETITIONS = 5, 2
+ID = "CrawlNCIS-v0"
+SIZES, BANDWIDTH, HORIZON, QUICK_HORIZON = (300, 1000), 100.0, 60.0, 3.0
+AT = tuple(f"m={size}" for size in SIZES)
+EXACT, LAZY = "all values", "lazy argmax"
+UPPER = 0.5
+"""Pages of a value of at least this share of that of recent choices are in the upper tier."""
+MEMORY = 0.05
+"""Weight of the newest choice in the mean value of recent choices."""
+PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
+
+
+class Tiers(NamedTuple):
+    """Every how many slots the values of the lower tier are computed; whether at signals, too."""
+
+    every: int
+    at_signals: bool
+
+
+TIERED = {
+    f"tiers, every {every}{' and at signals' if at_signals else ''}": Tiers(every, at_signals)
+    for every in (10, 100, 1000)
+    for at_signals in (False, True)
+}
+LABELS = (EXACT, LAZY, *TIERED)
+REFERENCE = EXACT
+SOURCE = "appendix F"
+CLOSE = 0.001
+"""Margin of freshness for "nothing is lost", ours."""
+
+CLAIMS = (
+    Claim(
+        "Tiers save computing the crawl value of each URL at every time step.",
+        SOURCE,
+        tuple(
+            Range(label, 0.0, 0.5 * size, (f"m={size}",), "margin ours", COMPUTED)
+            for label in TIERED
+            for size in SIZES
+        ),
+        "The paper has a sentence on its tiers, without numbers: pages are classified by their "
+        "values, and those of higher tiers are recomputed more often. Here there are two, with "
+        "limits of our choice; the margin is half of all values.",
+    ),
+)
+EXPECTED = (
+    Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
+    *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
+    *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
+    Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
+    *(
+        Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
+        for label, tiers in TIERED.items()
+        if tiers.every == 10
+    ),
+)
+
+
+class TierSearch:
+    """The largest of the values last computed, of pages whose values are computed by tiers.
+
+    A page is in the upper tier if its last value is at least UPPER times the mean value of recent
+    choices; such values are computed in every slot, others every ``every`` slots, in turn, and
+    with ``at_signals`` where a signal has arrived.
+    """
+
+    def __init__(self, instance: Any, tiers: Tiers) -> None:
+        self.parameters = {name: getattr(instance, name) for name in PARAMETERS}
+        self.tiers, self.slot, self.computed, self.usual = tiers, 0, 0, 0.0
+        self.last, self.heard = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
+
+    def due(self, signals: FloatArray) -> BoolArray:
+        """Return the pages whose values are computed in this slot, (m,)."""
+        turn = np.arange(self.last.size) % self.tiers.every == self.slot % self.tiers.every
+        due: BoolArray = turn | (self.last >= UPPER * self.usual)
+        return due | (signals > self.heard) if self.tiers.at_signals else due
+
+    def choose(self, tracker: Tracker) -> int:
+        """Return the page of the largest known value, which is then 0."""
+        signals = np.atleast_2d(tracker.signals).sum(axis=0).astype(np.float64)
+        due = self.due(signals)
+        self.last[due] = values.greedy_ncis_observed(
+            tracker.elapsed[due],
+            signals[due],
+            **{name: column[due] for name, column in self.parameters.items()},
+        )
+        page = int(np.argmax(self.last))
+        self.usual += MEMORY * (self.last[page] - self.usual) if self.slot else self.last[page]
+        self.computed += int(due.sum())
+        self.slot, self.heard = self.slot + 1, signals
+        self.last[page], self.heard[page] = 0.0, 0.0
+        return page
+
+
+@compiled(types.void(types.int64[::1], VALUE, types.int64[::1], types.float64[::1], types.float64))
+def take_in(search: IntArray, value: Any, pages: IntArray, signals: FloatArray, now: float) -> None:
+    """Count the signals of pages, (n,) each; those of no signals are added."""
+    lazy = lazy_at(search)
+    for place in range(pages.size):
+        if signals[place] == 0.0:
+            add(lazy, value, pages[place], now)
+        else:
+            count_signal(lazy, value, pages[place], signals[place], now)
+
+
+@compiled(types.int64(types.int64[::1], VALUE, types.float64))
+def crawl_best(search: IntArray, value: Any, now: float) -> int:
+    """Return the page of the largest value, and count its crawl."""
+    lazy = lazy_at(search)
+    page = best_page(lazy, value, now)
+    count_crawl(lazy, value, page, now)
+    return page
+
+
+class LazySearch:
+    """The scheduler's search of :mod:`crawl_envs.types.lazy_argmax`, by GREEDY-NCIS."""
+
+    def __init__(self, env: Any) -> None:
+        problem = env.unwrapped.tracker(0).problem
+        form = policies.make("GreedyNCIS", env).compile(problem, 0, np.random.default_rng(0))
+        self.value, size = ready(form.value), problem.num_pages
+        self.lazy = new_lazy_argmax(form.parameters, size)
+        self.table, pages = lazy_table(self.lazy), np.arange(size, dtype=np.int64)
+        ready(take_in)(self.table, self.value, pages, np.zeros(size), 0.0)
+
+    @property
+    def computed(self) -> int:
+        """Number of values so far."""
+        return int(self.lazy.search["evaluated"][0])
+
+    def choose(self, tracker: Tracker) -> int:
+        """Return the page of the largest value."""
+        new = np.atleast_2d(tracker.signals).sum(axis=0) - self.lazy.pages["counted"]
+        pages = np.flatnonzero(new > 0.0).astype(np.int64)
+        ready(take_in)(self.table, self.value, pages, new[pages], tracker.time)
+        return int(ready(crawl_best)(self.table, self.value, tracker.time))
+
+
+def search_of(label: str, env: Any) -> Any:
+    """Return the search of a label."""
+    if label == LAZY:
+        return LazySearch(env)
+    tiers = Tiers(1, False) if label == EXACT else TIERED[label]
+    return TierSearch(env.unwrapped.instance, tiers)
+
+
+def played(
+    seed: int,
+    *,
+    label: str,
+    num_pages: int,
+    horizon: float,
+    each: Callable[[int], None] | None = None,
+) -> Mapping[str, float]:
+    """Return freshness and values per slot of a search; ``each`` is called with every crawl."""
+    env: Any = gymnasium.make(
+        ID, instance="noisy", num_pages=num_pages, bandwidth=BANDWIDTH, horizon=horizon
+    )
+    env.reset(seed=seed)
+    search, slots, over = search_of(label, env), 0, False
+    while not over:
+        page = search.choose(env.unwrapped.tracker(0))
+        _, _, _, over, _ = env.step(page)
+        slots += 1
+        if each is not None:
+            each(page)
+    ledger = env.unwrapped.ledger()
+    return {METRIC: ledger.freshness, COMPUTED: search.computed / slots}
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return all searches, at both numbers of pages."""
+    horizon = QUICK_HORIZON if quick else HORIZON
+    measures = {label: partial(played, label=label) for label in LABELS}
+    return [
+        Measurement(f"m={size}", measures, {"num_pages": size, "horizon": horizon}, ID)
+        for size in SIZES
+    ]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw the freshness lost against the values per slot, a panel per number of pages."""
+    import pandas as pd
+
+    from scripts.reporting import charts
+    from scripts.reporting.means import means, paired, table
+
+    fresh = table(rows, METRIC)
+    lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
+    lost = lost.assign(y=-lost["mean"])
+    counts = means(table(rows, COMPUTED)).rename(columns={"mean": "x"})
+    keys = ["setting", "policy"]
+    data = pd.merge(lost[[*keys, "y", "half"]], counts[[*keys, "x"]], on=keys)
+    charts.lines(
+        data.rename(columns={"setting": "panel", "policy": "label"}),
+        path,
+        charts.Frame(
+            f"{TITLE}\nmeans over seeds; bars: 95% intervals of the difference",
+            charts.Axis("values computed per slot", "log"),
+            charts.Axis(
+                "freshness lost against all values",
+                "symlog",
+                (-0.003, 1.0),
+                (-0.001, 0.0, 0.001, 0.01, 0.1, 1.0),
+                ("-0.001", "0", "0.001", "0.01", "0.1", "1"),
+            ),
+            across=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=LABELS,
+        black=(EXACT, LAZY),
+    )
+
+
+PICTURES = {"lost": plot}
