@@ -44,7 +44,9 @@ def claims_table(
             cells = [_span(of_text), _answers(of_text)]
             if quick is not None:
                 cells.insert(0, _span([verdict for verdict in short if verdict.claim == text]))
-            table.add_row(f"  {escape(text)}", *cells)
+            settings = {item.setting for item in (*full, *short) if item.claim == text}
+            where = f", {settings.pop()}" if len(settings) == 1 else ""
+            table.add_row(f"  {escape(text + where)}", *cells)
     return table
 
 

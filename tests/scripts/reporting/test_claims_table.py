@@ -44,13 +44,13 @@ def test_a_quick_run_stands_beside_the_full_one_and_only_that_is_judged() -> Non
         ["B > A", "-0.1 (1)", "0.1 .. 0.2 (2)", "2 ✓"],
         ["It crawls the web.", "", "", "not tested"],
         ["Not in the paper", "", "", "holds"],
-        ["A in [0, 1]", "0.51 (1)", "0.51 (1)", "1 ✓"],
+        ["A in [0, 1], m=2", "0.51 (1)", "0.51 (1)", "1 ✓"],
     ]
 
 
 def test_without_a_full_run_nothing_is_judged() -> None:
     lines = printed(rows(("m=2",), 0.2), [])
-    assert lines[1] == ["B > A", "0.2 (1)", "-", ""]
+    assert lines[1] == ["B > A, m=2", "0.2 (1)", "-", ""]
     assert lines[0][-1] == ""
 
 
