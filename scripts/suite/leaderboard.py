@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
 
-from crawl_envs.evaluation import make_env, play
 from crawl_envs.types.files import replacing
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
+from scripts.suite.costs import UNKNOWN, Cost, costs_of
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
 from scripts.suite.presentation import best_of, draw, page_of, table_of
 from scripts.suite.report.page import Played, write_report
 from scripts.suite.scores import Standing, scores_of, standings
-from scripts.suite.tasks import FIRST_SEED, SUITES, Task
-from scripts.training.evaluation import Candidate, candidate_of
+from scripts.suite.tasks import SUITES, Task
+from scripts.training.evaluation import candidate_of
 
 COMMITTED = Path("results")
 REPORT = "report.html"
-TIMED = "noisy"
-"""Task whose decisions are timed."""
-WARM_UP = 1.0
-"""Horizon of an episode before the timed one, in which kernels are compiled."""
 
 
 def play_suite(
@@ -62,8 +58,8 @@ def play_suite(
     check_kept(settings, count, store)
     run(settings, count, store, workers, console)
     store.rows = [row for row in store.rows if row.seed < count]
-    times = decision_times(tasks, candidates, settings)
-    played = publish(name, tasks, store, times, folder, console)
+    costs = costs_of(tasks, candidates, settings)
+    played = publish(name, tasks, store, costs, folder, console)
     own = [candidate_of(each).label for each in given]
     with console.status("the report"):
         write_report(folder / REPORT, played, candidates, own, COMMITTED)
@@ -78,43 +74,21 @@ def _check_own(given: Sequence[str], settings: Sequence[TaskSetting]) -> None:
             raise ValueError(f"entrant {name} cannot act in any task of the suite")
 
 
-def decision_times(
-    tasks: Sequence[Task], candidates: Mapping[str, Candidate], settings: Sequence[TaskSetting]
-) -> dict[str, float]:
-    """Return the seconds per decision of every entrant that can act in the task ``TIMED``.
-
-    The environment's step is included. One episode is timed, in this process.
-    """
-    times: dict[str, float] = {}
-    for task, setting in zip(tasks, settings, strict=True):
-        if task.name != TIMED:
-            continue
-        for label in setting.policies:
-            for horizon in (WARM_UP, float(task.arguments["horizon"])):
-                env = make_env(task.id, **{**task.arguments, "horizon": horizon})
-                env.reset(seed=FIRST_SEED)
-                policy = candidates[label].factory(env)
-                start = time.perf_counter()
-                play(env, policy, FIRST_SEED, compiled=False)
-                slots = env.unwrapped.num_slots()  # type: ignore[attr-defined]  # a CrawlEnv
-                times[label] = (time.perf_counter() - start) / slots
-    return times
-
-
-COLUMNS = ("rank", *Standing._fields[:6], "tasks", "microseconds")
+COLUMNS = ("rank", *Standing._fields[:6], "tasks", "microseconds", "training_seconds")
 
 
 def publish(
     name: str,
     tasks: Sequence[Task],
     store: Store,
-    times: Mapping[str, float],
+    costs: Mapping[str, Cost],
     folder: Path,
     console: Console,
 ) -> Played:
     """Print the leaderboard; write scores, the page and the pictures; return what they show."""
     scores = scores_of(tasks, store.rows)
     ranked = standings(scores)
+    costs = {item.policy: costs.get(item.policy, UNKNOWN) for item in ranked}
     tracks = list(dict.fromkeys(task.track for task in tasks))
     before = _ranks(folder / "leaderboard.csv")
     records = [
@@ -122,7 +96,7 @@ def publish(
             place,
             *item[:6],
             item.tasks,
-            round(1e6 * times[item.policy], 1) if item.policy in times else "",
+            *_numbers(costs[item.policy]),
             *(item.tracks[track] for track in tracks),
         )
         for place, item in enumerate(ranked, 1)
@@ -138,16 +112,22 @@ def publish(
     )
     seeds = int(scores.seed.nunique())
     title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
-    console.print(table_of(ranked, times, title))
+    console.print(table_of(ranked, costs, title))
     console.print(best_of(ranked))
     for line in _changes(before, ranked):
         console.print(line)
     draw(scores, ranked, title, folder)
-    page = page_of(name, tasks, ranked, times, scores)
+    page = page_of(name, tasks, ranked, costs, scores)
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page, "utf-8")
     write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, seeds=seeds)
-    return Played(name, tasks, store.rows, scores, ranked, times)
+    return Played(name, tasks, store.rows, scores, ranked, costs)
+
+
+def _numbers(cost: Cost) -> list[float | str]:
+    """Return the costs as a file has them, empty where they are not known."""
+    numbers = round(1e6 * cost.decision, 1), round(cost.training, 1)
+    return ["" if math.isnan(number) else number for number in numbers]
 
 
 def _ranks(path: Path) -> dict[str, int]:

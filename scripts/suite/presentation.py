@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,23 +10,24 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
+from scripts.suite.costs import Cost
 from scripts.suite.scores import OVER, Standing, matrix
 from scripts.suite.tasks import BOUNDS, Task
 
-HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", "us")
+HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", "us", "trained")
 DRAWN = 5
 """Number of performance profiles."""
 
 
-def table_of(ranked: Sequence[Standing], times: Mapping[str, float], title: str) -> Table:
+def table_of(ranked: Sequence[Standing], costs: Mapping[str, Cost], title: str) -> Table:
     """Return the leaderboard for the terminal, without the tracks."""
     table = Table(title=title, title_justify="left", caption_justify="left")
-    table.caption = "0 is random crawling, 1 the bound. us: time of a decision, with step()."
+    table.caption = "0 is random crawling, 1 the bound. us: a decision. trained: seconds."
     for column in HEAD:
         text = column == "policy"
         table.add_column(column, justify="left" if text else "right", no_wrap=text)
     for place, item in enumerate(ranked, 1):
-        table.add_row(*_cells(place, item, times)[: len(HEAD)])
+        table.add_row(*_cells(place, item, costs)[: len(HEAD)])
     return table
 
 
@@ -80,9 +82,10 @@ INTRODUCTION = """# {name}
 interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
 in a task, or spends more than its budget, scores 0 there. `gap` is the optimality gap, the mean of
 1 - score where that is positive, `1st above` the share of tasks and seeds in which the first of
-the list scores higher, and `us` the time of a decision on 100 pages, with `step()`. The columns
-after it are mean scores by track. The agents named stress-LAW were trained on other draws of a law
-of the misspecified tasks, those named noisy on other draws of the noisy set.
+the list scores higher, `us` the time of a decision on 100 pages, with `step()`, and `trained` the
+seconds of training, on the machine that it ran on. The columns after it are mean scores by track.
+The agents named stress-LAW were trained on other draws of a law of the misspecified tasks, those
+named noisy on other draws of the noisy set.
 
     python -m scripts.benchmark --suite {name}
     python -m scripts.benchmark --suite {name} --policies my_module:MyPolicy --agents runs/mine
@@ -100,13 +103,13 @@ def page_of(
     name: str,
     tasks: Sequence[Task],
     ranked: Sequence[Standing],
-    times: Mapping[str, float],
+    costs: Mapping[str, Cost],
     scores: pd.DataFrame,
 ) -> str:
     """Return the page of the leaderboard."""
     means = scores.groupby(["task", "policy"]).score.mean()
     best = {task.name: str(means[task.name].idxmax()) for task in tasks}
-    cells = [_cells(place, item, times) for place, item in enumerate(ranked, 1)]
+    cells = [_cells(place, item, costs) for place, item in enumerate(ranked, 1)]
     parts = [
         INTRODUCTION.format(name=name, tasks=len(tasks), seeds=scores.seed.nunique()),
         _table([*HEAD, *ranked[0].tracks], cells),
@@ -150,11 +153,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cells(place: int, item: Standing, times: Mapping[str, float]) -> list[str]:
+def _cells(place: int, item: Standing, costs: Mapping[str, Cost]) -> list[str]:
     """Return a line of the leaderboard as text."""
+    decision, training = costs[item.policy]
     return [
         *(str(place), item.policy, f"{item.score:.3f}", f"{(item.high - item.low) / 2.0:.3f}"),
         *(f"{item.gap:.3f}", f"{100.0 * item.below:.0f}%"),
-        *(str(item.tasks), f"{1e6 * times[item.policy]:.0f}" if item.policy in times else ""),
+        *(str(item.tasks), _whole(1e6 * decision), _whole(training) if training else ""),
         *(f"{score:.2f}" for score in item.tracks.values()),
     ]
+
+
+def _whole(number: float) -> str:
+    return "" if math.isnan(number) else f"{number:.0f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +40,7 @@ class Candidate(NamedTuple):
         env_id: id of the training environment; empty if unknown.
         env_args: arguments of the training environment.
         learned: True for agents, False for analytic policies.
+        training_seconds: wall time of the training, NaN if unknown, 0 for analytic policies.
     """
 
     label: str
@@ -46,6 +48,7 @@ class Candidate(NamedTuple):
     env_id: str = ""
     env_args: Mapping[str, Any] = {}
     learned: bool = True
+    training_seconds: float = 0.0
 
 
 def candidate_of(model: str) -> Candidate:
@@ -62,7 +65,8 @@ def candidate_of(model: str) -> Candidate:
         label = folder.resolve().name
         label = f"agent {label}" if label in policies.names(fragments=True) else label
         named = model if shipped else str(folder)
-        return Candidate(label, partial(loaded, named, digest=digest), *_trained_on(files[0]))
+        factory, seconds = partial(loaded, named, digest=digest), _training_seconds(folder)
+        return Candidate(label, factory, *_trained_on(files[0]), training_seconds=seconds)
     if is_policy(model):
         return Candidate(model, policy_factories([model])[model], learned=False)
     known = ", ".join(agents.names()) or "none yet"
@@ -70,6 +74,16 @@ def candidate_of(model: str) -> Candidate:
         f"model must be a folder with {' or '.join(AGENT_FILES)}, a shipped agent "
         f"({known}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
     )
+
+
+def _training_seconds(folder: Path) -> float:
+    """Return the wall time that the provenance of an agent tells, NaN if there is none."""
+    run, shipped = folder / "provenance.json", folder / "score.json"
+    if run.exists():
+        return float(read_object(run).get("wall_seconds", math.nan))
+    if shipped.exists():
+        return float(read_object(shipped)["made"].get("wall_seconds", math.nan))
+    return math.nan
 
 
 def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:

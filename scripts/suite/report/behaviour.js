@@ -114,7 +114,7 @@ function sort(head, direction) {
   body.append(...[...body.rows].sort(order));
 }
 
-const small = new Set(["#", "policy", "±", "gap", "1st above", "µs"]); // best first when ascending
+const small = new Set(["#", "policy", "±", "gap", "1st above", "µs", "trained"]); // best first when ascending
 function press(head) {
   const first = small.has(head.textContent.trim()) ? "ascending" : "descending";
   const other = first === "ascending" ? "descending" : "ascending";

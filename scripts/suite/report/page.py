@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.reporting.means import means, table
 from scripts.reporting.rows import replacing
+from scripts.suite.costs import Cost
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.report import charts, episode, evidence
 from scripts.suite.scores import ABSENT, OVER, PLAYS, Standing, matrix
@@ -40,7 +42,7 @@ class Played(NamedTuple):
         rows: rows of all tasks.
         scores: of :func:`scripts.suite.scores.scores_of`.
         ranked: the leaderboard, best first.
-        times: seconds per decision, by policy.
+        costs: of all entrants, by label.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Played(NamedTuple):
     rows: Sequence[Row]
     scores: pd.DataFrame
     ranked: Sequence[Standing]
-    times: Mapping[str, float]
+    costs: Mapping[str, Cost]
 
 
 def write_report(
@@ -73,7 +75,8 @@ def write_report(
     text = _filled(
         name=played.name,
         ranked=played.ranked,
-        times=played.times,
+        costs=played.costs,
+        nan=math.nan,
         tracks=_tracks(played),
         seeds=played.scores.seed.nunique(),
         sections=_sections(played),

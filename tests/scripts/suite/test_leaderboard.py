@@ -58,6 +58,9 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert own.score == theirs.score
     assert own.tasks == 2
     assert own.microseconds > 0.0
+    assert own.training_seconds == 0.0
+    _, kept = ranked("--policies", "RoundRobin")
+    assert np.isnan(kept.set_index("policy").microseconds[OWN])
     assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +15,7 @@ from scipy import stats
 
 import policies
 from crawl_envs.evaluation import Row, play, simulate
+from scripts.suite.costs import Cost
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.report import episode, evidence, page
 from scripts.suite.scores import scores_of, standings
@@ -30,7 +32,11 @@ TASKS = (
     ),
     Task("other <b>", "second & last", NCIS, {"num_pages": 5}, bound=PERFECT),
 )
-TIMES = dict.fromkeys(PLAYERS, 5e-5)
+COSTS = {
+    **dict.fromkeys(PLAYERS, Cost(5e-5, 0.0)),
+    "RandomCrawl": Cost(math.nan, 0.0),
+    NASTY: Cost(math.nan, 12.0),
+}
 CLAIMS = r"""# Claims, one by one
 
 | | claim | here |
@@ -71,7 +77,7 @@ def rows_of(seeds: int) -> list[Row]:
 def played(seeds: int = 4) -> page.Played:
     rows = rows_of(seeds)
     scores = scores_of(TASKS, rows)
-    return page.Played("made <up>", TASKS, rows, scores, standings(scores), TIMES)
+    return page.Played("made <up>", TASKS, rows, scores, standings(scores), COSTS)
 
 
 def candidates() -> dict[str, Candidate]:
