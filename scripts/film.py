@@ -25,12 +25,13 @@ from rich.console import Console
 from rich.progress import track
 
 from crawl_envs.envs.lettering import write
-from crawl_envs.evaluation import PolicyFactory, make_env
+from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types.arguments import whole
 from scripts.reporting import tables
 from scripts.reporting.commands import command, default_folder, words_of
 from scripts.reporting.comparisons import policy_factories
 from scripts.reporting.options import named_values
+from scripts.reporting.settings import env_with
 
 PANEL, HEADING = (480, 400), 30
 """Width and height of the picture of a policy, and height of its name above, in pixels."""
@@ -96,7 +97,7 @@ def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
 
 def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
     """Yield the pictures of an episode of a policy, evenly spaced, the last of its end."""
-    env: Any = make_env(film.env_id, render_mode="rgb_array", **film.arguments)
+    env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
     observation, _ = env.reset(seed=seed)
     policy, steps = factory(env), env.spec.max_episode_steps
     for left in reversed(range(steps)):

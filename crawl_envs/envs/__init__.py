@@ -1,4 +1,4 @@
 """The Gymnasium environments, single and vector, rendering and wrappers.
 
-Public modules: lettering, rendering, single, vector, wrappers.
+Public modules: lettering, pictures, rendering, single, vector, window, wrappers.
 """

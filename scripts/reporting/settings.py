@@ -172,6 +172,18 @@ class Measurement:
         }
 
 
+def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Return an environment with arguments that a user gave.
+
+    Raises:
+        ValueError: an argument is unknown or invalid.
+    """
+    try:
+        return make_env(id, **arguments)
+    except TypeError as error:
+        raise ValueError(f"{id}: {_one_line(error)}") from None
+
+
 def _spelled(made: Any) -> str:
     """Format a function, or a partial with its arguments."""
     if not isinstance(made, partial):

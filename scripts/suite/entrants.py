@@ -15,10 +15,12 @@ from policies import solvers
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.reporting.bounds import optimum
 from scripts.reporting.settings import Setting
+from scripts.suite.episodes import least_served
 from scripts.suite.tasks import (
     CLAIRVOYANT,
     FIRST_DAY,
     FIRST_SEED,
+    MEASURED,
     OPTIMUM,
     ORACLE,
     PERFECT,
@@ -32,6 +34,8 @@ from scripts.training.evaluation import Candidate, applicable, candidate_of, one
 
 BOUND, BUDGET = "bound", "budget"
 """Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
+LEAST_SERVED = "least_served"
+"""Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
 PERCEPTRON = "-mlp"
 """Agents for the size of their training; torch's rounding, and so their rows, are a processor's."""
 
@@ -123,7 +127,13 @@ class TaskSetting(Setting):
             self.bounds,
             first_seed=self.first_seed,
         )
-        return Setting.play(plain, label, seed)
+        rows = Setting.play(plain, label, seed)
+        if self.name == MEASURED and label in self.policies:
+            fresh = least_served(
+                self.id, plain.arguments, self.policies[label], self.first_seed + seed
+            )
+            rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
+        return [row for row in rows if row.value == row.value]
 
 
 def entrants(given: Sequence[str]) -> dict[str, Candidate]:

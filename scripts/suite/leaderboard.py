@@ -14,7 +14,7 @@ from crawl_envs.types.files import replacing
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
-from scripts.suite.costs import UNKNOWN, Cost, costs_of
+from scripts.suite.details import Detail, costs_of, with_freshness
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
 from scripts.suite.presentation import best_of, draw, page_of, table_of
 from scripts.suite.report.page import Played, write_report
@@ -74,21 +74,21 @@ def _check_own(given: Sequence[str], settings: Sequence[TaskSetting]) -> None:
             raise ValueError(f"entrant {name} cannot act in any task of the suite")
 
 
-COLUMNS = ("rank", *Standing._fields[:6], "tasks", "microseconds", "training_seconds")
+COLUMNS = ("rank", *Standing._fields[:6], "tasks", *Detail._fields)
 
 
 def publish(
     name: str,
     tasks: Sequence[Task],
     store: Store,
-    costs: Mapping[str, Cost],
+    costs: Mapping[str, Detail],
     folder: Path,
     console: Console,
 ) -> Played:
     """Print the leaderboard; write scores, the page and the pictures; return what they show."""
     scores = scores_of(tasks, store.rows)
     ranked = standings(scores)
-    costs = {item.policy: costs.get(item.policy, UNKNOWN) for item in ranked}
+    details = with_freshness(costs, store.rows, [item.policy for item in ranked])
     tracks = list(dict.fromkeys(task.track for task in tasks))
     before = _ranks(folder / "leaderboard.csv")
     records = [
@@ -96,7 +96,7 @@ def publish(
             place,
             *item[:6],
             item.tasks,
-            *_numbers(costs[item.policy]),
+            *_numbers(details[item.policy]),
             *(item.tracks[track] for track in tracks),
         )
         for place, item in enumerate(ranked, 1)
@@ -112,22 +112,21 @@ def publish(
     )
     seeds = int(scores.seed.nunique())
     title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
-    console.print(table_of(ranked, costs, title))
+    console.print(table_of(ranked, details, title))
     console.print(best_of(ranked))
     for line in _changes(before, ranked):
         console.print(line)
     draw(scores, ranked, title, folder)
-    page = page_of(name, tasks, ranked, costs, scores)
+    page = page_of(name, tasks, ranked, details, scores)
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page, "utf-8")
     write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, seeds=seeds)
-    return Played(name, tasks, store.rows, scores, ranked, costs)
+    return Played(name, tasks, store.rows, scores, ranked, details)
 
 
-def _numbers(cost: Cost) -> list[float | str]:
-    """Return the costs as a file has them, empty where they are not known."""
-    numbers = round(1e6 * cost.decision, 1), round(cost.training, 1)
-    return ["" if math.isnan(number) else number for number in numbers]
+def _numbers(detail: Detail) -> list[float | str]:
+    """Return the details as a file has them, empty where they are not known."""
+    return ["" if math.isnan(number) else round(number, 4) for number in detail]
 
 
 def _ranks(path: Path) -> dict[str, int]:

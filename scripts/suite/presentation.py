@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,24 +9,27 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from scripts.suite.costs import Cost
+from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.scores import OVER, Standing, matrix
-from scripts.suite.tasks import BOUNDS, Task
+from scripts.suite.tasks import BOUNDS, MEASURED, Task
 
-HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", "us", "trained")
+HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", *HEADINGS)
 DRAWN = 5
 """Number of performance profiles."""
 
 
-def table_of(ranked: Sequence[Standing], costs: Mapping[str, Cost], title: str) -> Table:
+def table_of(ranked: Sequence[Standing], details: Mapping[str, Detail], title: str) -> Table:
     """Return the leaderboard for the terminal, without the tracks."""
     table = Table(title=title, title_justify="left", caption_justify="left")
-    table.caption = "0 is random crawling, 1 the bound. us: a decision. trained: seconds."
+    table.caption = (
+        f"0 is random crawling, 1 the bound. In {MEASURED}: fresh, the mean freshness; tenth, that "
+        "of the least fresh tenth of pages; us, of a decision; kB, held. trained: seconds."
+    )
     for column in HEAD:
         text = column == "policy"
         table.add_column(column, justify="left" if text else "right", no_wrap=text)
     for place, item in enumerate(ranked, 1):
-        table.add_row(*_cells(place, item, costs)[: len(HEAD)])
+        table.add_row(*_cells(place, item, details)[: len(HEAD)])
     return table
 
 
@@ -82,8 +84,11 @@ INTRODUCTION = """# {name}
 interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
 in a task, or spends more than its budget, scores 0 there. `gap` is the optimality gap, the mean of
 1 - score where that is positive, `1st above` the share of tasks and seeds in which the first of
-the list scores higher, `us` the time of a decision on 100 pages, with `step()`, and `trained` the
-seconds of training, on the machine that it ran on. The columns after it are mean scores by track.
+the list scores higher. The next columns are of the task {measured}: `fresh`, the mean freshness of
+all pages, weighted by importance; `tenth`, that of the tenth of pages that are least fresh in an
+episode; `us`, the time of a decision on 100 pages, with `step()`; and `kB`, the memory that the
+entrant holds, as Python and NumPy count it. `trained` are the seconds of training, on the machine
+that it ran on. The columns after it are mean scores by track.
 The agents named stress-LAW were trained on other draws of a law of the misspecified tasks, those
 named noisy on other draws of the noisy set.
 
@@ -103,15 +108,17 @@ def page_of(
     name: str,
     tasks: Sequence[Task],
     ranked: Sequence[Standing],
-    costs: Mapping[str, Cost],
+    details: Mapping[str, Detail],
     scores: pd.DataFrame,
 ) -> str:
     """Return the page of the leaderboard."""
     means = scores.groupby(["task", "policy"]).score.mean()
     best = {task.name: str(means[task.name].idxmax()) for task in tasks}
-    cells = [_cells(place, item, costs) for place, item in enumerate(ranked, 1)]
+    cells = [_cells(place, item, details) for place, item in enumerate(ranked, 1)]
     parts = [
-        INTRODUCTION.format(name=name, tasks=len(tasks), seeds=scores.seed.nunique()),
+        INTRODUCTION.format(
+            name=name, measured=MEASURED, tasks=len(tasks), seeds=scores.seed.nunique()
+        ).rstrip(),
         _table([*HEAD, *ranked[0].tracks], cells),
         "## The best by track",
         _table(["track", "first", "second", "third"], _best(ranked)),
@@ -153,16 +160,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cells(place: int, item: Standing, costs: Mapping[str, Cost]) -> list[str]:
+def _cells(place: int, item: Standing, details: Mapping[str, Detail]) -> list[str]:
     """Return a line of the leaderboard as text."""
-    decision, training = costs[item.policy]
     return [
         *(str(place), item.policy, f"{item.score:.3f}", f"{(item.high - item.low) / 2.0:.3f}"),
         *(f"{item.gap:.3f}", f"{100.0 * item.below:.0f}%"),
-        *(str(item.tasks), _whole(1e6 * decision), _whole(training) if training else ""),
+        *(str(item.tasks), *details[item.policy].words()),
         *(f"{score:.2f}" for score in item.tracks.values()),
     ]
-
-
-def _whole(number: float) -> str:
-    return "" if math.isnan(number) else f"{number:.0f}"

@@ -24,6 +24,8 @@ NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE = (
     "CrawlLongevity-v0",
     "CrawlTrace-v0",
 )
+MEASURED = "noisy"
+"""Task in which decisions are timed, memory is counted and the freshness of pages is compared."""
 LOWER = ("penalty", "divergence")
 """Metrics of which less is better."""
 

@@ -77,6 +77,7 @@ def test_policies_and_presets_can_be_named(tmp_path):
         (["CrawlNCIS-v0", "--seed", "-1"], ["seed", "-1"]),
         (["CrawlNCIS-v0", "--env-arg", "num_pages"], ["env-arg", "num_pages"]),
         (["CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "0"]),
+        (["CrawlNCIS-v0", "--env-arg", "pages=4"], ["unknown argument 'pages'"]),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, arguments, words):

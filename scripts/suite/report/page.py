@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +13,11 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.reporting.means import means, table
 from scripts.reporting.rows import replacing
-from scripts.suite.costs import Cost
+from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.report import charts, episode, evidence
 from scripts.suite.scores import ABSENT, OVER, PLAYS, Standing, matrix
-from scripts.suite.tasks import BOUNDS, LOWER, Task
+from scripts.suite.tasks import BOUNDS, LOWER, MEASURED, Task
 from scripts.training.evaluation import Candidate
 
 HERE = Path(__file__).parent
@@ -42,7 +41,7 @@ class Played(NamedTuple):
         rows: rows of all tasks.
         scores: of :func:`scripts.suite.scores.scores_of`.
         ranked: the leaderboard, best first.
-        costs: of all entrants, by label.
+        details: of all entrants, by label.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Played(NamedTuple):
     rows: Sequence[Row]
     scores: pd.DataFrame
     ranked: Sequence[Standing]
-    costs: Mapping[str, Cost]
+    details: Mapping[str, Detail]
 
 
 def write_report(
@@ -75,8 +74,9 @@ def write_report(
     text = _filled(
         name=played.name,
         ranked=played.ranked,
-        costs=played.costs,
-        nan=math.nan,
+        details=played.details,
+        columns=[(heading, "number") for heading in HEADINGS],
+        measured=MEASURED,
         tracks=_tracks(played),
         seeds=played.scores.seed.nunique(),
         sections=_sections(played),

@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import policies
 from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
+from scripts.suite.episodes import least_served
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -58,9 +60,13 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert own.score == theirs.score
     assert own.tasks == 2
     assert own.microseconds > 0.0
+    assert 0.0 < own.kilobytes < 1e3
+    assert 0.0 < own.least_served < own.freshness < 1.0
+    assert own.least_served == theirs.least_served
     assert own.training_seconds == 0.0
     _, kept = ranked("--policies", "RoundRobin")
     assert np.isnan(kept.set_index("policy").microseconds[OWN])
+    assert kept.set_index("policy").least_served[OWN] == own.least_served
     assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }
@@ -130,6 +136,28 @@ def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
     }
     assert max(fresh, key=lambda label: fresh[label]) == tasks.CLAIRVOYANT
     assert setting.arguments_of(13)["window"] == setting.arguments_of(1)["window"] == [108.0, 116.0]
+
+
+def test_the_least_served_tenth_is_what_steps_show() -> None:
+    """Freshness is sampled at decisions, from the state that observations do not show."""
+    arguments = {"num_pages": 20, "bandwidth": 40.0, "horizon": 30.0, "instance": "noisy"}
+    found = least_served(tasks.NCIS, arguments, policies.RoundRobin, seed=4)
+    env = make_env(tasks.NCIS, **arguments)
+    observation, _ = env.reset(seed=4)
+    policy, fresh, over = policies.RoundRobin(env), [], False
+    while not over:
+        pages = env.unwrapped.lanes.world.state.pages[0]  # type: ignore[attr-defined]
+        fresh.append(pages["changes"] == 0)
+        action, _ = policy.predict(observation)
+        observation, _, _, over, _ = env.step(action)
+    share = np.sort(np.mean(fresh, axis=0))
+    assert found == pytest.approx(share[:2].mean(), abs=0.02)
+    assert found < share.mean() - 0.1
+
+
+def test_threshold_policies_have_no_least_served_tenth() -> None:
+    given = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
+    assert np.isnan(least_served(tasks.NCIS, given, policies.ThresholdNCIS, seed=0))
 
 
 def _freshness(setting: object, label: str, seed: int) -> float:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +14,8 @@ from scipy import stats
 
 import policies
 from crawl_envs.evaluation import Row, play, simulate
-from scripts.suite.costs import Cost
+from scripts.suite import episodes
+from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.report import episode, evidence, page
 from scripts.suite.scores import scores_of, standings
@@ -33,9 +33,9 @@ TASKS = (
     Task("other <b>", "second & last", NCIS, {"num_pages": 5}, bound=PERFECT),
 )
 COSTS = {
-    **dict.fromkeys(PLAYERS, Cost(5e-5, 0.0)),
-    "RandomCrawl": Cost(math.nan, 0.0),
-    NASTY: Cost(math.nan, 12.0),
+    **dict.fromkeys(PLAYERS, Detail(0.8, 0.5, 50.0, 2.0, 0.0)),
+    "RandomCrawl": Detail(training_seconds=0.0),
+    NASTY: Detail(training_seconds=12.0),
 }
 CLAIMS = r"""# Claims, one by one
 
@@ -235,12 +235,12 @@ def test_without_results_and_with_one_seed_sections_are_left_out(tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def recorder() -> episode.Recorder:
+def recorder() -> episodes.Recorder:
     return episode.recorder()
 
 
-def test_recorded_events_are_those_of_the_environment(recorder: episode.Recorder) -> None:
-    tape = episode.tape_of(recorder, FIRST_SEED + 3)
+def test_recorded_events_are_those_of_the_environment(recorder: episodes.Recorder) -> None:
+    tape = episodes.tape_of(recorder, FIRST_SEED + 3)
     policy = policies.make("GreedyNCIS", recorder)
     horizon = float(episode.ARGUMENTS["horizon"])
     taped = simulate(recorder.instance, policy, horizon, seed=0, tape=tape)
@@ -252,22 +252,22 @@ def test_recorded_events_are_those_of_the_environment(recorder: episode.Recorder
 
 @pytest.mark.parametrize("label", PLAYERS)
 def test_stale_times_add_up_to_the_freshness_of_the_ledger(
-    recorder: episode.Recorder, label: str
+    recorder: episodes.Recorder, label: str
 ) -> None:
     recorder.reset(seed=FIRST_SEED)
     ledger = play(recorder, policies.make(label, recorder), FIRST_SEED, compiled=False)
     crawls = recorder.crawls()
     assert crawls.time.size == ledger.crawls
     assert recorder.end == pytest.approx(ledger.time)
-    spells = episode.stale_spells(episode.tape_of(recorder, FIRST_SEED), crawls, recorder.end)
-    fresh = episode.page_freshness(spells, recorder.instance.num_pages, recorder.end)
+    spells = episodes.stale_spells(episodes.tape_of(recorder, FIRST_SEED), crawls, recorder.end)
+    fresh = episodes.page_freshness(spells, recorder.instance.num_pages, recorder.end)
     weighted = np.average(fresh, weights=recorder.instance.importance)
     assert weighted == pytest.approx(ledger.freshness, abs=1e-12)
     found_stale = {(spell.page, spell.end) for spell in spells if spell.end < recorder.end}
     assert crawls.changed.sum() == len(found_stale)
 
 
-def test_the_map_has_those_that_act_crawl_by_crawl(recorder: episode.Recorder) -> None:
+def test_the_map_has_those_that_act_crawl_by_crawl(recorder: episodes.Recorder) -> None:
     able = {label: partial(policies.make, label) for label in ("Greedy", "ThresholdNCIS")}
     cells = episode.by_page(recorder, able)
     assert {cell["policy"] for cell in cells} == {"Greedy"}
@@ -373,9 +373,9 @@ def test_a_column_sorts_up_and_down(opened: Any) -> None:
     assert shown(opened) == sorted(ranked, key=lambda policy: gaps[policy])
     press(opened, "gap")
     assert shown(opened) == sorted(ranked, key=lambda policy: -gaps[policy])
-    press(opened, "µs")
+    press(opened, "us")
     assert {*shown(opened)[-2:]} == {"RandomCrawl", NASTY}  # without a time
-    press(opened, "µs")
+    press(opened, "us")
     assert {*shown(opened)[-2:]} == {"RandomCrawl", NASTY}
 
 

@@ -1,0 +1,126 @@
+"""Episodes with the crawls and the times in which each page was stale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from crawl_envs.evaluation import PolicyFactory, make_env, play
+from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, Tape, draw_block
+from crawl_envs.types import FloatArray, Instance, IntArray
+
+TENTH = 0.1
+ONE_LANE = np.ones(1, np.bool_)
+
+
+class Crawls(NamedTuple):
+    """The crawls of an episode, in order of time: times, pages, and whether these had changed."""
+
+    time: FloatArray
+    page: IntArray
+    changed: IntArray
+
+
+class Spell(NamedTuple):
+    """A time in which the copy of a page was stale."""
+
+    page: int
+    start: float
+    end: float
+
+
+class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that plays every seed on one instance and keeps the logs of its steps."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], instance: Instance) -> None:
+        super().__init__(env)
+        self.core: Any = env.unwrapped
+        self.instance = instance
+        self.logs: list[tuple[Any, ...]] = []
+
+    @property
+    def end(self) -> float:
+        """End of an episode, that of its last slot."""
+        return float((self.core.num_slots() + 1) / self.instance.bandwidth)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
+        """Start an episode of the instance."""
+        self.logs = []
+        return super().reset(seed=seed, options={"instance": self.instance})
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Any]:
+        """Take a step and keep its crawls."""
+        result = super().step(action)
+        log = self.core.last_log()
+        self.logs.append((log.time.copy(), log.page.copy(), log.changed.copy()))
+        return result
+
+    def crawls(self) -> Crawls:
+        """Return the crawls of the episode."""
+        return Crawls(*map(np.concatenate, zip(*self.logs, strict=True)))
+
+
+def tape_of(env: Recorder, seed: int) -> Tape:
+    """Return the events of a seed, requests included, as the environment draws them."""
+    lanes = env.core.make_lanes(1, observed=False)
+    lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
+    state, blocks = lanes.world.state, []
+    while not blocks or blocks[-1]["time"][-1] <= env.end:
+        draw_block(state, 0)
+        blocks.append(state.tape[0].copy())
+    drawn = np.concatenate(blocks)
+    drawn = drawn[drawn["time"] <= env.end]
+    alive = np.ones(env.instance.num_pages, np.bool_)
+    return Tape(drawn["time"].copy(), drawn["code"].copy(), alive)
+
+
+def stale_spells(tape: Tape, crawls: Crawls, end: float) -> list[Spell]:
+    """Return the times from the first change after a crawl, or the start, to the next crawl."""
+    changes = (tape.code & KIND_MASK & CHANGE) > 0
+    happened = [
+        *((time, code // CODE_STRIDE, True) for time, code in chosen_events(tape, changes)),
+        *zip(crawls.time.tolist(), crawls.page.tolist(), [False] * crawls.time.size, strict=True),
+    ]
+    since: dict[int, float] = {}
+    spells = []
+    for time, page, change in sorted(happened):
+        if change:
+            since.setdefault(page, time)
+        elif page in since:
+            spells.append(Spell(page, since.pop(page), time))
+    return [*spells, *(Spell(page, start, end) for page, start in sorted(since.items()))]
+
+
+def chosen_events(tape: Tape, chosen: Any) -> list[tuple[float, int]]:
+    """Return the times and codes of the chosen events of a tape."""
+    return list(zip(tape.time[chosen].tolist(), tape.code[chosen].tolist(), strict=True))
+
+
+def page_freshness(spells: Sequence[Spell], num_pages: int, end: float) -> FloatArray:
+    """Return the share of time in which the copy of each page was fresh, (m,)."""
+    stale = np.zeros(num_pages)
+    for spell in spells:
+        stale[spell.page] += spell.end - spell.start
+    return 1.0 - stale / end
+
+
+def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, seed: int) -> float:
+    """Return the mean freshness of the tenth of pages that are least fresh in an episode.
+
+    The environment takes a page per slot. NaN for policies that do not act crawl by crawl.
+    """
+    made = make_env(id, **arguments)
+    made.reset(seed=seed)
+    core: Any = made.unwrapped
+    env = Recorder(made, core.instance)
+    play(env, factory(env), seed, compiled=False)
+    if not env.logs:
+        return math.nan
+    pages = env.instance.num_pages
+    spells = stale_spells(tape_of(env, seed), env.crawls(), env.end)
+    fresh = np.sort(page_freshness(spells, pages, env.end))
+    return float(fresh[: math.ceil(TENTH * pages)].mean())
