@@ -10,6 +10,7 @@ from typing import Any
 import agents
 import policies
 from crawl_envs.evaluation import PolicyFactory, Row
+from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.types import Instance, IntArray, Policy
 from policies import solvers
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
@@ -74,7 +75,8 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
     weight = instance.importance
     given = weight, instance.change_rate, instance.bandwidth
     if kind == OPTIMUM:
-        return budget | {metric: optimum(instance)}
+        true = instance.pages if isinstance(instance, Misspecified) else instance
+        return budget | {metric: optimum(true)}
     if kind == PERIODIC:
         plan = solvers.harmonic_periodic(*given, complete=instance.complete)
         return budget | {metric: plan.objective / float(weight.sum())}

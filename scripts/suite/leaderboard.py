@@ -74,7 +74,7 @@ def _check_own(given: Sequence[str], settings: Sequence[TaskSetting]) -> None:
             raise ValueError(f"entrant {name} cannot act in any task of the suite")
 
 
-COLUMNS = ("rank", *Standing._fields[:6], "tasks", *Detail._fields)
+COLUMNS = ("rank", *Standing._fields[:7], "tasks", *Detail._fields)
 
 
 def publish(
@@ -94,7 +94,7 @@ def publish(
     records = [
         (
             place,
-            *item[:6],
+            *item[:7],
             item.tasks,
             *_numbers(details[item.policy]),
             *(item.tracks[track] for track in tracks),

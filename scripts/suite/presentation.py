@@ -13,7 +13,7 @@ from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.scores import OVER, Standing, matrix
 from scripts.suite.tasks import BOUNDS, MEASURED, Task
 
-HEAD = ("", "policy", "score", "±", "gap", "1st above", "tasks", *HEADINGS)
+HEAD = ("", "policy", "score", "±", "gap", "1st above", "acting", "tasks", *HEADINGS)
 DRAWN = 5
 """Number of performance profiles."""
 
@@ -82,13 +82,16 @@ INTRODUCTION = """# {name}
 {tasks} tasks, {seeds} seeds each, the same events for every entrant. A score is
 (x - random) / (bound - random): 0 is random crawling, 1 the bound of the task. `score` is the
 interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
-in a task, or spends more than its budget, scores 0 there. `gap` is the optimality gap, the mean of
-1 - score where that is positive, `1st above` the share of tasks and seeds in which the first of
-the list scores higher. The next columns are of the task {measured}: `fresh`, the mean freshness of
-all pages, weighted by importance; `tenth`, that of the tenth of pages that are least fresh in an
-episode; `us`, the time of a decision on 100 pages, with `step()`; and `kB`, the memory that the
-entrant holds, as Python and NumPy count it. `trained` are the seconds of training, on the machine
-that it ran on. The columns after it are mean scores by track.
+in a task, or spends more than its budget (by over 1% and three standard errors), scores 0 there, so
+that the order tells what serves all tasks; `acting` is the same mean over the tasks in which it
+acts. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long run, and
+episodes start with fresh copies, or a bound is none that is proven. `gap` is the optimality gap,
+the mean of 1 - score where that is positive, `1st above` the share of tasks and seeds in which the
+first of the list scores higher on the same events. The next columns are of the task {measured}:
+`fresh`, the mean freshness of all pages, weighted by importance; `tenth`, that of the tenth of
+pages that are least fresh in an episode; `us`, the time of a decision on 100 pages, with `step()`;
+and `kB`, the memory that the entrant holds, as Python and NumPy count it. `trained` are the seconds
+of training, on the machine that it ran on. The columns after it are mean scores by track.
 The agents named stress-LAW were trained on other draws of a law of the misspecified tasks, those
 named noisy on other draws of the noisy set.
 
@@ -165,6 +168,7 @@ def _cells(place: int, item: Standing, details: Mapping[str, Detail]) -> list[st
     return [
         *(str(place), item.policy, f"{item.score:.3f}", f"{(item.high - item.low) / 2.0:.3f}"),
         *(f"{item.gap:.3f}", f"{100.0 * item.below:.0f}%"),
+        f"{item.acting:.3f}",
         *(str(item.tasks), *details[item.policy].words()),
         *(f"{score:.2f}" for score in item.tracks.values()),
     ]

@@ -3,16 +3,19 @@
 The score of a repetition is (x - r) / (b - r), with the metric x of the entrant, and the means r of
 random crawling and b of the bound over the same repetitions: 0 is random crawling, 1 the bound.
 Entrants whose crawls exceed the budget, and those that cannot act in a task, score 0 there. Scores
-below -1 count as -1.
+below -1 count as -1. A crawl rate counts as excess if it is more than 1% and three standard errors
+above the budget.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import trim_mean
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
@@ -37,6 +40,7 @@ class Standing(NamedTuple):
         gap: optimality gap, the mean of 1 - score where the score is below 1.
         below: share of tasks and seeds in which the first of the leaderboard scores higher; ties
             count half.
+        acting: interquartile mean of its scores in the tasks in which it acts, NaN if in none.
         tracks: mean score by track.
         tasks: number of tasks in which it can act within the budget.
     """
@@ -47,6 +51,7 @@ class Standing(NamedTuple):
     high: float
     gap: float
     below: float
+    acting: float
     tracks: Mapping[str, float]
     tasks: int
 
@@ -105,14 +110,21 @@ def standings(scores: pd.DataFrame) -> list[Standing]:
         mine, values = scores[scores.policy == policy], drawn[policy]
         tracks = mine.groupby("track", sort=False).score.mean()
         below = np.heaviside(drawn[ranked[0]] - values, 0.5)
+        acts = mine[mine.state == PLAYS]
         found.append(
             Standing(
                 policy,
                 *middle[policy],
                 gap=float(np.maximum(1.0 - values, 0.0).mean()),
                 below=float(below.mean()),
+                acting=_middle_half(acts.score),
                 tracks={str(name): float(value) for name, value in tracks.items()},
-                tasks=mine[mine.state == PLAYS].task.nunique(),
+                tasks=acts.task.nunique(),
             )
         )
     return found
+
+
+def _middle_half(values: pd.Series[float]) -> float:
+    """Return the mean of the middle half of values, NaN without any."""
+    return float(trim_mean(values, 0.25)) if len(values) else math.nan

@@ -34,8 +34,10 @@ ORACLE, CLAIRVOYANT, PERFECT = "oracle", "clairvoyant", "perfect"
 BOUNDS: Mapping[str, str] = {
     OPTIMUM: "freshness of the optimal thresholds for immediate signals (NCIS, Theorem 1): a bound "
     "in the long run, while an episode starts fresh",
-    PERIODIC: "least harmonic cost with the budget on average, in the long run",
-    POISSON: "least harmonic cost of crawls at random instants (LambdaCrawl), in the long run",
+    PERIODIC: "least harmonic cost with the budget on average, in the long run, while an episode "
+    "starts fresh",
+    POISSON: "least harmonic cost of crawls at random instants (LambdaCrawl), in the long run, "
+    "while an episode starts fresh",
     ORACLE: "FragmentDynamic, which reads the true divergence; no proven bound",
     CLAIRVOYANT: "a greedy policy that knows when each page changes next; no proven bound",
     PERFECT: "no page is ever stale, which no budget here allows",

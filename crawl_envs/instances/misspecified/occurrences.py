@@ -123,7 +123,8 @@ class Misspecified(CustomEvents):
     be wrong. The documentation of each law states which of them are true.
 
     Args:
-        pages: parameters of the pages, with a single source of signals; they are revealed.
+        pages: parameters of the pages, with a single source of signals; they are revealed, but for
+            those given below.
         law: ``law(rng, horizon)`` draws all changes and sent signals in (0, horizon].
         true_delay: delay of signals, by default the revealed one.
         **revealed: parameters that are revealed in place of those of ``pages``.
@@ -132,6 +133,7 @@ class Misspecified(CustomEvents):
         ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
     """
 
+    pages: Instance
     law: HiddenLaw
     true_delay: Delay
 
@@ -142,6 +144,7 @@ class Misspecified(CustomEvents):
             raise ValueError(f"pages must have 1 source of signals, got {pages.num_sources}")
         given = {field.name: getattr(pages, field.name) for field in fields(Instance)}
         super().__init__(**given | revealed)
+        object.__setattr__(self, "pages", pages)
         object.__setattr__(self, "law", law)
         object.__setattr__(self, "true_delay", true_delay or self.delay)
 

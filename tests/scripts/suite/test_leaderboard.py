@@ -126,6 +126,18 @@ def test_bounds_are_those_of_the_instances() -> None:
             assert rows["freshness"] == 1.0
 
 
+def test_bounds_are_those_of_the_true_pages() -> None:
+    """Three tasks have the same pages: revealed as they are, with late signals, and corrupted."""
+    known = {"RoundRobin": entrants([])["RoundRobin"]}
+    bounds = []
+    for task in tasks.SUITES["crawl-v1"]:
+        if task.name in ("noisy", "late", "corrupted"):
+            rows = setting_of(task, known).play(BOUND, 2)
+            bounds.append({row.metric: row.value for row in rows})
+    assert len(bounds) == 3
+    assert bounds[0] == bounds[1] == bounds[2]
+
+
 def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
     task = next(task for task in tasks.SUITES["crawl-v1"] if task.name == "garden-directory-4")
     setting = setting_of(task, {name: entrants([])[name] for name in ("RoundRobin", "GreedyNCIS")})
