@@ -28,7 +28,7 @@ FAMILY_CLASSES = {place.partition(":")[2] for place in crawl_envs.FAMILIES.value
 project = "crawl_envs"
 author = "The crawl_envs authors"
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
@@ -42,6 +42,7 @@ html_extra_path = ["generated/llms.txt"]
 html_show_sourcelink = False
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks are kept with their outputs; the tests execute them
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 napoleon_use_ivar = True

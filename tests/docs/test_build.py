@@ -12,7 +12,7 @@ import crawl_envs
 import policies
 from tests.docs.pages import ROOT
 
-PACKAGES = ("sphinx", "furo", "myst_parser", "sphinx_copybutton")
+PACKAGES = ("sphinx", "furo", "myst_nb", "sphinx_copybutton")
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Mutation testing: faults are put into formulas, and the tests must notice them."""
