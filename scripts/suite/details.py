@@ -56,12 +56,17 @@ def costs_of(
         label: Detail(training_seconds=candidate.training_seconds)
         for label, candidate in candidates.items()
     }
-    for task, setting in zip(tasks, settings, strict=True):
-        if task.name != MEASURED:
-            continue
-        for label in setting.policies:
-            seconds, size = _costs(task, candidates[label].factory)
-            costs[label] = costs[label]._replace(microseconds=1e6 * seconds, kilobytes=size / 1e3)
+    gc.collect()
+    gc.freeze()  # collections then need not look at what was there before
+    try:
+        for task, setting in zip(tasks, settings, strict=True):
+            for label in setting.policies if task.name == MEASURED else ():
+                seconds, size = _costs(task, candidates[label].factory)
+                costs[label] = costs[label]._replace(
+                    microseconds=1e6 * seconds, kilobytes=size / 1e3
+                )
+    finally:
+        gc.unfreeze()
     return costs
 
 
@@ -85,7 +90,6 @@ def _costs(task: Task, factory: PolicyFactory) -> tuple[float, float]:
     """Return the seconds per decision and the bytes held of an entrant."""
     short = {**task.arguments, "horizon": SHORT}
     _played(task, short, factory)
-    gc.collect()
     tracemalloc.start()
     try:
         memory = _played(task, short, factory)[1]
@@ -104,9 +108,11 @@ def _played(
     start = time.perf_counter()
     play(env, policy, FIRST_SEED, compiled=False)
     seconds = time.perf_counter() - start
-    gc.collect()
-    together = tracemalloc.get_traced_memory()[0]
-    del policy
-    gc.collect()
-    held = together - tracemalloc.get_traced_memory()[0]
+    held = 0
+    if tracemalloc.is_tracing():
+        gc.collect()
+        together = tracemalloc.get_traced_memory()[0]
+        del policy
+        gc.collect()
+        held = together - tracemalloc.get_traced_memory()[0]
     return seconds / env.unwrapped.num_slots(), held  # type: ignore[attr-defined]  # a CrawlEnv
