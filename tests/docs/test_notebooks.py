@@ -13,9 +13,9 @@ SAME = {"what_signals_are_worth", "from_crawls_to_a_schedule"}
 
 
 def texts(notebook) -> list[str]:
-    """The lines that the cells print."""
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [output["text"] for output in outputs if output.output_type == "stream"]
+    """What every cell prints: the kernel may hand it over in any number of pieces."""
+    cells = [cell.get("outputs", []) for cell in notebook.cells]
+    return ["".join(made.get("text", "") for made in outputs) for outputs in cells]
 
 
 @pytest.mark.slow
