@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -47,16 +48,43 @@ SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolea
 
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = tuple(ROOT / name for name in ("crawl_envs", "policies", "agents"))
+PACKAGES = ("crawl_envs", "policies", "agents")
 """Packages with kernels."""
+
+IMPORT = re.compile(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)|^\s*import ([\w.]+)", re.MULTILINE)
 
 
 @cache
-def sources_stamp() -> tuple[int, int]:
-    """Return the newest modification time and the total size of the files with kernels."""
-    files = (file for folder in SOURCES for file in folder.rglob("*.py"))
-    marks = (b"@compiled", b"@inlined", b"from numba")
-    stats = [file.stat() for file in files if any(mark in file.read_bytes() for mark in marks)]
+def imports_of(file: Path) -> frozenset[Path]:
+    """Return the files of the checkout from which a Python file imports names."""
+    modules = []
+    for package, names, module in IMPORT.findall(file.read_text("utf-8")):
+        modules += [module or package]
+        modules += [f"{package}.{name}" for name in re.findall(r"\w+", names)]
+    paths = [ROOT.joinpath(*module.split(".")) for module in modules]
+    files = {path.with_suffix(".py") for path in paths} | {path / "__init__.py" for path in paths}
+    return frozenset(file for file in files if file.is_file())
+
+
+def sources_of(file: Path) -> set[Path]:
+    """Return a file and all files of the checkout that it imports, directly or not.
+
+    A cell of a notebook is no file: it may import any file with kernels.
+    """
+    every = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    known = {file} if file.is_file() else set(every)
+    new = list(known)
+    while new:
+        following = imports_of(new.pop()) - known
+        known |= following
+        new += following
+    return known
+
+
+@cache
+def sources_stamp(file: Path) -> tuple[int, int]:
+    """Return the newest modification time and the total size of a file and all that it imports."""
+    stats = [source.stat() for source in sources_of(file)]
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 
@@ -67,14 +95,15 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
     one as argument, needs a ``signature`` and a call of :func:`ready` before use.
 
     Numba recompiles a cached kernel when its own file changes, but not when a kernel that it calls
-    does. Here a change of any file with kernels invalidates all caches.
+    does. Here a change of any file that the kernel's file imports, directly or not, does so too.
     """
 
     def decorate(function: Function) -> Function:
         kernel: Any = numba.njit(cache=True, error_model="numpy", **options)(function)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
-            index._source_stamp = (index._source_stamp, sources_stamp())
+            file = Path(function.__code__.co_filename)
+            index._source_stamp = (index._source_stamp, sources_stamp(file))
         kernel.signature = signature
         return cast(Function, kernel)
 
