@@ -40,7 +40,7 @@ def scores(label: str, policy: Callable[[Any], Any], seeds: int) -> list[Row]:
     rows = evaluate(ID, entrants, chosen, setting=TASK.name, bounds=bounds, **ARGUMENTS)
     table = scores_of([TASK], list(rows))
     return [
-        Row(ID, TASK.name, row.policy, row.seed, "score", row.score)
+        Row(ID, TASK.name, row.policy, row.seed, "score", row.plain)
         for row in table.itertuples(index=False)
     ]
 

@@ -121,6 +121,22 @@ def share_improved(differences: FloatArray) -> Interval:
     return mean(np.heaviside(_scores(differences), 0.5))
 
 
+class Profile(NamedTuple):
+    """Shares of scores, and the ends of their 95% intervals, each (levels,)."""
+
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def profile(scores: FloatArray, levels: FloatArray) -> Profile:
+    """Return the share of all scores (n, k) above each level: the performance profile."""
+    given = {"": _scores(scores)}
+    with _seeded():
+        shares, intervals = _library().create_performance_profile(given, levels, reps=REPETITIONS)
+    return Profile(shares[""], *intervals[""])
+
+
 def _scores(scores: FloatArray) -> FloatArray:
     scores = np.asarray(scores, float)
     if scores.ndim != 2 or 0 in scores.shape or not np.isfinite(scores).all():

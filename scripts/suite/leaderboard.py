@@ -22,7 +22,8 @@ from scripts.suite.scores import Standing, scores_of, standings
 from scripts.suite.tasks import SUITES, Task
 from scripts.training.evaluation import candidate_of
 
-COMMITTED = Path("results")
+COMMITTED = Path(__file__).parents[2] / "results"
+"""Results of the checkout; a wheel has none."""
 REPORT = "report.html"
 
 

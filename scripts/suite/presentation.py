@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
+from scripts.reporting.intervals import profile
 from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.scores import OVER, Standing, matrix
 from scripts.suite.tasks import BOUNDS, MEASURED, Task
@@ -57,31 +58,26 @@ def draw(scores: pd.DataFrame, ranked: Sequence[Standing], title: str, folder: P
     frame = charts.Frame(f"{title}\n95% intervals over seeds", axis, upright=[charts.Rule(0.0)])
     charts.dots(data, folder / "ranking.png", frame, names=names)
     levels = np.linspace(-0.25, 1.25, 151)
-    curves = [
-        pd.DataFrame(
-            {
-                "x": levels,
-                "y": (matrix(scores, policy)[..., None] > levels).mean(axis=(0, 1)),
-                "label": policy,
-            }
-        )
-        for policy in names[:DRAWN]
-    ]
+    curves = []
+    for policy in names[:DRAWN]:
+        share, low, high = profile(matrix(scores, policy), levels)
+        curve = {"x": levels, "y": share, "low": low, "high": high, "label": policy}
+        curves.append(pd.DataFrame(curve))
     frame = charts.Frame(
-        f"{title}\nperformance profiles of the best {len(curves)}",
+        f"{title}\nperformance profiles of the best {len(curves)}, 95% bands over seeds",
         charts.Axis("score s (0: random crawling, 1: the bound)"),
         charts.Axis("share of tasks and seeds above s"),
         size=(6.4, 4.2),
     )
-    plain = {policy: {"marker": ""} for policy in names[:DRAWN]}
-    charts.lines(pd.concat(curves), folder / "profiles.png", frame, own=plain)
+    charts.lines(pd.concat(curves), folder / "profiles.png", frame, bands=True)
 
 
 INTRODUCTION = """# {name}
 
 {tasks} tasks, {seeds} seeds each, the same events for every entrant. A score is
-(x - random) / (bound - random): 0 is random crawling, 1 the bound of the task. `score` is the
-interquartile mean over tasks and seeds, ± its 95% interval over seeds. An entrant that cannot act
+(x - random) / (bound - random), of means over seeds: 0 is random crawling, 1 the bound of the task.
+`score` is the interquartile mean over tasks and seeds, ± its 95% interval over seeds; that a seed has
+pages that are easy or hard for all does not count there. An entrant that cannot act
 in a task, or spends more than its budget (by over 1% and three standard errors), scores 0 there, so
 that the order tells what serves all tasks; `acting` is the same mean over the tasks in which it
 acts. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long run, and

@@ -1,7 +1,11 @@
 """Scores of entrants: by task, by track, and over all tasks.
 
-The score of a repetition is (x - r) / (b - r), with the metric x of the entrant, and the means r of
-random crawling and b of the bound over the same repetitions: 0 is random crawling, 1 the bound.
+The score of an entrant in a task is R = mean(x - r) / mean(b - r) over repetitions, with the metric
+x of the entrant, r of random crawling and b of the bound: 0 is random crawling, 1 the bound. That
+of a repetition is R + (x - r - R (b - r)) / mean(b - r). Their mean is R, and their spread that of
+the estimate of a ratio from pairs (Cochran 1977, section 6.4): repetitions whose pages are easy or
+hard for all entrants do not add to it.
+
 Entrants whose crawls exceed the budget, and those that cannot act in a task, score 0 there. Scores
 below -1 count as -1. A crawl rate counts as excess if it is more than 1% and three standard errors
 above the budget.
@@ -60,8 +64,9 @@ def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
     """Return the scores of all entrants in all tasks.
 
     Returns:
-        The columns task, track, policy, seed, score and state (``plays``, ``over budget`` or
-        ``cannot act``); a row for every task, entrant and seed.
+        The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
+        ``cannot act``); a row for every task, entrant and seed. ``plain`` is (x - mean r) /
+        mean(b - r), which has the order of x and compares entrants on the same events.
 
     Raises:
         ValueError: a task without rows of its bound or of random crawling.
@@ -77,27 +82,39 @@ def _of_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFr
     if task.name not in wide.index:
         raise ValueError(f"task {task.name} has no rows")
     values = wide.loc[task.name]
-    bound = values.loc[task.bound if task.bound in PLAYED else BOUND, task.metric].mean()
-    random = values.loc[task.random, task.metric].mean()
     budget = values.loc[BOUND, BUDGET]
+    bound = values.loc[task.bound if task.bound in PLAYED else BOUND, task.metric]
+    random = values.loc[task.random, task.metric]
     parts = []
     for label in labels:
-        part = pd.DataFrame({"seed": budget.index, "score": 0.0, "state": ABSENT})
+        part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
         if label in values.index:
             mine = values.loc[label].reindex(budget.index)
             excess = mine["crawl_rate"] / budget - 1.0
-            within = excess.mean() <= EXCESS + ERRORS * np.nan_to_num(excess.sem())
-            score = (mine[task.metric] - random) / (bound - random)
-            part["score"] = np.maximum(score.to_numpy(), LEAST) if within else 0.0
-            part["state"] = PLAYS if within else OVER
+            part["state"] = PLAYS
+            if excess.mean() > EXCESS + ERRORS * np.nan_to_num(excess.sem()):
+                part["state"] = OVER
+            else:
+                part["score"], part["plain"] = _scores(mine[task.metric], random, bound)
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
 
 
-def matrix(scores: pd.DataFrame, policy: str) -> FloatArray:
-    """Return the scores of an entrant, (seeds, tasks)."""
+def _scores(
+    mine: pd.Series[float], random: pd.Series[float], bound: pd.Series[float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of repetitions, and the plain ones."""
+    span = bound - random
+    plain = (mine - random.mean()) / span.mean()
+    expected = random - random.mean() + plain.mean() * (span - span.mean())
+    score = plain - expected / span.mean()
+    return np.maximum(score.to_numpy(), LEAST), np.maximum(plain.to_numpy(), LEAST)
+
+
+def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:
+    """Return the scores of an entrant, or another column, (seeds, tasks)."""
     mine = scores[scores.policy == policy]
-    return np.asarray(mine.pivot(index="seed", columns="task", values="score"), np.float64)
+    return np.asarray(mine.pivot(index="seed", columns="task", values=column), np.float64)
 
 
 def standings(scores: pd.DataFrame) -> list[Standing]:
@@ -105,11 +122,12 @@ def standings(scores: pd.DataFrame) -> list[Standing]:
     drawn = {str(policy): matrix(scores, str(policy)) for policy in scores.policy.unique()}
     middle = {policy: interquartile_mean(values) for policy, values in drawn.items()}
     ranked = sorted(drawn, key=lambda policy: -middle[policy].estimate)
+    first = matrix(scores, ranked[0], "plain")
     found = []
     for policy in ranked:
         mine, values = scores[scores.policy == policy], drawn[policy]
         tracks = mine.groupby("track", sort=False).score.mean()
-        below = np.heaviside(drawn[ranked[0]] - values, 0.5)
+        below = np.heaviside(first - matrix(scores, policy, "plain"), 0.5)
         acts = mine[mine.state == PLAYS]
         found.append(
             Standing(

@@ -30,9 +30,42 @@ def test_scores_are_0_for_random_crawling_and_1_for_the_bound() -> None:
     ]
     scores = scores_of([ONE, TWO], rows)
     # (x - 0.5) / (0.9 - 0.5), and (x - 5) / (1 - 5): a lower penalty is better
-    assert matrix(scores, "A") == pytest.approx(np.array([[0.5, 0.5], [-1.0, 2.5e8]]))
-    assert matrix(scores, "RandomCrawl").mean(axis=0) == pytest.approx(0.0)
+    assert matrix(scores, "A", "plain") == pytest.approx(np.array([[0.5, 0.5], [-1.0, 2.5e8]]))
+    assert matrix(scores, "RandomCrawl") == pytest.approx(0.0, abs=1e-15)
     assert set(scores.state) == {PLAYS}
+
+
+def test_scores_of_seeds_spread_as_the_ratio_of_their_means() -> None:
+    """The jackknife, which leaves out a seed at a time, has the same variance for many seeds."""
+    rng = np.random.default_rng(1)
+    seeds = 2000
+    random = rng.normal(0.5, 0.1, seeds)
+    bound = random + rng.normal(0.3, 0.03, seeds)
+    mine = random + 0.7 * (bound - random) + rng.normal(0.0, 0.02, seeds)
+    rows = rows_of(ONE, {BOUND: list(bound), "RandomCrawl": list(random), "A": list(mine)})
+    scores = scores_of([ONE], rows)
+    found = matrix(scores, "A")[:, 0]
+
+    def ratio(left_out: int | None) -> float:
+        keep = np.arange(seeds) != left_out
+        return float((mine - random)[keep].mean() / (bound - random)[keep].mean())
+
+    left_out = np.array([ratio(seed) for seed in range(seeds)])
+    assert found.mean() == pytest.approx(ratio(None), rel=1e-12)
+    error = np.sqrt((seeds - 1) * left_out.var())
+    assert found.std(ddof=1) / np.sqrt(seeds) == pytest.approx(error, rel=0.005)
+    plain = matrix(scores, "A", "plain")[:, 0]
+    assert plain.mean() == pytest.approx(ratio(None), rel=1e-12)
+    assert plain.std() > 4.0 * found.std()  # as it has the spread of the pages
+    assert np.argsort(plain).tolist() == np.argsort(mine).tolist()
+
+
+def test_the_first_is_compared_with_others_on_the_same_events() -> None:
+    values = {BOUND: [1.0, 1.0, 2.0], "RandomCrawl": [0.0, 0.0, 0.0]}
+    rows = rows_of(ONE, {**values, "A": [0.9, 0.5, 1.5], "B": [0.8, 0.6, 1.4]})
+    first, second, _ = standings(scores_of([ONE], rows))
+    assert (first.policy, second.policy) == ("A", "B")
+    assert second.below == pytest.approx(2.0 / 3.0)
 
 
 @pytest.mark.parametrize(("rate", "state"), [(10.0, PLAYS), (10.09, PLAYS), (10.2, OVER)])
