@@ -8,6 +8,7 @@ import re
 import shutil
 from importlib import import_module
 
+import scores
 from links import DOCS, ENVIRONMENTS, MIRRORED, ROOT, rewritten
 
 import crawl_envs
@@ -35,7 +36,13 @@ ABOUT = """`policies.make(name, env)` builds a policy by name. *compiled*: it ha
 *learns*: it learns from the results of its crawls; *oracle*: it reads the true events. Policies for
 `fragments` act in `CrawlLongevity-v0`, those for `offers` in `CrawlOffers-v1`, all others in every
 environment that has one of their forms of action. The source is the first place of a paper that the
-docstring names."""
+docstring names. *best in*: the tasks of [crawl-v1](results/crawl-v1/README.md), by track, in which
+no policy has a score that is higher by more than .01."""
+
+SCORES = """## Scores
+
+The three best entrants of [crawl-v1](../results/crawl-v1/README.md) in its tasks of this
+environment, with standard errors over seeds: 0 is random crawling, 1 the bound."""
 
 
 def write() -> None:
@@ -75,13 +82,15 @@ def environment(name: str) -> str:
     table = "\n".join(["| id | arguments |", "|---|---|", *presets])
     made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
     film = f"![Two policies on the same events](../../films/{name}.gif)"
-    page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), f"## Presets\n\n{table}\n"]
+    page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), SCORES]
+    page += [scores.of_environment(name), f"## Presets\n\n{table}\n"]
     return "\n\n".join(page)
 
 
 def catalogue() -> str:
     """Return the page of policies: a table for each paper, then the docstring of each policy."""
-    heads = "| policy | for | forms of action | what it does | source |\n|---|---|---|---|---|"
+    columns = ("policy", "for", "forms of action", "what it does", "best in", "source")
+    heads = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
     for paper, title in PAPERS.items():
         rows = [_row(name) for name, tags in TAGS.items() if tags.paper == paper]
@@ -101,7 +110,8 @@ def _row(name: str) -> str:
     stated = SOURCE.search(docstring) or SOURCE.search(module)
     source = stated[0] if stated and tags.paper else ""
     what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
-    return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {source} |"
+    best = scores.wins(name)
+    return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {best} | {source} |"
 
 
 def reference() -> str:
