@@ -76,10 +76,10 @@ INTRODUCTION = """# {name}
 
 {tasks} tasks, {seeds} seeds each, the same events for every entrant. A score is
 (x - random) / (bound - random), of means over seeds: 0 is random crawling, 1 the bound of the task.
-`score` is the interquartile mean over tasks and seeds, ± its 95% interval over seeds; that a seed has
-pages that are easy or hard for all does not count there. An entrant that cannot act
-in a task, or spends more than its budget (by over 1% and three standard errors), scores 0 there, so
-that the order tells what serves all tasks; `acting` is the same mean over the tasks in which it
+`score` is the interquartile mean over tasks and seeds, ± its 95% interval over seeds; that the
+pages of a seed are easy or hard for all does not count there. An entrant that cannot act in a task,
+or spends more than its budget (by over 1% and three standard errors), scores 0 there, so that the
+order tells what serves all tasks; `acting` is the same mean over the tasks in which it
 acts. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long run, and
 episodes start with fresh copies, or a bound is none that is proven. `gap` is the optimality gap,
 the mean of 1 - score where that is positive, `1st above` the share of tasks and seeds in which the

@@ -3,16 +3,19 @@
     python -m tests.mutation --count 200
 
 A fault is one changed operator, comparison, number, condition or sign, in a copy of the checkout.
-The tests of ``TESTS`` run until one fails. What no test notices is printed, and written to
-``runs/survivors.csv``: such a fault changes no number, or a test is missing. A fault takes 10 to
-300 seconds, as it compiles all kernels anew.
+The tests of ``TESTS`` run until one fails, those first that name functions of the file. What no
+test notices is printed, and written to ``runs/survivors.csv``: such a fault changes no number, or
+a test is missing. ``tests/mutation/harmless.csv`` lists faults that were looked at, and why they
+change no number; they are not tried again.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +47,8 @@ TESTS: Mapping[str, Sequence[str]] = {
     "crawl_envs/spaces/rewards.py": (*ENGINE[1:], "tests/crawl_envs/envs"),
 }
 """Files and folders that get faults, and the tests that must notice."""
+HARMLESS = Path(__file__).with_name("harmless.csv")
+"""Faults that change no number: file, the faulty line, and the reason."""
 LONGEST = 900.0
 """Seconds after which tests that do not end count as failed."""
 KILLED, SURVIVED, ENDLESS = "killed", "survived", "endless"
@@ -69,62 +74,102 @@ def copy_checkout(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def outcome_of(mutant: Mutant, folder: Path) -> str:
+def in_order(tests: Sequence[str], file: str) -> list[str]:
+    """Return the files of tests, those first that name most functions and classes of a file."""
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    names = {node.name for node in tree.body if isinstance(node, kinds)} | {Path(file).stem}
+    paths = {ROOT / test for test in tests if test.endswith(".py")}
+    paths |= {path for test in tests for path in (ROOT / test).rglob("test_*.py")}
+
+    def known_names(path: Path) -> int:
+        return len(names & set(re.findall(r"\w+", path.read_text("utf-8"))))
+
+    ordered = sorted(sorted(paths), key=known_names, reverse=True)
+    return [str(path.relative_to(ROOT)) for path in ordered]
+
+
+def outcome_of(mutant: Mutant, place: Path) -> str:
     """Run the tests on a copy of the checkout with a fault."""
-    tests = next(tests for place, tests in TESTS.items() if mutant.file.startswith(place))
-    path, text = folder / mutant.file, (ROOT / mutant.file).read_text("utf-8")
+    tests = next(tests for start, tests in TESTS.items() if mutant.file.startswith(start))
+    path, text = place / "checkout" / mutant.file, (ROOT / mutant.file).read_text("utf-8")
+    times = path.stat()
     path.write_text(mutant.applied(text), "utf-8")
     try:
-        return outcome_in(folder, tests)
+        return outcome_in(place, in_order(tests, mutant.file))
     finally:
         path.write_text(text, "utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def outcome_in(folder: Path, tests: Sequence[str]) -> str:
-    """Run tests in a copy of the checkout, with an empty cache of kernels."""
-    cache = tempfile.mkdtemp(prefix="kernels-")
-    options = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": cache}
+def outcome_in(place: Path, tests: Sequence[str]) -> str:
+    """Run tests in a copy of the checkout, with a copy of its cache of kernels."""
+    kept, cache = place / "kernels", place / "kernels of a fault"
+    shutil.copytree(kept, cache, copy_function=os.link)  # Numba replaces files, never writes them
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            timeout=LONGEST,
-        )
+        return KILLED if run_tests(place / "checkout", cache, tests) else SURVIVED
     except subprocess.TimeoutExpired:
         return ENDLESS
     finally:
-        shutil.rmtree(cache, ignore_errors=True)
-    return KILLED if done.returncode else SURVIVED
+        shutil.rmtree(cache)
 
 
-def check_tests() -> None:
-    """Raise RuntimeError if tests fail without a fault."""
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copy_checkout(Path(place))
-        tests = sorted({test for tests in TESTS.values() for test in tests})
-        if outcome_in(Path(place), tests) != SURVIVED:
-            raise RuntimeError(f"without a fault, one of these fails: {' '.join(tests)}")
+def run_tests(folder: Path, cache: Path, tests: Sequence[str]) -> int:
+    """Return the exit status of pytest in a folder, with a cache of kernels."""
+    options = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    environment = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        timeout=LONGEST,
+    ).returncode
+
+
+def prepare(place: Path, tests: Sequence[str]) -> None:
+    """Make a copy of the checkout and its cache of kernels.
+
+    Raises:
+        RuntimeError: tests fail without a fault.
+    """
+    copy_checkout(place / "checkout")
+    (place / "kernels").mkdir()
+    if run_tests(place / "checkout", place / "kernels", tests):
+        raise RuntimeError(f"without a fault, one of these fails: {' '.join(tests)}")
 
 
 def tried(mutants: Sequence[Mutant], workers: int) -> Iterator[tuple[Mutant, str, float]]:
     """Yield every fault with its outcome and the seconds that it took."""
+    starts = {start for start in TESTS for mutant in mutants if mutant.file.startswith(start)}
+    tests = sorted({test for start in starts for test in TESTS[start]})
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(workers) as do:
+        places = [Path(place) / str(number) for number in range(workers)]
+        list(do.map(lambda one: prepare(one, tests), places))
         free: SimpleQueue[Path] = SimpleQueue()
-        for number in range(workers):
-            copy_checkout(Path(place) / str(number))
-            free.put(Path(place) / str(number))
+        for one in places:
+            free.put(one)
 
         def run(mutant: Mutant) -> tuple[Mutant, str, float]:
-            folder, start = free.get(), time.monotonic()
+            one, start = free.get(), time.monotonic()
             try:
-                return mutant, outcome_of(mutant, folder), time.monotonic() - start
+                return mutant, outcome_of(mutant, one), time.monotonic() - start
             finally:
-                free.put(folder)
+                free.put(one)
 
         yield from do.map(run, mutants)
+
+
+def harmless_faults() -> set[tuple[str, str]]:
+    """Return the files and faulty lines of the faults that change no number."""
+    with HARMLESS.open(newline="", encoding="utf-8") as file:
+        return {(row["file"], row["code"]) for row in csv.DictReader(file)}
+
+
+def faulty_line(mutant: Mutant) -> str:
+    """Return the line of a fault, with the fault."""
+    text = mutant.applied((ROOT / mutant.file).read_text("utf-8"))
+    return text.splitlines()[mutant.line - 1].strip()
 
 
 def main() -> None:
@@ -138,22 +183,25 @@ def main() -> None:
     given = parser.parse_args()
     files = files_of(given.files)
     whole = sum(len(mutants_of(ROOT, file)) for file in files)
-    mutants = sample_of(ROOT, files, given.count, given.seed)
-    print(f"{len(mutants)} of {whole} faults in {len(files)} files", flush=True)
-    check_tests()
-    survivors = []
-    for number, (mutant, outcome, seconds) in enumerate(tried(mutants, given.workers), 1):
-        at = f"{mutant.file}:{mutant.line}: {mutant.old} -> {mutant.new}"
-        print(f"{number:5} {outcome:8} {seconds:5.0f} s  {at}", flush=True)
-        survivors += [mutant] if outcome == SURVIVED else []
+    sample = sample_of(ROOT, files, given.count, given.seed)
+    harmless = harmless_faults()
+    mutants = [one for one in sample if (one.file, faulty_line(one)) not in harmless]
+    known = len(sample) - len(mutants)
+    print(f"{len(sample)} of {whole} faults in {len(files)} files, {known} harmless", flush=True)
     given.out.parent.mkdir(parents=True, exist_ok=True)
+    survivors = 0
     with given.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["file", "line", "old", "new", "code"])
-        for file_name, line, _, old, new in sorted(survivors):
-            code = (ROOT / file_name).read_text("utf-8").splitlines()[line - 1].strip()
-            writer.writerow([file_name, line, old, new, code])
-    print(f"{len(mutants) - len(survivors)} of {len(mutants)} noticed -> {given.out}")
+        writer.writerow(["file", "line", "code"])
+        for number, (mutant, outcome, seconds) in enumerate(tried(mutants, given.workers), 1):
+            row = mutant.file, mutant.line, faulty_line(mutant)
+            print(
+                f"{number:5} {outcome:8} {seconds:5.0f} s  {row[0]}:{row[1]}: {row[2]}", flush=True
+            )
+            if outcome == SURVIVED:
+                writer.writerow(row)
+                survivors += 1
+    print(f"{len(mutants) - survivors} of {len(mutants)} noticed -> {given.out}")
 
 
 if __name__ == "__main__":
