@@ -31,23 +31,26 @@ PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 TRAINING_PACKAGES = ("stable-baselines3", "torch")
 
 
-def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
-    """Write the command line of a module, date, wall time, machine and versions as JSON.
+def origin() -> dict[str, Any]:
+    """Return date, commit, machine and versions of this run.
 
     ``commit`` is that of the checkout, with ``-dirty`` if it has changes; None outside of one.
     """
     packages = PACKAGES + (TRAINING_PACKAGES if "torch" in sys.modules else ())
-    made = {
-        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+    return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "wall_seconds": round(seconds, 1),
-        **more,
         "commit": commit(),
         "cpu": cpu(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
     }
+
+
+def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
+    """Write the command line of a module, its wall time and origin as JSON."""
+    command = shlex.join(["python", "-m", module, *sys.argv[1:]])
+    made = {"command": command, "wall_seconds": round(seconds, 1), **more, **origin()}
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
 

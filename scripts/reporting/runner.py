@@ -18,7 +18,7 @@ from rich.console import Console
 
 from agents.progress import COUNT, ProgressBar
 from crawl_envs.evaluation import Row
-from scripts.reporting.rows import base, read_rows, write_rows
+from scripts.reporting.rows import base, origin, read_rows, write_rows
 from scripts.reporting.settings import Playable
 from scripts.reporting.workers import Unit, Workers, play_all
 
@@ -46,6 +46,9 @@ def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
 class Store:
     """The rows of a job in a Parquet file, saved periodically.
 
+    The metadata of the file have the settings, and the origin of each run that added rows: its
+    date, commit, machine and versions, seconds, and number of rows.
+
     Args:
         path: path of the file.
         title: title of the job; a file with another title is refused.
@@ -56,8 +59,9 @@ class Store:
         self.path, self.title = path, title
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
+        self.runs: list[dict[str, Any]] = []
         self.seconds = 0.0
-        self._saved = self._ticked = time.monotonic()
+        self.start()
 
     def load(self, keep: bool = True) -> None:
         """Load the rows of an earlier run, if any.
@@ -84,22 +88,26 @@ class Store:
                 )
             now["labels"] = then["labels"] | now["labels"]
         self.settings = about["settings"] | self.settings
-        self.rows, self.seconds = rows, about["seconds"]
+        self.rows, self.seconds, self.runs = rows, about["seconds"], about.get("runs", [])
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add rows, and save if the last save is long ago."""
+        before = len(self.rows)
         self.rows += rows
+        self._run["rows"] += len(self.rows) - before
         if time.monotonic() - self._saved > SAVE_EVERY:
             self.save()
 
     def start(self) -> None:
-        """Start counting seconds."""
+        """Start counting seconds of a run."""
         self._saved = self._ticked = time.monotonic()
+        self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
 
     def save(self) -> None:
         """Write all rows, in an order independent of the timing of workers."""
         now = time.monotonic()
         self.seconds += now - self._ticked
+        self._run["seconds"] += now - self._ticked
         self._saved = self._ticked = now
         place = {name: position for position, name in enumerate(self.settings)}
         order = {
@@ -108,8 +116,11 @@ class Store:
             for position, label in enumerate(described["labels"])
         }
         self.rows.sort(key=lambda row: (place[row.setting], order[row[1:3]], row.metric, row.seed))
+        if "commit" not in self._run:
+            self._run |= origin()
+            self.runs.append(self._run)
         about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
-        write_rows(self.path, self.rows, about)
+        write_rows(self.path, self.rows, {**about, "runs": self.runs})
 
     @property
     def done(self) -> set[tuple[str, str, int]]:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -55,6 +56,19 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     whole, parts = (read_rows(tmp_path / f"{name}.parquet")[0] for name in ("whole", "parts"))
     assert whole == parts
     assert {row.policy for row in whole} == {"GREEDY", "round robin", "BASELINE"}
+
+
+def test_the_file_says_which_runs_added_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    for count in (1, 3, 3):  # the last adds none
+        play(path, [setting()], count)
+    rows, about = read_rows(path)
+    first, second = about["runs"]
+    assert (first["rows"], second["rows"]) == (len(rows) // 3, len(rows) - len(rows) // 3)
+    assert first["seconds"] + second["seconds"] == pytest.approx(about["seconds"])
+    assert first.keys() == second.keys()
+    assert {"commit", "cpu", "date", "python", "versions"} <= first.keys()
+    assert first["versions"]["numpy"] == np.__version__
 
 
 def test_processes_give_the_same_rows(tmp_path: Path) -> None:
