@@ -171,7 +171,7 @@ def _staleness(rows: Sequence[Row], path: Path) -> None:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the largest loss against the threshold."""
+    """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
     import pandas as pd
 
     from scripts.reporting import charts
@@ -181,6 +181,12 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
         each = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
         parts.append(pd.DataFrame(each))
     data = pd.concat(parts).groupby(["panel", "label", "x"], as_index=False).y.max()
+    looks, own = charts.styles(LABELS, (BOUNDS,)), {}
+    for label, risk in BOUNDED.items():
+        bound = data[data.label == label]
+        name = f"bound of risk {risk:g}"
+        data = pd.concat([data, bound.assign(label=name, y=risk * bound.x + TICK)])
+        own[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
     charts.lines(
         data,
         path,
@@ -189,8 +195,9 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("threshold T (days)", "log"),
             charts.Axis("utility lost (divergence x days)", "log"),
         ),
-        labels=LABELS,
+        labels=(*LABELS, *own),
         black=(BOUNDS,),
+        own=own,
     )
 
 
