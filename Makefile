@@ -13,7 +13,8 @@ PYTEST_ARGS ?= -n auto
 DEMO_ARGS ?=
 
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.set-up
+DEMO_STAMP := $(VENV)/.agents
+STAMP := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -24,7 +25,8 @@ help: ## list the targets
 
 setup: $(STAMP) ## make a virtual environment with everything installed, once
 
-$(STAMP): pyproject.toml constraints.txt
+# Bytecode is made at the first import, as most files are never imported.
+$(STAMP) $(DEMO_STAMP): $(VENV)/.%: pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || { \
 	  echo "error: $(PYTHON) not found; install Python 3.11 or later, or name one: make PYTHON=python3.12" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -32,10 +34,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "error: $(PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { set -x; "$(PYTHON)" -m venv $(VENV); }
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile $(PIP_ARGS) \
+	  -c constraints.txt -e ".[$*]"
 	@touch $@
 
-demo: setup ## rank all policies and agents on a small suite; results go to results/mini
+demo: $(DEMO_STAMP) ## rank all policies and agents on a small suite; results go to results/mini
 	$(BIN)/python -m scripts.benchmark --suite mini $(DEMO_ARGS)
 
 docs: setup ## build the documentation into docs/_build/html; a warning is an error

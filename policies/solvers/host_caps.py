@@ -47,7 +47,7 @@ def host_capped(
     hosts there is more bandwidth per page and the multiplier falls, so a settled cap stays binding.
     The result therefore satisfies the optimality conditions: pages of a settled host share a
     multiplier that is not below that of the others. (Politeness constraints as in Kolobov,
-    Bortnikov et al. 2019, who solve them for binary freshness.)
+    Peres, Lubetzky and Horvitz 2019, who solve them for binary freshness.)
 
     Pages are sorted by host once. There is one solution per host whose cap binds, and usually 2 to
     6 for the remaining pages.

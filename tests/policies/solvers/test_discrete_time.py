@@ -18,7 +18,7 @@ IMPORTANCE, CHANCE = np.array([1.0, 2.0, 4.0, 1.0]), np.array([0.1, 0.4, 0.7, 0.
 
 
 def freshness(chance, rate):
-    """F as it is printed, but 1 where there is nothing to keep up with."""
+    """F, but 1 where there is nothing to keep up with."""
     return rate / (rate + chance - rate * chance) if chance > 0.0 else 1.0
 
 
