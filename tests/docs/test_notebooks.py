@@ -13,15 +13,18 @@ SAME = {"what_signals_are_worth", "from_crawls_to_a_schedule"}
 
 
 def texts(notebook) -> list[str]:
-    """What every cell prints: the kernel may hand it over in any number of pieces.
+    """What every cell prints and shows: the kernel may hand it over in any number of pieces.
 
     Standard error is left out: at the first use it says that kernels are compiled.
     """
     cells = [cell.get("outputs", []) for cell in notebook.cells]
-    return [
-        "".join(made["text"] for made in outputs if made.get("name") == "stdout")
-        for outputs in cells
-    ]
+    return ["".join(text_of(made) for made in outputs) for outputs in cells]
+
+
+def text_of(made) -> str:
+    if made.output_type == "stream":
+        return made.text if made.name == "stdout" else ""
+    return made.data["text/plain"]
 
 
 @pytest.mark.slow
@@ -35,6 +38,7 @@ def test_a_notebook_runs_and_prints_what_it_is_kept_with(path) -> None:
     codes = [cell for cell in kept.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in codes] == list(range(1, len(codes) + 1))
     before = texts(kept)
+    assert sum(text != "" for text in before) >= 2
     place = {"metadata": {"path": str(ROOT)}}
     nbclient.NotebookClient(kept, timeout=300, kernel_name="python3", resources=place).execute()
     if path.stem in SAME:

@@ -16,7 +16,7 @@ from policies.estimators import (
 )
 
 MEANS = {1.0: (0.63, 1.003, 1.009), 2.0: (0.86, 1.94, 2.01)}
-"""Means of the naive, improved and last-modified estimates of 10 visits at interval 1, rounded, by independent code."""
+"""Means of the naive, improved and last-modified estimates of 10 visits at interval 1, rounded."""
 
 
 @pytest.mark.parametrize("rate", MEANS)
