@@ -25,7 +25,8 @@ help: ## list the targets
 
 setup: $(STAMP) ## make a virtual environment with everything installed, once
 
-# Bytecode is made at the first import, as most files are never imported.
+# Bytecode is made at the first import, as most files are never imported. The checkout is installed as a
+# path (compat): a clone named crawl_envs then hides no package from scripts in the folder above it.
 $(STAMP) $(DEMO_STAMP): $(VENV)/.%: pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || { \
 	  echo "error: $(PYTHON) not found; install Python 3.11 or later, or name one: make PYTHON=python3.12" >&2; exit 1; }
@@ -35,7 +36,7 @@ $(STAMP) $(DEMO_STAMP): $(VENV)/.%: pyproject.toml constraints.txt
 	  echo "error: $(PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { set -x; "$(PYTHON)" -m venv $(VENV); }
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile $(PIP_ARGS) \
-	  -c constraints.txt -e ".[$*]"
+	  --config-settings editable_mode=compat -c constraints.txt -e ".[$*]"
 	@touch $@
 
 demo: $(DEMO_STAMP) ## rank all policies and agents on a small suite; results go to results/mini

@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("usage: crawl-envs COMMAND [OPTIONS]\n")
         print("\n".join(f"  {command:<10}  {about}" for command, about in known.items()))
         return
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # policies of one's own lie in the current folder, as with python -m
     try:
         one_of("command", name, tuple(known))
         module = importlib.import_module(f"scripts.{name}")

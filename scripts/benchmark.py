@@ -45,7 +45,7 @@ from scripts.reporting.comparisons import (
 from scripts.reporting.options import given_only
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
+from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 from scripts.suite.tasks import SUITES
 
 SETTINGS = "uniform,noisy,garden-handbook"
@@ -73,7 +73,10 @@ Policies = Annotated[
 Seeds = Annotated[
     int | None, typer.Option(help="Number of seeds.", show_default=f"{SEEDS}, fewer in suites")
 ]
-Pages = Annotated[int, typer.Option(help="Number of pages of a synthetic setting.")]
+Pages = Annotated[
+    int | None,
+    typer.Option(help="Number of pages of a synthetic setting.", show_default=str(NUM_PAGES)),
+]
 Bandwidth = Annotated[
     float | None,
     typer.Option(
@@ -89,9 +92,18 @@ TraceFolder = Annotated[
     str | None,
     typer.Option("--trace", help="Add a recorded trace: a folder with fitted parameters."),
 ]
-Signals = Annotated[str, typer.Option(help="Signals of traces: directory, mentions, both or none.")]
+Signals = Annotated[
+    str | None,
+    typer.Option(
+        help="Signals of traces: directory, mentions, both or none.", show_default=SIGNALS
+    ),
+]
 DaysPerCrawl = Annotated[
-    float, typer.Option(help="Budget on traces: mean days between two crawls of a page.")
+    float | None,
+    typer.Option(
+        help="Budget on traces: mean days between two crawls of a page.",
+        show_default=f"{DAYS_PER_CRAWL:g}",
+    ),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Few seeds and short episodes, as a smoke test.")
@@ -163,7 +175,7 @@ def rank(
     players = chosen_workers(backend, workers)
     with one_line_errors(STOPPED.format(folder)):
         store = play_suite(suite, entrants, count, folder, players, console, fresh=fresh)
-    console.print(f"\n{store.seconds:.0f} s on {players.count} workers -> {folder}")
+    console.print(f"\n{took(store, players)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
 
 
@@ -196,12 +208,12 @@ def main(
     policies: Policies = None,
     agents: Agents = None,
     seeds: Seeds = None,
-    num_pages: Pages = NUM_PAGES,
+    num_pages: Pages = None,
     bandwidth: Bandwidth = None,
     horizon: Horizon = None,
     trace: TraceFolder = None,
-    signals: Signals = SIGNALS,
-    days_per_crawl: DaysPerCrawl = DAYS_PER_CRAWL,
+    signals: Signals = None,
+    days_per_crawl: DaysPerCrawl = None,
     quick: Quick = False,
     workers: WorkerCount = None,
     backend: Backend = DEFAULT_BACKEND,
@@ -210,40 +222,71 @@ def main(
 ) -> None:
     """Run the benchmark."""
     console = tables.console()
-    own = {"bandwidth": bandwidth, "horizon": horizon, "trace": trace}
-    own |= {"num_pages": num_pages if num_pages != NUM_PAGES else None}
-    own |= {"days_per_crawl": days_per_crawl if days_per_crawl != DAYS_PER_CRAWL else None}
-    own |= {"signals": signals if signals != SIGNALS else None}
+    sizes = {"num_pages": num_pages, "bandwidth": bandwidth, "horizon": horizon}
+    sizes |= {"days_per_crawl": days_per_crawl, "signals": signals}
     if suite is not None:
-        refuse({"settings": settings, **own, "quick": quick or None}, "with --suite")
+        own = {"settings": settings, "trace": trace, **sizes, "quick": quick or None}
+        refuse(own, "with --suite")
         entrants = [*words_of("--policies", policies), *words_of("--agents", agents)]
         rank(suite, entrants, seeds, out, workers, backend, console, fresh)
         return
     refuse({"agents": agents}, "without --suite")
-    folder = out or folder_of(quick, given_only(own))
+    own = given_only({"trace": trace, **sizes})
+    folder = out or folder_of(quick, own)
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
-    length = horizon if horizon is not None else QUICK_HORIZON if quick else HORIZON
-    check_numbers(seeds=count, num_pages=num_pages)
-    at_least(1, seeds=count)
+    chosen = sizes_of(own, quick, count)
     players = chosen_workers(backend, workers)
-    check_numbers(horizon=length, days_per_crawl=days_per_crawl)
-    if bandwidth is not None:
-        check_numbers(bandwidth=bandwidth)
     names = words_of("--settings", settings if settings is not None or trace else SETTINGS)
-    sizes = Sizes(num_pages, bandwidth, length, days_per_crawl, signals)
-    compared = comparisons(names, trace, words_of("--policies", policies), sizes)
-    played = [item.setting for item in compared]
+    compared = comparisons(names, trace, words_of("--policies", policies), chosen)
     check_folder(folder)
-    store = Store(folder / "rows.parquet", "benchmark", played)
+    store = Store(folder / "rows.parquet", "benchmark", [item.setting for item in compared])
     store.load(keep=not fresh)
-    check_kept(played, count, store)
+    play(compared, count, store, players, folder, console)
+
+
+def sizes_of(own: Mapping[str, Any], quick: bool, count: int) -> Sizes:
+    """Return the sizes of the settings, of given options and defaults.
+
+    Raises:
+        ValueError: a size, or the number of seeds, is out of range.
+    """
+    defaults = {
+        "num_pages": NUM_PAGES,
+        "bandwidth": None,
+        "horizon": QUICK_HORIZON if quick else HORIZON,
+        "days_per_crawl": DAYS_PER_CRAWL,
+        "signals": SIGNALS,
+    }
+    chosen = {name: own.get(name, default) for name, default in defaults.items()}
+    check_numbers(seeds=count, num_pages=chosen["num_pages"])
+    at_least(1, seeds=count)
+    check_numbers(**{name: value for name, value in chosen.items() if isinstance(value, float)})
+    return Sizes(**chosen)
+
+
+def play(
+    compared: Sequence[Comparison],
+    count: int,
+    store: Store,
+    players: Workers,
+    folder: Path,
+    console: Console,
+) -> None:
+    """Play what has no rows yet, and write the tables and pictures."""
+    settings = [item.setting for item in compared]
+    check_kept(settings, count, store)
     with one_line_errors(STOPPED.format(folder)):
-        run(played, count, store, players, console)
+        run(settings, count, store, players, console)
     report(compared, store, folder, console)
     write_provenance(
         folder / "provenance.json", "scripts.benchmark", store.seconds, rows=len(store.rows)
     )
-    console.print(f"\n{store.seconds:.0f} s on {players.count} workers -> {folder}")
+    console.print(f"\n{took(store, players)} -> {folder}")
+
+
+def took(store: Store, players: Workers) -> str:
+    """Return the time and the workers of this run as text."""
+    return f"{store.run_seconds:.0f} s on {players.count} worker{'s' * (players.count > 1)}"
 
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:

@@ -43,7 +43,7 @@ def command(main: Callable[..., None], about: str | None) -> typer.Typer:
         main: the function; its errors are printed in one line.
         about: help of the command.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
     @app.command(help=about, cls=_NoneEmpty)
     @wraps(main)

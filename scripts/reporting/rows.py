@@ -151,7 +151,7 @@ def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError):
-        raise ValueError(f"{path}: not a whole Parquet file") from None
+        raise ValueError(f"{path}: not a whole Parquet file; delete it to start anew") from None
     metadata = table.schema.metadata or {}
     if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
         raise ValueError(f"{path}: a foreign file, not rows of this suite")

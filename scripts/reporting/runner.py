@@ -9,8 +9,9 @@ simulated again and must agree.
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,30 @@ another policy change the metrics of a long episode by far more.
 """
 
 
+DIGEST = re.compile(r"digest='\w*'")
+"""What the description of an agent, or of a policy of one's own, has of its file."""
+
+
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
     """Return the differing keys and common labels of two descriptions of a setting."""
     differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
-    common = now["labels"].keys() & then["labels"].keys()
-    return differing + [label for label in common if now["labels"][label] != then["labels"][label]]
+    return differing + _changed(now, then, lambda made: DIGEST.sub("", made))
+
+
+def _changed(
+    now: Mapping[str, Any], then: Mapping[str, Any], told: Callable[[str], str] = str
+) -> list[str]:
+    """Return the common labels whose descriptions differ in what counts."""
+    old, new = then["labels"], now["labels"]
+    return [label for label in new if label in old and told(new[label]) != told(old[label])]
 
 
 class Store:
     """The rows of a job in a Parquet file, saved periodically.
 
     The metadata of the file have the settings, and the origin of each run that added rows: its
-    date, commit, machine and versions, seconds, and number of rows.
+    date, commit, machine and versions, seconds, and number of rows. Rows of labels whose files
+    changed since then are dropped: ``changed`` has these labels after a load.
 
     Args:
         path: path of the file.
@@ -60,6 +73,7 @@ class Store:
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
         self.runs: list[dict[str, Any]] = []
+        self.changed: set[str] = set()
         self.seconds = 0.0
         self.start()
 
@@ -86,9 +100,11 @@ class Store:
                     f"{self.path}: rows of setting {name!r} with another {key}; "
                     "name another --out, or start anew with --fresh"
                 )
+            self.changed |= set(_changed(now, then))
             now["labels"] = then["labels"] | now["labels"]
         self.settings = about["settings"] | self.settings
-        self.rows, self.seconds, self.runs = rows, about["seconds"], about.get("runs", [])
+        self.rows = [row for row in rows if row.policy not in self.changed]
+        self.seconds, self.runs = about["seconds"], about.get("runs", [])
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add rows, and save if the last save is long ago."""
@@ -97,6 +113,11 @@ class Store:
         self._run["rows"] += len(self.rows) - before
         if time.monotonic() - self._saved > SAVE_EVERY:
             self.save()
+
+    @property
+    def run_seconds(self) -> float:
+        """Seconds of this run."""
+        return float(self._run["seconds"])
 
     def start(self) -> None:
         """Start counting seconds of a run."""
@@ -147,6 +168,8 @@ def run(
     done = store.done
     open_units = [unit for unit in units if unit.key not in done]
     store.start()
+    for label in sorted(store.changed):
+        console.print(f"{label} has changed: its rows are played anew", soft_wrap=True)
     try:
         with ProgressBar(COUNT, "{task.elapsed:.0f} s", console=console) as progress:
             bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))

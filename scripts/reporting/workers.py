@@ -40,14 +40,16 @@ class Unit(NamedTuple):
         """Return its rows.
 
         Raises:
-            RuntimeError: a ValueError in the run. Settings are checked before, so that it is an
-                error of the policy or of the code, not bad input.
+            RuntimeError: an error in the run. Settings are checked before, so that it is one of the
+                policy or of the code, not bad input.
         """
         try:
             return self.setting.play(self.label, self.seed)
-        except ValueError as error:
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
             where = f"{self.label} in {self.setting.name}, seed {self.seed}"
-            raise RuntimeError(f"{where} failed: {error}") from error
+            raise RuntimeError(f"{where} failed: {type(error).__name__}: {error}") from error
 
     @property
     def key(self) -> tuple[str, str, int]:

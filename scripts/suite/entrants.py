@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -99,10 +99,12 @@ class TaskSetting(Setting):
 
     Attributes:
         learned: labels of agents, which run with one torch thread.
+        refused: why others cannot act, by label.
     """
 
     first_seed: int = FIRST_SEED
     learned: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds of ``count`` repetitions."""
@@ -145,12 +147,16 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
         given: names as of :func:`scripts.training.evaluation.candidate_of`.
 
     Raises:
-        ValueError: an unknown name, or a damaged file of an agent.
+        ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
     """
     shipped = [name for name in agents.names() if not name.endswith(PERCEPTRON)]
     formulas = policies.names(fragments=True, oracle=False)
-    known = [candidate_of(name) for name in (*formulas, *shipped, *given)]
-    return {candidate.label: candidate for candidate in known}
+    known = [candidate_of(name) for name in dict.fromkeys((*formulas, *shipped, *given))]
+    labels = [candidate.label for candidate in known]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"entrants must have different names, got {label!r} twice")
+    return dict(zip(labels, known, strict=True))
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
@@ -161,7 +167,8 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     recorded = windows if task.bound == CLAIRVOYANT else ()
     first = {"window": list(windows[0])} if recorded else {}
     factories = {label: candidate.factory for label, candidate in candidates.items()}
-    able = applicable(factories, task.id, {**task.arguments, **first})
+    refused: dict[str, str] = {}
+    able = applicable(factories, task.id, {**task.arguments, **first}, refused)
     played = {task.bound: PLAYED[task.bound]} if task.bound in PLAYED else {}
     return TaskSetting(
         task.name,
@@ -173,4 +180,5 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
         learned=tuple(
             label for label in able if candidates[label].learned and label not in agents.names()
         ),
+        refused=refused,
     )

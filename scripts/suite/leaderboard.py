@@ -40,7 +40,7 @@ def play_suite(
     """Play all tasks of a suite that have no rows yet; one kept unit per entrant must agree.
 
     With entrants of one's own, the rows of the shipped ones are taken from the committed
-    leaderboard, if there is one.
+    leaderboard, if there is one; ``fresh`` then plays those of one's own anew.
 
     Raises:
         ValueError: an unknown entrant, or kept rows that disagree.
@@ -48,31 +48,41 @@ def play_suite(
     tasks, candidates = SUITES[name], entrants(given)
     with console.status("which entrants can act in which tasks"):
         settings = [setting_of(task, candidates) for task in tasks]
-    _check_own(given, settings)
+    own = [candidate_of(each).label for each in given]
+    _tell_refusals(own, settings, console)
     path, committed = folder / "rows.parquet", COMMITTED / name / "rows.parquet"
     check_folder(folder)
-    if not fresh and not path.exists() and committed.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(committed, path)
     store = Store(path, name, settings)
     store.load(keep=not fresh)
-    check_kept(settings, count, store)
+    if (given or not fresh) and not store.rows and committed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(committed, path)
+        store.load()
+    with console.status("kept rows: one of every entrant is played again"):
+        check_kept(settings, count, store)
     run(settings, count, store, workers, console)
     store.rows = [row for row in store.rows if row.seed < count]
     costs = costs_of(tasks, candidates, settings)
     played = publish(name, tasks, store, costs, folder, console)
-    own = [candidate_of(each).label for each in given]
     with console.status("the report"):
         write_report(folder / REPORT, played, candidates, own, COMMITTED)
     return store
 
 
-def _check_own(given: Sequence[str], settings: Sequence[TaskSetting]) -> None:
-    """Raise ValueError if an entrant of one's own can act nowhere."""
-    labels = {label for setting in settings for label in setting.labels}
-    for name in given:
-        if candidate_of(name).label not in labels:
-            raise ValueError(f"entrant {name} cannot act in any task of the suite")
+def _tell_refusals(own: Sequence[str], settings: Sequence[TaskSetting], console: Console) -> None:
+    """Print where entrants of one's own cannot act, and why; ValueError if one can act nowhere."""
+    for label in own:
+        tasks: dict[str, list[str]] = {}
+        for setting in settings:
+            if label in setting.refused:
+                tasks.setdefault(setting.refused[label], []).append(setting.name)
+        if sum(map(len, tasks.values())) == len(settings):
+            raise ValueError(
+                f"entrant {label} cannot act in any task of the suite: {next(iter(tasks))}"
+            )
+        for reason, names in tasks.items():
+            said = f"{label} cannot act in {', '.join(names)}: {reason}"
+            console.print(said, soft_wrap=True, markup=False)
 
 
 COLUMNS = ("rank", *Standing._fields[:7], "tasks", *Detail._fields)
@@ -113,7 +123,7 @@ def publish(
     )
     seeds = int(scores.seed.nunique())
     title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
-    console.print(table_of(ranked, details, title))
+    console.print(table_of(ranked, details, title, console.width))
     console.print(best_of(ranked))
     for line in _changes(before, ranked):
         console.print(line)

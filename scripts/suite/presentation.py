@@ -15,22 +15,33 @@ from scripts.suite.scores import OVER, Standing, matrix
 from scripts.suite.tasks import BOUNDS, MEASURED, Task
 
 HEAD = ("", "policy", "score", "±", "gap", "1st above", "acting", "tasks", *HEADINGS)
+DROPPED = ("kB", "trained", "us", "tenth", "fresh", "gap", "1st above", "acting", "tasks")
+"""Columns that a narrow terminal does without, one after the other."""
 DRAWN = 5
 """Number of performance profiles."""
 
 
-def table_of(ranked: Sequence[Standing], details: Mapping[str, Detail], title: str) -> Table:
-    """Return the leaderboard for the terminal, without the tracks."""
+def table_of(
+    ranked: Sequence[Standing], details: Mapping[str, Detail], title: str, width: int
+) -> Table:
+    """Return the leaderboard for a terminal of some width, without the tracks."""
     table = Table(title=title, title_justify="left", caption_justify="left")
     table.caption = (
-        f"0 is random crawling, 1 the bound. In {MEASURED}: fresh, the mean freshness; tenth, that "
-        "of the least fresh tenth of pages; us, of a decision; kB, held. trained: seconds."
+        "0 is random crawling, 1 the bound; ± half of the 95% interval over seeds. README.md "
+        "beside the report explains all columns."
     )
-    for column in HEAD:
-        text = column == "policy"
-        table.add_column(column, justify="left" if text else "right", no_wrap=text)
-    for place, item in enumerate(ranked, 1):
-        table.add_row(*_cells(place, item, details)[: len(HEAD)])
+    rows = [_cells(place, item, details)[: len(HEAD)] for place, item in enumerate(ranked, 1)]
+    widths = {
+        column: 3 + max(map(len, (column, *cells)))
+        for column, *cells in zip(HEAD, *rows, strict=True)
+    }
+    for column in DROPPED:
+        if 1 + sum(widths.values()) > width:
+            del widths[column]
+    for column in widths:
+        table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(cell for name, cell in zip(HEAD, row, strict=True) if name in widths))
     return table
 
 

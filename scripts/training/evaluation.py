@@ -21,6 +21,7 @@ from agents.runs import read_object
 from agents.sb3.arguments import TrainArguments
 from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import CompilablePolicy
 from scripts.reporting.comparisons import is_policy, policy_factories
 from scripts.reporting.options import PREFIX
@@ -67,13 +68,10 @@ def candidate_of(model: str) -> Candidate:
         named = model if shipped else str(folder)
         factory, seconds = partial(loaded, named, digest=digest), _training_seconds(folder)
         return Candidate(label, factory, *_trained_on(files[0]), training_seconds=seconds)
-    if is_policy(model):
-        return Candidate(model, policy_factories([model])[model], learned=False)
-    known = ", ".join(agents.names()) or "none yet"
-    raise ValueError(
-        f"model must be a folder with {' or '.join(AGENT_FILES)}, a shipped agent "
-        f"({known}) or a policy ({', '.join(policies.names(fragments=True))}), got {model!r}"
-    )
+    if not is_policy(model):
+        known = (*policies.names(fragments=True), *agents.names())
+        one_of("model", model, known, f"a folder with {' or '.join(AGENT_FILES)}, or module:Class")
+    return Candidate(model, policy_factories([model])[model], learned=False)
 
 
 def _training_seconds(folder: Path) -> float:
@@ -178,7 +176,10 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     Many policies detect missing information only then.
     """
     core: Any = env.unwrapped
-    policy = factory(env)
+    try:
+        policy = factory(env)
+    except TypeError as error:  # an unknown argument
+        raise ValueError(str(error)) from error
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         policy.compile(core.problem, core.num_slots(), core.rng())
         return
@@ -226,15 +227,27 @@ def evaluation_of(
 
 
 def applicable(
-    factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
+    factories: Mapping[str, PolicyFactory],
+    env_id: str,
+    env_args: Mapping[str, Any],
+    refused: dict[str, str] | None = None,
 ) -> dict[str, PolicyFactory]:
-    """Return the policies that can act in an environment."""
+    """Return the policies that can act in an environment; ``refused`` gets why others cannot.
+
+    Raises:
+        RuntimeError: any error of a policy but a ValueError.
+    """
     env = make_env(env_id, **env_args)
     env.reset(seed=0)
-    able = {}
+    able, reasons = {}, {} if refused is None else refused
     for label, factory in factories.items():
-        with contextlib.suppress(ValueError):
+        try:
             try_choosing(env, factory)
             able[label] = factory
+        except ValueError as error:
+            reasons[label] = str(error)
+        except Exception as error:
+            said = f"{label} in {env_id} failed: {type(error).__name__}: {error}"
+            raise RuntimeError(said) from error
     env.close()
     return able

@@ -570,3 +570,9 @@ def test_bad_input(solver, importance, change_rate, bandwidth, complete, message
 def test_bad_probabilities():
     with pytest.raises(ValueError, match=r"probabilities must lie in \[0, 1\], got 1.5"):
         solvers.harmonic_cost([1.0], [1.0], [1.0], [1.5], [True])
+
+
+def test_an_approximate_page_without_importance_gets_nothing_of_its_signals():
+    result = solvers.harmonic_approx([0, 1, 1], [2, 0, 1], 3.0, complete=[True, False, True])
+    assert list(result.rates) == [0.0, 2.0, 1.0]
+    assert result.converged

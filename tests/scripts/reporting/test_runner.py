@@ -77,14 +77,19 @@ def test_processes_give_the_same_rows(tmp_path: Path) -> None:
     assert read_rows(tmp_path / "one.parquet")[0] == read_rows(tmp_path / "two.parquet")[0]
 
 
-def failing(seed: int) -> dict[str, float]:
-    raise ValueError("a slip in a policy")
+def failing(seed: int, *, kind: type[Exception]) -> dict[str, float]:
+    raise kind("a slip")
 
 
+@pytest.mark.parametrize("kind", [ValueError, KeyError])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_in_a_run_is_not_taken_for_bad_input(tmp_path: Path, workers: int) -> None:
-    with pytest.raises(RuntimeError, match=r"^slip in s, seed [01] failed: a slip in a policy$"):
-        play(tmp_path / "rows.parquet", [Measurement("s", {"slip": failing})], 2, workers)
+def test_an_error_in_a_run_is_not_taken_for_bad_input(
+    tmp_path: Path, workers: int, kind: type[Exception]
+) -> None:
+    slips = Measurement("s", {"slip": partial(failing, kind=kind)})
+    named = rf"^slip in s, seed [01] failed: {kind.__name__}: '?a slip'?$"
+    with pytest.raises(RuntimeError, match=named):
+        play(tmp_path / "rows.parquet", [slips], 2, workers)
 
 
 def test_ray_gives_the_same_rows(tmp_path: Path) -> None:

@@ -1,22 +1,30 @@
 from __future__ import annotations
 
+import io
 import re
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import policies
+from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
+from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
 from scripts.suite.episodes import least_served
+from scripts.suite.presentation import table_of
+from scripts.suite.scores import Standing
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -76,13 +84,92 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert "GreedyNCIS" in output
 
 
+def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
+    _, before = ranked("--policies", OWN)
+    source = small / "scripts_suite_own.py"
+    source.write_text(SOURCE.replace("GreedyNCIS", "RoundRobin"))
+    sys.modules.pop("scripts_suite_own")
+    output, after = ranked("--policies", OWN)
+    assert f"{OWN} has changed: its rows are played anew" in output
+    old, new, same = (table.set_index("policy").score for table in (before, after, after))
+    assert old[OWN] == old["GreedyNCIS"] != old["RoundRobin"]
+    assert new[OWN] == new["RoundRobin"]
+    others = [name for name in old.index if name != OWN]
+    assert (old[others] == same[others]).all()
+    again, _ = ranked("--policies", OWN)
+    assert "has changed" not in again
+
+
+REFUSING = """
+import policies
+
+class Eager(policies.GreedyNCIS):
+    def _index(self, problem):
+        if len(problem.importance) < 99:
+            {slip}
+        return super()._index(problem)
+"""
+
+
+def test_it_says_where_a_policy_of_ones_own_cannot_act_and_why(small: Path) -> None:
+    page, scores = leaderboard.SUITES["small"]
+    large = replace(scores, arguments={**scores.arguments, "num_pages": 100})
+    leaderboard.SUITES["small"] = (page, large)  # type: ignore[index]
+    source = small / "scripts_suite_own.py"
+    source.write_text(REFUSING.format(slip="raise ValueError('too few pages for me')"))
+    output, table = ranked("--policies", OWN)
+    assert f"{OWN} cannot act in noisy: too few pages for me" in output
+    assert table.set_index("policy").tasks[OWN] == 1
+    leaderboard.SUITES["small"] = (page,)  # type: ignore[index]
+    given = ["--suite", "small", "--seeds", "2", "--backend", "local", "--policies", OWN]
+    result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
+    assert result.exit_code == 2
+    assert "cannot act in any task of the suite: too few pages for me" in result.stderr
+    source.write_text(REFUSING.format(slip="{}['typo']"))
+    sys.modules.pop("scripts_suite_own")
+    result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
+    assert str(result.exception) == f"{OWN} in CrawlNCIS-v0 failed: KeyError: 'typo'"
+    assert not Path("nowhere").exists()
+
+
+def test_agents_of_one_name_are_refused(small: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(SHIPPED / "noisy-index", small / name / "mine")
+    given = ["--suite", "small", "--agents", "a/mine,b/mine"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    assert "entrants must have different names, got 'mine' twice" in result.stderr
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) -> None:
+    name = "P" * 12
+    item = Standing(name, 0.123, 0.1, 0.2, 0.5, 0.25, 0.777, {"known": 0.5}, 42)
+    details = {name: Detail(0.911, 0.432, 56.0, 78.0, 90.0)}
+    text = io.StringIO()
+    console = Console(file=text, width=width)
+    console.print(table_of([item], details, "made up", width))
+    shown = text.getvalue()
+    assert "…" not in shown
+    assert all(word in shown for word in (name, "0.123", "0.050", "score"))
+    assert max(map(len, shown.splitlines())) <= width
+    known = {"tasks": 60, "acting": 60, "fresh": 120, "kB": 120, "trained": 120}
+    for heading, least in known.items():
+        assert (heading in shown) == (width >= least), heading
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--suite", "crawl-v0"], "--suite 'crawl-v0' is unknown; did you mean crawl-v1|must be"),
         (["--suite", "mini", "--settings", "noisy"], "--settings does not apply with --suite"),
         (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
-        (["--suite", "mini", "--policies", "Gredy"], "model must be a folder|unknown"),
+        (
+            ["--suite", "mini", "--policies", "Gredy"],
+            "model 'Gredy' is unknown; did you mean G",
+        ),
+        (["--suite", "mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
+        (["--suite", "mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
         (["--agents", "runs/mine"], "--agents does not apply without --suite"),
         (["--suite", "mini", "--seeds", "0"], "--seeds must be >= 1, got 0"),
     ],
