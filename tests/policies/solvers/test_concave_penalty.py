@@ -181,3 +181,8 @@ def test_pages_that_need_no_crawl_get_none():
 def test_what_is_no_concave_penalty_is_refused(penalty, message):
     with pytest.raises(ValueError, match=message):
         solvers.concave_penalty(1.0, [1.0, 2.0], 1.0, penalty)
+
+
+def test_a_single_page_gets_the_whole_bandwidth():
+    result = solvers.concave_penalty(2.0, 3.0, 0.7, penalty=lambda count: np.sqrt(count))
+    np.testing.assert_allclose(result.rates, [0.7], rtol=1e-9)

@@ -576,3 +576,10 @@ def test_an_approximate_page_without_importance_gets_nothing_of_its_signals():
     result = solvers.harmonic_approx([0, 1, 1], [2, 0, 1], 3.0, complete=[True, False, True])
     assert list(result.rates) == [0.0, 2.0, 1.0]
     assert result.converged
+
+
+@pytest.mark.parametrize("solver", [solvers.harmonic, solvers.harmonic_approx])
+def test_signals_of_a_page_that_never_changes_are_not_answered(solver):
+    result = solver([1, 1, 1], [0, 1, 1], 1.5, complete=[True, True, False])
+    assert result.probabilities[0] == 0.0
+    assert result.rates[0] == 0.0
