@@ -16,6 +16,7 @@ from crawl_envs.instances import make
 from crawl_envs.types.compiling import ready
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
+from policies.solvers.noisy_signals.pages import evidence_margin
 from policies.values.sources.kernels import cycle_length_sources_value
 from policies.values.sources.tables import cycle_length_sources_table
 from tests.naive import source_values as naive
@@ -340,3 +341,8 @@ def test_bad_input():
         solvers.ncis(instance, floor=1.0)
     with pytest.raises(ValueError, match="given must have a single source of signals, got 2"):
         solvers.discrete(drawn(0, 2, 2.0))
+
+
+def test_the_margin_of_a_level_is_less_than_the_evidence_of_a_signal() -> None:
+    level, evidence = np.array([10.0, 1e9]), np.array([[0.1, 0.1], [2.0, 0.0]])
+    np.testing.assert_allclose(evidence_margin(level, evidence), [1e-5, 0.025], rtol=1e-12)
