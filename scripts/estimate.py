@@ -91,11 +91,13 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
     """Print what was read and estimated."""
     rate = fitted.quality.change_rate
     low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
-    console = tables.console()
+    console, counted = tables.console(), tables.counted
     console.print(
-        f"{log.page.size} crawls of {log.num_pages} pages on {fitted.groups.mean.shape[0]} hosts "
+        f"{counted(log.page.size, 'crawl')} of {counted(log.num_pages, 'page')} on "
+        f"{counted(fitted.groups.mean.shape[0], 'host')} "
         f"in {log.time[-1] - log.time[0]:.4g} days; left out: {log.dropped.failed} failed, "
-        f"{log.dropped.duplicates} repeated, {log.dropped.signals} signals of unknown pages",
+        f"{log.dropped.duplicates} repeated, {counted(log.dropped.signals, 'signal')} of unknown "
+        "pages",
         soft_wrap=True,
     )
     console.print(

@@ -24,6 +24,7 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 
+from crawl_envs import PRESETS
 from crawl_envs.envs.lettering import write
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types.arguments import whole
@@ -75,13 +76,27 @@ FILMS = (
 def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:
     """Return the film of an environment, with the given policies and arguments in place of its own.
 
+    A preset has the policies of its family.
+
     Raises:
-        ValueError: not two different policies.
+        ValueError: not two different policies, or none and an id that has no film.
     """
-    own = {film.env_id: film for film in FILMS}.get(env_id, Film(env_id, {}, ()))
+    films = {film.env_id: film for film in FILMS}
+    name = env_id.rpartition(":")[2]
+    own = films.get(name, Film(env_id, {}, ()))
     chosen = tuple(policies) or own.policies
+    if name in PRESETS and not chosen:
+        chosen = films[PRESETS[name][0]].policies
+    if not chosen:
+        env_with(env_id, arguments).close()  # which tells of an unknown id
+        raise ValueError(
+            f"--policies must be given for {env_id}: two different ones, such as "
+            f"RoundRobin,Greedy; only {', '.join(films)} and their presets have a pair of their own"
+        )
     if len(set(chosen)) != 2 or len(chosen) != 2:
-        raise ValueError(f"--policies must be two different ones for {env_id}, got {chosen}")
+        raise ValueError(
+            f"--policies must be two different ones for {env_id}, got {', '.join(chosen)}"
+        )
     return Film(env_id, {**own.arguments, **arguments}, chosen)
 
 
@@ -110,7 +125,7 @@ def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> N
     """Return pictures of one size, each below its name."""
     headings = np.full((HEADING, PANEL[0] * len(panels), 3), PAPER, np.uint8)
     for place, name in enumerate(names):
-        write(headings, name, (place * PANEL[0] + 16, 8), INK, size=20)
+        write(headings, name, (place * PANEL[0] + 16, 4), INK, size=20)
     return np.concatenate([headings, np.concatenate(panels, axis=1)])
 
 

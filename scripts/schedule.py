@@ -180,7 +180,8 @@ def write(
             f"long-run freshness by these rates: {expected[SHARES.index(1.0)]:.3f} at best"
         )
     console.print(
-        f"{len(times)} fetches of {np.unique(found.page).size} pages with {policy}, "
+        f"{tables.counted(len(times), 'fetch', 'fetches')} of "
+        f"{tables.counted(np.unique(found.page).size, 'page')} with {policy}, "
         f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
         soft_wrap=True,
     )

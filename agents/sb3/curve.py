@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.progress import TaskID
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from agents.progress import COUNT, ProgressBar
 from agents.runs import append_row
@@ -38,7 +39,7 @@ class CurveCallback(BaseCallback):
         path: the CSV file, with ``rows`` when training starts.
         rows: the rows so far; new ones are appended.
         every: steps between rows, >= 1.
-        steps: total number of steps, for the progress bar.
+        steps: total number of steps, which the progress bar rounds up to rollouts.
         progress: show a progress bar on standard error.
         beside: a text after the mean reward in the progress bar.
     """
@@ -72,11 +73,19 @@ class CurveCallback(BaseCallback):
         self._bar.start()
         self._task = self._bar.add_task(
             "training",
-            total=self.steps,
+            total=self._end(),
             completed=self.num_timesteps,
             reward="-",
             beside=self._beside,
         )
+
+    def _end(self) -> int:
+        """Return the steps after which the algorithm ends, in whole rollouts."""
+        model: Any = self.model
+        on_policy = isinstance(model, OnPolicyAlgorithm)
+        rollout: int = model.n_envs * (model.n_steps if on_policy else model.train_freq.frequency)
+        done = self.num_timesteps
+        return done + -(-(self.steps - done) // rollout) * rollout
 
     def _on_step(self) -> bool:
         self._recent.append(float(self.locals["rewards"].mean()))

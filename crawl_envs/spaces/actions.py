@@ -25,6 +25,10 @@ ACTION_FORMS = (*SLOT_FORMS, "rates", "shares")
 Actions: TypeAlias = tuple[NDArray[Any], ...]
 
 
+class _One(list[Any]):
+    """A list of the action of a single lane, whose errors have no axis of lanes."""
+
+
 class ActionForm(ABC):
     """Base class of action forms.
 
@@ -66,21 +70,20 @@ class ActionForm(ABC):
         shape = getattr(action, "shape", self.shape)
         if shape != self.shape:
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
-        return self.decode([action], 1)
+        return self.decode(_One([action]), 1)
 
     def _checked(self, actions: Any, num_lanes: int, kinds: str, expected: str) -> Any:
         """Return the actions of all lanes as an array of one of the dtype kinds."""
-        shape = (num_lanes, *self.shape)
+        shape, one = (num_lanes, *self.shape), isinstance(actions, _One)
+        wanted = f"{expected}, of shape {shape[one:]}" if shape[one:] else expected
         try:
             array = np.asarray(actions)
         except ValueError:
-            raise ValueError(
-                f"action must be {expected}, of shape {shape}, got rows of different lengths"
-            ) from None
+            raise ValueError(f"action must be {wanted}, got rows of different lengths") from None
         if array.shape != shape or array.dtype.kind not in kinds:
-            raise ValueError(
-                f"action must be {expected}, of shape {shape}, got {array.dtype} {array.shape}"
-            )
+            scalar = one and array.ndim == 1
+            got = repr(actions[0]) if scalar else f"{array.dtype} {array.shape[one:]}"
+            raise ValueError(f"action must be {wanted}, got {got}")
         return array
 
 

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FEW = 8
-"""Most words that an error lists."""
+FEW, MANY = 8, 30
+"""Most words that an error lists in any case, and where none is similar to the value."""
 SMALLEST, LARGEST = 1e-12, 1e12
 """The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
 so that products and ratios of a few of them neither overflow nor vanish."""
@@ -108,7 +108,8 @@ def _unknown(name: str, value: Any, known: Sequence[str], also: str) -> str:
     if near:
         return f"{name} {value!r} is unknown; did you mean {' or '.join(near)}?"
     some = f"{', '.join(known[:3])} or one of {len(known) - 3} others"
-    return f"{name} {value!r} is unknown; it must be {some}{also}"
+    every = f"one of {', '.join(known)}"
+    return f"{name} {value!r} is unknown; it must be {every if len(known) <= MANY else some}{also}"
 
 
 def file_path(name: str, value: Any) -> Path:

@@ -112,7 +112,7 @@ def described(family: str, level: str, count: int, seed: int) -> str:
 def datasets_in(folder: str) -> Iterator[None]:
     """Have Minari keep its data sets in a folder."""
     before = os.environ.get(PATH)
-    os.environ[PATH] = folder
+    os.environ[PATH] = os.path.abspath(folder)
     try:
         yield
     finally:

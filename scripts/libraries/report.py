@@ -41,9 +41,10 @@ def table_of(rows: Sequence[Outcome]) -> Table:
     table = Table("library", "version", title="Environments in other libraries")
     for kind in SIGNS:
         table.add_column(kind, justify="right")
-    for name, version in dict.fromkeys((row.library, row.version) for row in rows):
+    for name, last in {row.library: row for row in rows}.items():
         kinds = [row.outcome for row in rows if row.library == name]
-        table.add_row(name, version, *(str(kinds.count(kind)) for kind in SIGNS))
+        found = last.message if last.outcome == ABSENT else last.version
+        table.add_row(name, found, *(str(kinds.count(kind)) for kind in SIGNS))
     return table
 
 
@@ -54,8 +55,9 @@ def page_of(rows: Sequence[Outcome]) -> str:
     lines = [head, ["---", *(":-:" for _ in names)]]
     lines += [[f"`{id}`", *signs] for id, *signs in _cells(rows)]
     tried = []
-    for name, version in dict.fromkeys((row.library, row.version) for row in rows):
-        of = f"{LIBRARIES[name].package} {version}" if version else ABSENT
+    for name, last in {row.library: row for row in rows}.items():
+        found = f"{LIBRARIES[name].package} {last.version}".rstrip()
+        of = last.message if last.outcome == ABSENT else found
         tried.append(f"- {name} ({of}): {LIBRARIES[name].about}.")
     return PAGE.format(
         table="\n".join(f"| {' | '.join(line)} |" for line in lines),

@@ -11,6 +11,7 @@ from crawl_envs.instances.logs.crawl_log import CrawlLog, Intervals
 from crawl_envs.types import FloatArray, IntArray
 from policies.estimators import GammaPrior, SignalQuality, empirical_bayes
 from scripts.data.fit_trace import fit_gamma
+from scripts.reporting.tables import counted
 
 
 class Fitted(NamedTuple):
@@ -46,9 +47,10 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     number = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     known = _until(log.intervals(), until)
     if known.page.size == 0:
+        by = "" if until == np.inf else f" until day {until:g}"
         raise ValueError(
-            f"log must have a page that was crawled twice until day {until:g}, got none among "
-            f"{log.num_pages} pages"
+            f"log must have a page that was crawled twice{by}, got none among "
+            f"{counted(log.num_pages, 'page')}"
         )
     given = known.signals if log.sources else None
     result = empirical_bayes(known.elapsed, given, known.changed, page=known.page, groups=number)

@@ -327,7 +327,7 @@ def dots(
     names: Sequence[str] = (),
     black: Sequence[str] = (),
 ) -> None:
-    """Draw a dot with an interval per line of text, side by side for labels.
+    """Draw a dot with an interval per line of text, side by side where lines have several labels.
 
     Args:
         data: ``y`` (the text), ``x``, and as far as needed ``half``, ``label`` and ``panel``.
@@ -340,6 +340,7 @@ def dots(
     shown = _labels(data, labels)
     looks = styles(shown, black)
     parts = _by_panel(data)
+    beside = any(part.y.duplicated().any() for part in parts.values())
     texts = {
         name: _names(data if frame.shared in ALIKE else part, names) for name, part in parts.items()
     }
@@ -351,7 +352,7 @@ def dots(
             for place, label in enumerate(shown):
                 marks = _labelled(part, label)
                 marks = marks[marks.y.isin(rows)]
-                aside = 0.6 * ((place + 0.5) / len(shown) - 0.5)
+                aside = 0.6 * ((place + 0.5) / len(shown) - 0.5) if beside else 0.0
                 heights = np.array([rows.index(text) for text in marks.y]) + aside
                 look = {**looks[label], "linestyle": "none", "capsize": 2.5}
                 errors = _errors(marks, "x")

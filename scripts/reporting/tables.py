@@ -96,6 +96,11 @@ def _difference(summary: Summary, reference: str) -> str:
     return plus_minus(summary.difference, summary.difference_half_width, signed=True)
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number of things, such as ``1 host`` or ``2 hosts``."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
     """Format a mean and the half-width of its interval, if known."""
     if math.isnan(mean):

@@ -1,11 +1,22 @@
 """The command that films policies."""
 
+import gymnasium
 import numpy as np
 import pytest
 from PIL import Image
 
 from crawl_envs import FAMILIES
-from scripts.film import FILMS, HEADING, LAST, MOST_FRAMES, PANEL, app, film_of, frames_of
+from scripts.film import (
+    FILMS,
+    HEADING,
+    LAST,
+    MOST_FRAMES,
+    PANEL,
+    app,
+    film_of,
+    frames_of,
+    side_by_side,
+)
 from tests.docs.pages import ROOT
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
@@ -66,13 +77,30 @@ def test_policies_and_presets_can_be_named(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["CrawlNCIS-Noisy-10-v0.gif"]
 
 
+def test_presets_have_the_policies_of_their_family_and_prefixes_change_nothing():
+    noisy = film_of("CrawlNCIS-Noisy-10-v0", (), {})
+    assert noisy == ("CrawlNCIS-Noisy-10-v0", {}, ("RoundRobin", "GreedyNCIS"))
+    assert film_of("crawl_envs:CrawlNCIS-v0", (), {})[1:] == FILMS[0][1:]
+
+
+def test_headings_are_not_cut_off():
+    below = np.zeros((0, PANEL[0], 3), np.uint8)
+    heading = side_by_side(["GreedyNCIS", "jpqy_Q"], [below, below])
+    assert heading.shape == (HEADING, 2 * PANEL[0], 3)
+    for half in np.split(heading, 2, axis=1):
+        assert (half < 255).any()
+        assert (half[[0, -1]] == 255).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["CrawlNCIS-v0", "--policies", "Greedy"], ["--policies", "two", "Greedy"]),
         (["CrawlNCIS-v0", "--policies", "Greedy,Greedy"], ["--policies", "two different"]),
         (["CrawlNCIS-v0", "--policies", "Greedy,Nobody"], ["Nobody"]),
-        (["CrawlNCIS-Noisy-10-v0"], ["--policies", "CrawlNCIS-Noisy-10-v0"]),
+        (["Nowhere-v0"], ["env_id", "'Nowhere-v0'", "CrawlNCIS-v0"]),
+        (["CartPole-v1"], ["env_id", "crawling environment", "'CartPole-v1'"]),
+        (["OwnFilm-v0"], ["--policies must be given for OwnFilm-v0", "RoundRobin,Greedy"]),
         (["Nowhere-v0", "--policies", "Greedy,RoundRobin"], ["env_id", "Nowhere-v0"]),
         (["CrawlNCIS-v0", "--seed", "-1"], ["seed", "-1"]),
         (["CrawlNCIS-v0", "--env-arg", "num_pages"], ["env-arg", "num_pages"]),
@@ -80,6 +108,8 @@ def test_policies_and_presets_can_be_named(tmp_path):
         (["CrawlNCIS-v0", "--env-arg", "pages=4"], ["unknown argument 'pages'"]),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, arguments, words):
+def test_bad_input_is_one_line(tmp_path, monkeypatch, arguments, words):
+    spec = gymnasium.spec("CrawlNCIS-v0")
+    monkeypatch.setitem(gymnasium.registry, "OwnFilm-v0", spec)
     refused(run(*arguments, out=tmp_path), *words)
     assert not list(tmp_path.iterdir())

@@ -231,6 +231,14 @@ def test_the_progress_bar_shows_the_given_text(tmp_path, capsys):
     assert "GreedyNCIS" in shown or "best" in shown
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_the_progress_bar_ends_at_the_steps_that_are_made(algorithm, tmp_path, capsys):
+    wanted = short(algorithm=algorithm, steps=1001)
+    steps = train(wanted, tmp_path, progress=True).model.num_timesteps
+    assert steps > 1001
+    assert f"{steps:,}/{steps:,} steps" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

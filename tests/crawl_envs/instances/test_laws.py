@@ -29,6 +29,7 @@ def test_a_generator_draws_what_make_does(name):
     ("name", "arguments", "message"),
     [
         ("burst", {}, "instance 'burst' is unknown; did you mean bursty or sources"),
+        ("xyz", {}, f"'xyz' is unknown; it must be one of {', '.join(instances.names())}, or a "),
         ("deploys", {"num_pages": 0}, r"num_pages must be an integer in \[1, "),
         ("quality", {"bandwidth": -1.0}, "bandwidth must be finite and > 0"),
         ("late", {"delay": CONSTANT}, "delay must be None for instance 'late'"),

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from scripts.compatibility import app
 from scripts.libraries import interfaces
 from scripts.libraries.interfaces import ABSENT, FAILS, IDS, LIBRARIES, WORKS, Library, Outcome
-from scripts.libraries.report import page_of
+from scripts.libraries.report import page_of, table_of
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMITTED = ROOT / "results" / "compatibility"
@@ -77,6 +77,13 @@ def test_the_page_shows_every_outcome() -> None:
     assert line.startswith("- Gymnasium, `B-v0`, `C-v0`: `E: xxx")
     assert line.endswith("xxx the end`")
     assert len(line) < 220
+    assert "- skrl (no module skrl): `wrap_env`" in page
+
+
+def test_a_missing_module_is_named_for_a_library_that_is_installed() -> None:
+    rows = [Outcome("Minari", "", f"p:{name}-v0", ABSENT, "no module jax") for name in "AB"]
+    assert "- Minari (no module jax): `DataCollector`" in page_of(rows)
+    assert list(table_of(rows).columns[1].cells) == ["no module jax"]
 
 
 def test_the_command_writes_rows_and_a_page(tmp_path: Path, monkeypatch: Any) -> None:

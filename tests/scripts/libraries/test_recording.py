@@ -138,6 +138,17 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
         assert not out.exists()
 
 
+def test_a_relative_folder_gets_the_same_bytes(
+    folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = _made(Path("runs/datasets"), "--families", "harmonic")
+    assert done.exit_code == 0, done.output
+    found = _bytes(tmp_path / "runs" / "datasets")
+    assert found == {name: _bytes(folder)[name] for name in found}
+    assert any(name.startswith("crawl/harmonic/expert-v0/") for name in found)
+
+
 def test_the_folder_of_minari_is_restored(monkeypatch: Any) -> None:
     monkeypatch.setenv(PATH, "before")
     with pytest.raises(RuntimeError), datasets_in("here"):

@@ -55,5 +55,7 @@ def test_a_group_without_crawls_is_like_the_others() -> None:
 
 def test_a_log_without_a_second_crawl_is_refused() -> None:
     log = make_log([(0, 0.0, False), (1, 3.0, False)], num_pages=2)
-    with pytest.raises(ValueError, match="log must have a page that was crawled twice"):
+    with pytest.raises(ValueError, match="log must have a page that was crawled twice, got none"):
         fit_log(log)
+    with pytest.raises(ValueError, match="crawled twice until day 4, got none among 2 pages"):
+        fit_log(log, until=4.0)

@@ -88,6 +88,15 @@ def test_dots_side_by_side(tmp_path: Path, drawn: list[Figure]) -> None:
     assert axes.yaxis_inverted()
 
 
+def test_dots_of_one_label_per_line_lie_on_their_lines(tmp_path: Path, drawn: list[Figure]) -> None:
+    data = pd.DataFrame({"y": ["p", "q", "r"], "x": [1.0, 2.0, 3.0], "label": ["a", "b", "a"]})
+    data = pd.concat([data.assign(panel="A"), data[:2].assign(panel="B")])
+    charts.dots(data, tmp_path / "dots.png", Frame("T", shared="y"))
+    for axes in drawn[0].axes:
+        heights = [part.lines[0].get_ydata() for part in axes.containers]
+        np.testing.assert_array_equal(np.concatenate(heights) % 1, 0)
+
+
 def test_dots_of_panels_that_share_nothing_have_their_own_lines(
     tmp_path: Path, drawn: list[Figure]
 ) -> None:
