@@ -131,7 +131,8 @@ def publish(
     page = page_of(name, tasks, ranked, details, scores)
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page, "utf-8")
-    write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, seeds=seeds)
+    more = {"seeds": seeds, "runs": store.runs}
+    write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, **more)
     return Played(name, tasks, store.rows, scores, ranked, details)
 
 

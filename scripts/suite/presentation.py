@@ -92,15 +92,16 @@ pages of a seed are easy or hard for all does not count there. An entrant that c
 or spends more than its budget (by over 1% and three standard errors), scores 0 there, so that the
 order tells what serves all tasks; `acting` is the same mean over the tasks in which it
 acts. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long run, and
-episodes start with fresh copies, or a bound is none that is proven. `gap` is the optimality gap,
+episodes start with fresh copies, and some bounds are not proven. `gap` is the optimality gap,
 the mean of 1 - score where that is positive, `1st above` the share of tasks and seeds in which the
 first of the list scores higher on the same events. The next columns are of the task {measured}:
 `fresh`, the mean freshness of all pages, weighted by importance; `tenth`, that of the tenth of
 pages that are least fresh in an episode; `us`, the time of a decision on 100 pages, with `step()`;
 and `kB`, the memory that the entrant holds, as Python and NumPy count it. `trained` are the seconds
 of training, on the machine that it ran on. The columns after it are mean scores by track.
-The agents named stress-LAW were trained on other draws of a law of the misspecified tasks, those
-named noisy on other draws of the noisy set.
+Entrants in lower case are trained agents. Those named stress-X were trained in a setting X in which
+an assumption of the formulas fails, those named noisy with noisy signals, on other pages and events
+than those of the tasks.
 
     python -m scripts.benchmark --suite {name}
     python -m scripts.benchmark --suite {name} --policies my_module:MyPolicy --agents runs/mine
