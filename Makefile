@@ -18,7 +18,7 @@ STAMP := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo docs test lint smoke pytest clean
+.PHONY: help setup demo docs test lint smoke pytest coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,7 +39,7 @@ $(STAMP) $(DEMO_STAMP): $(VENV)/.%: pyproject.toml constraints.txt
 	  --config-settings editable_mode=compat -c constraints.txt -e ".[$*]"
 	@touch $@
 
-demo: $(DEMO_STAMP) ## rank all policies and agents on a small suite; results go to results/mini
+demo: $(DEMO_STAMP) ## rank the shipped policies and agents on a small suite; results go to results/mini
 	$(BIN)/python -m scripts.benchmark --suite mini $(DEMO_ARGS)
 
 docs: setup ## build the documentation into docs/_build/html; a warning is an error
@@ -60,6 +60,12 @@ smoke: setup ## run the benchmark in its shortest form, into a temporary folder
 
 pytest: setup ## run the tests alone
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+coverage: setup ## run the tests and report the branches that none takes
+	mkdir -p runs/coverage && rm -f runs/coverage/data*
+	PYTHONPATH="$(CURDIR)" $(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info docs/_build docs/generated
