@@ -184,12 +184,27 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
     _check_compiled(factory(env), env.unwrapped, runs[0], seed)
 
 
+def _check_index(form: CompiledIndex, core: Any) -> None:
+    """Check that the index of every page is a number."""
+    times = np.linspace(0.0, core.lanes.horizon, 9)
+    for page in range(core.instance.num_pages):
+        for signals in (0.0, 1.0, 3.0):
+            values = [form.value(form.parameters, page, float(time), signals) for time in times]
+            expect(
+                not np.isnan(values).any(),
+                f"the index must be a number, got {values} for page {page} at {times} with "
+                f"{signals:g} signals",
+            )
+
+
 def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> None:
     """Check that the compiled form of a policy, if it has one, crawls the same pages."""
     if core.action_form != "page" or not isinstance(policy, CompilablePolicy):
         return
     lanes = core.lanes
     form = policy.compile(core.problem, core.num_slots(), core.rng())
+    if isinstance(form, CompiledIndex):
+        _check_index(form, core)
     if not isinstance(form, CompiledIndex) and lanes.mortal:
         return
     rollout = simulate(

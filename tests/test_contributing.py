@@ -100,7 +100,9 @@ def test_others_are_refused_in_words(name, message):
 def test_specs_have_arguments():
     (factory,) = policy_factories([f"{NAME}:threshold=0.5:believed=x"]).values()
     assert factory.args == (NAME,)
-    assert factory.keywords == {"threshold": 0.5, "believed": "x"}
+    given = {name: value for name, value in factory.keywords.items() if name != "digest"}
+    assert given == {"threshold": 0.5, "believed": "x"}
+    assert re.fullmatch(r"[0-9a-f]{16}", factory.keywords["digest"])
     assert not is_oracle(NAME)
     assert not is_oracle("run:2")
     assert is_oracle("FragmentDynamic:threshold=1")

@@ -201,7 +201,7 @@ class ActingPolicy(ABC):
         """Take in a log. The first one, maybe empty, ends at the tracker of ``_start``."""
 
     @abstractmethod
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+    def _choose(self, tracker: Tracker) -> Any:
         """Return the pages to crawl, best first, distinct; in the form ``rates``, the action."""
 
     def _take(self, log: CrawlLog, tracker: Tracker) -> None:
@@ -365,9 +365,16 @@ class ActingPolicy(ABC):
             return [{name: part[lane] for name, part in parts.items()} for lane in lanes], True
         return observation, True
 
-    def _encode(self, pages: NDArray[Any], num_pages: int) -> NDArray[Any]:
+    def _encode(self, choice: Any, num_pages: int) -> NDArray[Any]:
+        """Return a choice in the form of actions; ValueError if pages are no integers, (k,)."""
         if self.action_form == "rates":
-            return np.asarray(pages, dtype=np.float32 if self._of_shares else np.float64)
+            return np.asarray(choice, dtype=np.float32 if self._of_shares else np.float64)
+        pages = np.atleast_1d(choice)
+        pages = pages if pages.size > 0 else pages.astype(np.int64)
+        if pages.ndim != 1 or pages.dtype.kind not in "iu":
+            raise ValueError(
+                f"{self.name} must choose pages as an array of integers, shape (k,), got {choice!r}"
+            )
         if self.action_form == "page":
             return np.asarray(pages[0], dtype=np.int64)
         if self.action_form == "refresh":

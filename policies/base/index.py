@@ -191,6 +191,12 @@ class IndexPolicy(CrawlPolicy):
             problem = self.believed(problem)
         self._require(problem)
         value, table = self._index(problem)
+        shape = np.shape(table)
+        if len(shape) != 2 or shape[0] != len(problem.importance) or np.isnan(table).any():
+            raise ValueError(
+                f"the table of {self.name} must have a row per page, shape "
+                f"({len(problem.importance)}, P), and no NaN, got {table!r}"
+            )
         weight = self._signal_weight(problem) if self.uses_signals else ignore_signal
         weight = None if weight is None else ready(weight)
         return CompiledIndex(ready(value), table, self.delay_window, weight)

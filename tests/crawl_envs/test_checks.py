@@ -9,6 +9,7 @@ import pytest
 import crawl_envs
 import policies
 from crawl_envs.checks import check_crawl_env, check_policy, check_state, check_tape, check_tracker
+from crawl_envs.types.compiling import VALUE, compiled
 from tests.environments import HAS_WINDOW
 
 SETTINGS = {
@@ -154,3 +155,18 @@ class Careless:
 def test_careless_policies_fail():
     with pytest.raises(AssertionError, match="same seed"):
         check_policy(Careless, maker("uniform"))
+
+
+@compiled(VALUE.signature)
+def undefined(parameters, page, elapsed, signals):
+    return np.nan if page == 3 and elapsed > 0.0 else elapsed
+
+
+class Undefined(policies.Greedy):
+    def _index(self, problem):
+        return undefined, np.zeros((len(problem.importance), 1))
+
+
+def test_an_index_that_is_no_number_fails():
+    with pytest.raises(AssertionError, match=r"the index must be a number, got .*nan.* for page 3"):
+        check_policy(Undefined, maker("uniform"))

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import policies
 from crawl_envs.types import Instance
 from policies.base import index
-from policies.base.binding import RATE_FORMS
+from policies.base.binding import RATE_FORMS, ActingPolicy
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
 INDEX_POLICIES = (
@@ -370,3 +370,53 @@ def test_policies_that_need_nothing(name):
     core = ReplayCore(random_lane(3, 0))
     core.lanes[0].reveal = "importance"
     assert len(run(policies.make(name, core), core, 10)[0]) == 10
+
+
+# What a policy of one's own may get wrong
+
+
+class Chosen(ActingPolicy):
+    acts = ("page", "refresh", "scores")
+
+    def __init__(self, env, choice):
+        super().__init__(env)
+        self.choice = choice
+
+    def _choose(self, tracker):
+        return self.choice
+
+
+def chosen(choice, **arguments):
+    env = gym.make("CrawlNCIS-v0", num_pages=5, **arguments)
+    observation, _ = env.reset(seed=0)
+    return Chosen(env, choice).predict(observation)[0]
+
+
+@pytest.mark.parametrize("choice", [3, np.int32(3), [3, 1], np.array([3]), np.uint8([3])])
+def test_a_choice_is_a_page_or_several(choice):
+    assert chosen(choice) == 3
+    assert chosen(choice).dtype == np.int64
+    assert chosen(choice, action="refresh")[3] == 1
+
+
+def test_no_page_is_a_choice_too():
+    assert not chosen([], action="refresh").any()
+
+
+@pytest.mark.parametrize("choice", [1.7, np.zeros(3), [np.nan], np.zeros((2, 2), np.int64), "a"])
+def test_what_is_no_page_is_refused_in_words(choice):
+    with pytest.raises(ValueError, match=r"^Chosen must choose pages as an array of integers"):
+        chosen(choice)
+
+
+@pytest.mark.parametrize("table", [np.zeros(5), np.zeros((4, 1)), np.full((5, 1), np.nan)])
+def test_a_table_of_another_shape_or_with_nan_is_refused_in_words(table):
+    class Tabulated(policies.Greedy):
+        def _index(self, problem):
+            return super()._index(problem)[0], table
+
+    env = gym.make("CrawlNCIS-v0", num_pages=5)
+    observation, _ = env.reset(seed=0)
+    expected = r"the table of Tabulated must have a row per page, shape \(5, P\), and no NaN"
+    with pytest.raises(ValueError, match=expected):
+        Tabulated(env).predict(observation)
