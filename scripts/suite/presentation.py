@@ -90,15 +90,16 @@ INTRODUCTION = """# {name}
 `score` is the interquartile mean over tasks and seeds, ± its 95% interval over seeds; that the
 pages of a seed are easy or hard for all does not count there. An entrant that cannot act in a task,
 or spends more than its budget (by over 1% and three standard errors), scores 0 there, so that the
-order tells what serves all tasks; `acting` is the same mean over the tasks in which it
-acts. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long run, and
-episodes start with fresh copies, and some bounds are not proven. `gap` is the optimality gap,
-the mean of 1 - score where that is positive, `1st above` the share of tasks and seeds in which the
-first of the list scores higher on the same events. The next columns are of the task {measured}:
-`fresh`, the mean freshness of all pages, weighted by importance; `tenth`, that of the tenth of
-pages that are least fresh in an episode; `us`, the time of a decision on 100 pages, with `step()`;
-and `kB`, the memory that the entrant holds, as Python and NumPy count it. `trained` are the seconds
-of training, on the machine that it ran on. The columns after it are mean scores by track.
+order is that of entrants for all tasks; `acting` is the same mean over the `tasks` in which it acts
+within the budget. Scores below -1 count as -1. Scores above 1 are possible: bounds are of the long
+run, and episodes start with fresh copies. Random crawling is UniformCrawl in tasks of rates.
+`gap` is the optimality gap, the mean of max(0, 1 - score), `1st above` the share of tasks and seeds
+in which the first of the list is better on the same events; ties count half. The next columns are
+of the task {measured}: `fresh`, the mean freshness of all pages, weighted by importance; `tenth`,
+the plain mean of the tenth of pages that are least fresh in an episode; `us`, the time of a
+decision on 100 pages, with `step()`, and of ThresholdNCIS, which has rollouts only, the time of a
+crawl; and `kB`, the memory that the entrant holds, as Python and NumPy count it. `trained` are the
+seconds of training, on the machine that it ran on. The columns after it are mean scores by track.
 Entrants in lower case are trained agents. Those named stress-X were trained in a setting X in which
 an assumption of the formulas fails, those named noisy with noisy signals, on other pages and events
 than those of the tasks.

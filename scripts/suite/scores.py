@@ -41,9 +41,9 @@ class Standing(NamedTuple):
         score: interquartile mean of its scores over repetitions of all tasks.
         low: lower end of its 95% interval, over repetitions of the same tasks.
         high: upper end.
-        gap: optimality gap, the mean of 1 - score where the score is below 1.
-        below: share of tasks and seeds in which the first of the leaderboard scores higher; ties
-            count half.
+        gap: optimality gap, the mean of 1 - score, or 0 where the score is above 1.
+        below: share of tasks and seeds in which the first of the leaderboard is better on the same
+            events, by plain scores; ties count half.
         acting: interquartile mean of its scores in the tasks in which it acts, NaN if in none.
         tracks: mean score by track.
         tasks: number of tasks in which it can act within the budget.
@@ -108,7 +108,7 @@ def _scores(
     plain = (mine - random.mean()) / span.mean()
     expected = random - random.mean() + plain.mean() * (span - span.mean())
     score = plain - expected / span.mean()
-    return np.maximum(score.to_numpy(), LEAST), np.maximum(plain.to_numpy(), LEAST)
+    return np.maximum(score.to_numpy(), LEAST), plain.to_numpy()
 
 
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:
