@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -79,3 +81,17 @@ def test_it_works_from_its_files_alone(wheel: Path, tmp_path: Path) -> None:
     assert "  benchmark " in printed
     entry = next(place.glob("*.dist-info")) / "entry_points.txt"
     assert "crawl-envs = scripts.__main__:main" in entry.read_text()
+
+
+def test_the_lowest_versions_that_were_tested_are_the_lower_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(extras[name] for name in ("scripts", "agents", "tune"))]
+    texts = [text for part in wanted for text in ([part] if isinstance(part, str) else part)]
+    bounds = dict(re.findall(r"^([\w.-]+)>=([\d.]+)", text)[0] for text in texts if ">=" in text)
+    lines = (ROOT / "tests" / "lowest.txt").read_text("utf-8").splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert len(bounds) > 12
+    for name, bound in bounds.items():
+        if name != "torch":
+            assert f"{tested[name]}.".startswith(f"{bound}."), name

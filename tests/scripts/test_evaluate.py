@@ -123,13 +123,18 @@ def test_rows_are_kept_and_gone_on_with(tmp_path):
     refused(result, "another arguments")
 
 
-def test_another_agent_in_the_folder_is_no_resumption(folder, tmp_path):
+def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):
     own = tmp_path / "agent"
     train(TrainArguments(env_args=ARGS, steps=40, lanes=4, rollout=10), own)
     options = ["CrawlNCIS-v0", "--policies", "Greedy", *FEW]
     done(run(own, *options, out=tmp_path / "out"))
+    before = ranking_in(tmp_path / "out")
     (own / "model.zip").write_bytes((folder / "model.zip").read_bytes())
-    refused(run(own, *options, out=tmp_path / "out"), "another agent")
+    output = done(run(own, *options, out=tmp_path / "out")).output
+    assert "agent has changed: its rows are played anew" in output
+    done(run(own, *options, out=tmp_path / "fresh"))
+    after = ranking_in(tmp_path / "out")
+    assert after == ranking_in(tmp_path / "fresh") != before
 
 
 def test_workers_change_nothing(folder, tmp_path):
@@ -204,7 +209,7 @@ def test_only_policies_that_can_act_are_taken():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["/nowhere", "CrawlNCIS-v0"], ["model", "'/nowhere'", "GreedyNCIS"]),
+        (["/nowhere", "CrawlNCIS-v0"], ["model", "'/nowhere'", "a folder with model.zip"]),
         (["Greedy:delay=1", "CrawlNCIS-v0"], ["delay"]),
         (["Greedy", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'"]),
         (["Greedy", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
