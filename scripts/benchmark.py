@@ -286,7 +286,7 @@ def play(
 
 def took(store: Store, players: Workers) -> str:
     """Return the time and the workers of this run as text."""
-    return f"{store.run_seconds:.0f} s on {players.count} worker{'s' * (players.count > 1)}"
+    return f"{store.run_seconds:.0f} s on {tables.counted(players.count, 'worker')}"
 
 
 def report(compared: Sequence[Comparison], store: Store, folder: Path, console: Console) -> None:
