@@ -37,6 +37,7 @@ ENGINE = (
     "tests/crawl_envs/test_evaluation.py",
     "tests/crawl_envs/test_same_events.py",
     "tests/crawl_envs/envs/test_single.py",
+    "tests/policies/base/test_compiled_learner.py",
 )
 TESTS: Mapping[str, Sequence[str]] = {
     "policies/values": (*VALUES, "tests/policies/ncis", "tests/policies/longevity"),
