@@ -179,7 +179,10 @@ class IndexPolicy(CrawlPolicy):
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        """Return the compiled value of type VALUE, and its table for ``problem``, (m, P)."""
+        """Return the compiled value of type VALUE, and its table for ``problem``, (m, P).
+
+        Further rows may hold what is common to all pages.
+        """
 
     def _signal_weight(self, problem: Problem) -> Any:
         """Return the compiled weight, of type SIGNAL_WEIGHT, of a signal; None for weight 1."""
@@ -191,11 +194,11 @@ class IndexPolicy(CrawlPolicy):
             problem = self.believed(problem)
         self._require(problem)
         value, table = self._index(problem)
-        shape = np.shape(table)
-        if len(shape) != 2 or shape[0] != len(problem.importance) or np.isnan(table).any():
+        shape, pages = np.shape(table), len(problem.importance)
+        if len(shape) != 2 or shape[0] < pages or np.isnan(table).any():
             raise ValueError(
-                f"the table of {self.name} must have a row per page, shape "
-                f"({len(problem.importance)}, P), and no NaN, got {table!r}"
+                f"the table of {self.name} must have a row per page, at least ({pages}, P), and no "
+                f"NaN, got {'NaN in ' * (len(shape) == 2 and shape[0] >= pages)}shape {shape}"
             )
         weight = self._signal_weight(problem) if self.uses_signals else ignore_signal
         weight = None if weight is None else ready(weight)
