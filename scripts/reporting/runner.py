@@ -48,11 +48,11 @@ def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
 
 
 def _changed(
-    now: Mapping[str, Any], then: Mapping[str, Any], told: Callable[[str], str] = str
+    now: Mapping[str, Any], then: Mapping[str, Any], compared: Callable[[str], str] = str
 ) -> list[str]:
     """Return the common labels whose descriptions differ in what counts."""
     old, new = then["labels"], now["labels"]
-    return [label for label in new if label in old and told(new[label]) != told(old[label])]
+    return [label for label in new if label in old and compared(new[label]) != compared(old[label])]
 
 
 class Store:

@@ -346,3 +346,18 @@ def test_bad_input():
 def test_the_margin_of_a_level_is_less_than_the_evidence_of_a_signal() -> None:
     level, evidence = np.array([10.0, 1e9]), np.array([[0.1, 0.1], [2.0, 0.0]])
     np.testing.assert_allclose(evidence_margin(level, evidence), [1e-5, 0.025], rtol=1e-12)
+
+
+def test_probabilities_where_all_changes_are_signalled_are_1_or_share_two_lattice_points() -> None:
+    randomised = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        recall, noise = rng.dirichlet([1.0, 1.0], 12).T, rng.uniform(0.05, 0.6, (2, 12))
+        given = Instance(rng.random(12), 3.0 * rng.random(12), recall, noise, bandwidth=4.0)
+        found = solvers.ncis(given)
+        assert found.converged
+        chance = found.probabilities
+        assert np.all((chance >= 0.0) & (chance <= 1.0))
+        randomised += int(((chance > 0.0) & (chance < 1.0)).sum())
+        assert np.all(chance[found.rates == 0.0] == 1.0)
+    assert randomised > 0
