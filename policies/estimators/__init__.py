@@ -4,6 +4,7 @@ Functions, arrays in, arrays out:
 
 =====================================  ============================================================
 :func:`fit_change_rates`               maximum likelihood (Kolobov et al., eq. 10)
+:func:`change_rate_intervals`          their 95% intervals, from the likelihood
 :func:`match_moments`                  Learning to Crawl; :func:`moment_error_bound` is its bound
 :func:`naive_rate`                     number of changes over time
 :func:`improved_rate`                  Cho and Garcia-Molina, regular crawls
@@ -33,6 +34,7 @@ from policies.estimators.counts import (
 from policies.estimators.gamma_prior import EmpiricalBayes, GammaPrior, empirical_bayes
 from policies.estimators.histories import CrawlHistories
 from policies.estimators.moments import match_moments, moment_error_bound
+from policies.estimators.rate_intervals import change_rate_intervals
 from policies.estimators.signal_audit import SignalAudit, audit_signals
 from policies.estimators.signal_quality import (
     NaiveQuality,
@@ -52,6 +54,7 @@ __all__ = [
     "SignalFit",
     "SignalQuality",
     "audit_signals",
+    "change_rate_intervals",
     "complete_observation_rates",
     "empirical_bayes",
     "fit_change_rates",

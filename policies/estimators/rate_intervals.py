@@ -1,0 +1,93 @@
+r"""Intervals of change rates, page by page, from the likelihood of a page's own crawls.
+
+With tau the time between two crawls, a crawl finds a change with probability 1 - exp(-Delta tau).
+The log-likelihood is
+
+    l(Delta) = sum over changed of ln(1 - exp(-Delta tau)) - Delta L,
+
+with L the sum of the unchanged intervals. It is concave. Where some crawls found a change and some
+none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks). Where all
+found one the likelihood has no maximum, and where none did it is largest at 0: only one end is
+known, the rate at which such a history has probability .05.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.types import BoolArray, FloatArray
+from policies.estimators.change_rates import fit_change_rates
+from policies.estimators.histories import page_histories
+
+ONE_SIDED = math.log(0.05)
+TWO_SIDED = -1.920729410347062
+"""Minus half of the .95 quantile of chi-squared with one degree of freedom."""
+BRACKET, HALVINGS = 4.0, 40
+"""Factor of a bracket around each end, and halvings of its logarithm, to a factor of 1 + 2e-12."""
+
+
+def change_rate_intervals(
+    intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the 95% interval of every page's change rate, (m,) each.
+
+    The low end is 0 for a page that never changed, the high end inf for one that always did; both
+    for a page without intervals.
+
+    Args:
+        intervals: time between each crawl and the page's crawl before, > 0, grouped by page, (n,).
+        changed: whether the page had changed, (n,) bool.
+        offsets: the crawls of page i are ``offsets[i] .. offsets[i + 1] - 1``; (m + 1,).
+
+    Raises:
+        ValueError: as :func:`fit_change_rates`.
+    """
+    crawls = page_histories(intervals, changed, offsets)
+    m, of = crawls.begin.size, crawls.changed
+    page = np.repeat(np.arange(m), crawls.end - crawls.begin)
+    hits, found = crawls.intervals[of], page[of]
+    number, exposure = np.bincount(found, minlength=m), np.bincount(page, crawls.intervals * ~of, m)
+
+    def likelihood(rate: FloatArray) -> FloatArray:
+        value: FloatArray = np.bincount(found, np.log(-np.expm1(-rate[found] * hits)), m)
+        return value - rate * exposure
+
+    some, mixed = number > 0, (number > 0) & (exposure > 0.0)
+    best = fit_change_rates(intervals, changed, offsets).change_rate
+    # Without an unchanged crawl: a rate at which all changes have at least probability .05.
+    shortest = np.full(m, np.inf)
+    np.minimum.at(shortest, found, hits)
+    enough = -np.log1p(-np.exp(ONE_SIDED / np.maximum(number, 1))) / shortest
+    inside = np.where(mixed, best, np.where(some, enough, 1.0))
+    level = np.where(mixed, likelihood(inside) + TWO_SIDED, ONE_SIDED)
+    low, high = np.zeros(m), np.full(m, np.inf)
+    low[some] = _end(likelihood, inside, level, some, 1.0 / BRACKET)[some]
+    high[mixed] = _end(likelihood, inside, level, mixed, BRACKET)[mixed]
+    silent = ~some & (exposure > 0.0)
+    high[silent] = -ONE_SIDED / exposure[silent]
+    return low, high
+
+
+def _end(
+    likelihood: Callable[[FloatArray], FloatArray],
+    inside: FloatArray,
+    level: FloatArray,
+    pages: BoolArray,
+    factor: float,
+) -> FloatArray:
+    """Return where the likelihood of some ``pages`` falls below ``level``, (m,).
+
+    It is searched from ``inside`` in steps of ``factor``, and then by halving.
+    """
+    inner, outer = inside.copy(), inside * factor
+    while (short := pages & (likelihood(outer) >= level)).any():
+        inner[short], outer[short] = outer[short], outer[short] * factor
+    for _ in range(HALVINGS):
+        middle = np.sqrt(inner * outer)
+        above = likelihood(middle) >= level
+        inner, outer = np.where(above, middle, inner), np.where(above, outer, middle)
+    return inner
