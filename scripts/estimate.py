@@ -1,12 +1,15 @@
 """Estimate change rates and signal quality from a crawl log, and audit the sources of signals.
 
+First it says what the log contains: rows by outcome, what was left out and why, times, guesses.
 Rates of a page are estimated with those of its host (empirical Bayes), so that a page with few
-crawls has one too. The audit tells of each source how many of its signals follow changes
-(precision), how many changes it signals (recall) and how late, and whether to trust it.
+crawls has one too; the column evidence tells what its own crawls show, and change_rate_low and
+change_rate_high are a 95% interval by these alone. A log that tells no rate at all is refused. The
+audit tells of each source how many of its signals follow changes (precision), how many changes it
+signals (recall) and how late, and whether to trust it.
 
-Writes pages.csv, which scripts.schedule reads: url, importance, host, change_rate, recall and
-false_signal_rate of each source, last_crawl, standard errors and the number of crawls; and with
-signals audit.csv and audit.png.
+Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
+change_rate with its interval and evidence, recall and false_signal_rate of each source, last_crawl,
+gone, standard errors and the number of crawls; and with signals audit.csv and audit.png.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import SignalAudit, audit_signals
 from scripts.logs import options
-from scripts.logs.fitting import Fitted, fit_log
+from scripts.logs.fitting import BOTH, Fitted, fit_log
+from scripts.logs.summary import print_summary, write_summary
 from scripts.reporting import tables
 from scripts.reporting.commands import command, default_folder
 from scripts.reporting.rows import check_folder, write_csv
@@ -41,14 +45,21 @@ def main(
     format: options.Format = None,
     events: options.Events = None,
     pages: options.Pages = None,
+    time_unit: options.TimeUnit = None,
+    clock_tolerance: options.ClockTolerance = options.CLOCK_TOLERANCE,
+    max_bad: options.MaxBad = options.MAX_BAD,
+    merge: options.Merge = None,
     out: Out = None,
 ) -> None:
     """Estimate, audit and write."""
-    folder = out or default_folder("estimate", log.name)
-    recorded = options.read_log(log, column, format, events)
+    folder = out or default_folder("estimate", log[0].name)
+    reading = options.Reading(column, format, events, time_unit, clock_tolerance, max_bad, merge)
+    recorded = options.read_log(log, reading)
     importance, group = options.weights_and_groups(recorded, pages)
+    print_summary(recorded, log[0].name)
     fitted = fit_log(recorded, group)
     check_folder(folder)
+    write_summary(recorded, log[0].name, folder)
     path = folder / "pages.csv"
     write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
     tell(recorded, fitted, path)
@@ -69,6 +80,10 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
         importance=importance,
         host=hosts_of(log.urls),
         change_rate=within_domain(quality.change_rate),
+        change_rate_low=fitted.low,
+        change_rate_high=fitted.high,
+        evidence=fitted.evidence,
+        gone=np.isin(np.arange(log.num_pages), log.page[log.gone]),
         recall=np.nan_to_num(quality.recall) if signals else None,
         false_signal_rate=within_domain(quality.false_signal_rate) if signals else None,
         last_crawl=last,
@@ -88,21 +103,17 @@ def errors_of(log: CrawlLog, fitted: Fitted) -> dict[str, FloatArray]:
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
-    """Print what was read and estimated."""
+    """Print what was estimated, and of how many pages from their own crawls."""
     rate = fitted.quality.change_rate
     low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
-    console, counted = tables.console(), tables.counted
-    console.print(
-        f"{counted(log.page.size, 'crawl')} of {counted(log.num_pages, 'page')} on "
-        f"{counted(fitted.groups.mean.shape[0], 'host')} "
-        f"in {log.time[-1] - log.time[0]:.4g} days; left out: {log.dropped.failed} failed, "
-        f"{log.dropped.duplicates} repeated, {counted(log.dropped.signals, 'signal')} of unknown "
-        "pages",
-        soft_wrap=True,
-    )
-    console.print(
-        f"changes per day: mean {rate.mean():.4g}; a tenth of the pages below {low:.4g}, half "
-        f"below {middle:.4g}, a tenth above {high:.4g} -> {path}",
+    own = int((fitted.evidence == BOTH).sum())
+    counted = tables.counted
+    tables.console().print(
+        f"changes per day of {counted(log.num_pages, 'page')} on "
+        f"{counted(fitted.groups.mean.shape[0], 'host')}: mean {rate.mean():.4g}; a tenth of the "
+        f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g}. "
+        f"{counted(own, 'page')} changed at some crawls and not at others; "
+        f"{log.num_pages - own} rates rest on other pages -> {path}",
         soft_wrap=True,
     )
 

@@ -1,7 +1,8 @@
 """Schedule the next fetches of the pages of a table, or answer a crawler live.
 
 The table has a url, and what is known of each page: importance, change_rate, recall and
-false_signal_rate of signals, last_crawl. scripts.estimate writes such a table from a crawl log.
+false_signal_rate of signals, last_crawl, gone. scripts.estimate writes such a table from a crawl
+log. Pages that are gone are not fetched, unless --recheck-gone asks for them again.
 
 Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
 With --live nothing is written: lines of JSON are read from standard input and answered on standard
@@ -56,6 +57,10 @@ Live = Annotated[bool, typer.Option("--live", help="Answer lines of standard inp
 Learn = Annotated[
     bool, typer.Option("--learn", help="Learn rates from the reports of a live scheduler.")
 ]
+RecheckGone = Annotated[
+    float | None,
+    typer.Option(help="Days after which a page that is gone is fetched again.", show_default="never"),
+]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -69,6 +74,7 @@ def main(
     until: Until = "tomorrow",
     live: Live = False,
     learn: Learn = False,
+    recheck_gone: RecheckGone = None,
     folder: Folder = None,
     out: Out = None,
 ) -> None:
@@ -76,12 +82,18 @@ def main(
     place = out or default_folder("schedule", pages.name if pages else "live")
     table = None if pages is None else read_page_table(pages, options.columns(column))
     name = policy or default_policy(table, learn)
+    if live and recheck_gone is not None:
+        raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
     if live:
         answer(table, name, bandwidth, start, folder, learn=learn)
     elif table is None:
         raise ValueError("PAGES must be given: a table of pages")
     else:
-        write(table, name, bandwidth, start, until, place)
+        check_folder(place)
+        first = first_day(table, start)
+        span = first, last_day(until, first)
+        found = choose(table, name, bandwidth, span, recheck_gone)
+        write(table, found, name, bandwidth, span, place)
 
 
 def default_policy(table: PageTable | None, learn: bool) -> str:
@@ -137,13 +149,15 @@ def answer(
             print(line, flush=True)
 
 
-def write(
-    table: PageTable, policy: str, bandwidth: float, start: str | None, until: str, folder: Path
-) -> None:
-    """Write the schedule and the picture, and print the first fetches."""
-    from scripts.logs.pictures import draw_budgets
-
-    first = first_day(table, start)
+def choose(
+    table: PageTable,
+    policy: str,
+    bandwidth: float,
+    span: tuple[float, float],
+    recheck_gone: float | None,
+) -> planning.Plan:
+    """Return the fetches from the first day of ``span`` to the last."""
+    first, end = span
     dated = table.dated or table.last_crawl is None
     newest = -np.inf if table.last_crawl is None else float(np.nanmax(table.last_crawl))
     if newest > first:
@@ -151,10 +165,17 @@ def write(
             f"start must be at least {_text(newest, dated)}, the last crawl of the table, "
             f"got {_text(first, dated)}"
         )
-    end = last_day(until, first)
+    again = planning.Plan.empty()
+    if recheck_gone is not None:
+        again = planning.rechecks(table, recheck_gone, first, end)
+    left = bandwidth - again.page.size / (end - first)
+    if not left > 0.0 and bandwidth > 0.0:
+        raise ValueError(
+            f"recheck-gone must leave a part of the bandwidth, {bandwidth:g} per day, got "
+            f"{tables.counted(again.page.size, 'fetch', 'fetches')} of pages that are gone"
+        )
     rows = np.arange(table.num_pages)
-    scheduler = planning.new_scheduler(table, policy, bandwidth, first, ids=rows)
-    check_folder(folder)
+    scheduler = planning.new_scheduler(table, policy, left, first, ids=rows)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         found = planning.plan(
@@ -163,6 +184,21 @@ def write(
             end,
             lambda time: progress.update(bar, completed=time - first),
         )
+    return planning.merged(found, again)
+
+
+def write(
+    table: PageTable,
+    found: planning.Plan,
+    policy: str,
+    bandwidth: float,
+    span: tuple[float, float],
+    folder: Path,
+) -> None:
+    """Write the schedule and the picture, and print the first fetches."""
+    from scripts.logs.pictures import draw_budgets
+
+    dated = table.dated or table.last_crawl is None
     times = [_text(time, dated) for time in found.time]
     reasons = planning.reasons(found, table)
     urls = table.urls[found.page]
@@ -172,6 +208,8 @@ def write(
     console = tables.console()
     for line in zip(times[:5], urls[:5], reasons[:5], strict=True):
         console.print("  ".join(line), soft_wrap=True)
+    for caution in planning.cautions(table):
+        console.print(caution, soft_wrap=True)
     if table.change_rate is not None:
         bandwidths = bandwidth * np.array(SHARES)
         expected = planning.expected_freshness(table, bandwidths)
@@ -182,7 +220,7 @@ def write(
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
         f"{tables.counted(np.unique(found.page).size, 'page')} with {policy}, "
-        f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
+        f"{_text(span[0], dated)} to {_text(span[1], dated)} -> {folder}",
         soft_wrap=True,
     )
 

@@ -1,17 +1,30 @@
-"""Change rates and signal quality of the pages of a crawl log, with those of pages like them."""
+"""Change rates and signal quality of the pages of a crawl log, with those of pages like them.
+
+A page whose crawls all found a change, or none, has no rate of its own: its crawls bound it on one
+side, and its estimate rests on the other pages of its group. A log in which that holds of all
+intervals together tells no rate at all, and is refused.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.instances.logs.crawl_log import CrawlLog, Intervals
 from crawl_envs.types import FloatArray, IntArray
-from policies.estimators import GammaPrior, SignalQuality, empirical_bayes
+from policies.estimators import (
+    GammaPrior,
+    SignalQuality,
+    change_rate_intervals,
+    empirical_bayes,
+)
 from scripts.data.fit_trace import fit_gamma
 from scripts.reporting.tables import counted
+
+ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
+"""What the crawls of a page tell of its rate: nothing, a bound above, a bound below, both."""
 
 
 class Fitted(NamedTuple):
@@ -23,12 +36,18 @@ class Fitted(NamedTuple):
         groups: distributions of the rates in each group of pages.
         group: group of each page, (m,) int64.
         crawls: crawls of each page that tell of changes, (m,) int64.
+        evidence: ONCE, NEVER, ALWAYS or BOTH of each page, (m,) str objects.
+        low: low end of the 95% interval of the page's change rate by its own crawls, (m,).
+        high: high end, inf without a bound, (m,).
     """
 
     quality: SignalQuality
     groups: GammaPrior
     group: IntArray
     crawls: IntArray
+    evidence: NDArray[np.object_]
+    low: FloatArray
+    high: FloatArray
 
 
 def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf) -> Fitted:
@@ -41,25 +60,58 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
         until: crawls after this day are left out.
 
     Raises:
-        ValueError: no page was crawled twice.
+        ValueError: no page was crawled twice, none or all of the intervals between crawls had a
+            change, or the fit did not converge.
     """
     labels = np.zeros(log.num_pages, np.int64) if group is None else np.asarray(group)
     number = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    by = "" if until == np.inf else f" until day {until:g}"
     known = _until(log.intervals(), until)
-    if known.page.size == 0:
-        by = "" if until == np.inf else f" until day {until:g}"
-        raise ValueError(
-            f"log must have a page that was crawled twice{by}, got none among "
-            f"{counted(log.num_pages, 'page')}"
-        )
+    _check(known, log.num_pages, by)
     given = known.signals if log.sources else None
     result = empirical_bayes(known.elapsed, given, known.changed, page=known.page, groups=number)
+    if not result.converged:
+        groups = counted(result.groups.mean.shape[0], "group")
+        raise ValueError(
+            f"the fit of {counted(known.page.size, 'interval')} in {groups} did not converge{by}; "
+            "a table --pages with fewer groups may help"
+        )
     fit = result.fit
     if log.sources:
         rate, error = _signal_rates(known, log.num_pages)
         fit = fit._replace(signal_rate=rate, signal_rate_stderr=error)
     crawls = np.bincount(known.page, minlength=log.num_pages)
-    return Fitted(fit.quality(), result.groups, number, crawls)
+    changed = np.bincount(known.page, known.changed, log.num_pages)
+    kinds = [crawls == 0, changed == 0, changed == crawls]
+    evidence = np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
+    offsets = np.append(0, np.cumsum(crawls))
+    low, high = change_rate_intervals(known.elapsed, known.changed, offsets)
+    return Fitted(fit.quality(), result.groups, number, crawls, evidence, low, high)
+
+
+def _check(known: Intervals, num_pages: int, by: str) -> None:
+    """Raise ValueError unless some intervals had a change and some had none."""
+    count, changes = known.page.size, int(known.changed.sum())
+    if count == 0:
+        raise ValueError(
+            f"log must have a page that was crawled twice{by}, got none among "
+            f"{counted(num_pages, 'page')}"
+        )
+    if 0 < changes < count:
+        return
+    low, high = change_rate_intervals(known.elapsed, known.changed, [0, count])
+    said = counted(count, "interval between crawls", "intervals between crawls")
+    if changes == 0:
+        raise ValueError(
+            f"log must tell change rates{by}, got no change in {said}: rates are below "
+            f"{high[0]:.2g} per day (95%, if pages are alike), and no other number is known"
+        )
+    raise ValueError(
+        f"log must tell change rates{by}, got a change in all {said}: rates are above {low[0]:.2g} "
+        "per day (95%, if pages are alike), and no other number is known. A list of changes only "
+        "(collapse=digest of a CDX server) looks like this, and so do digests of headers or pages "
+        "with session ids"
+    )
 
 
 def _until(known: Intervals, day: float) -> Intervals:

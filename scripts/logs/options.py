@@ -14,9 +14,10 @@ from crawl_envs.types import FloatArray, IntArray
 from scripts.reporting.options import named_values
 
 Log = Annotated[
-    Path,
+    list[Path],
     typer.Argument(
-        help="Crawl log: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or CDXJ, or gzipped."
+        help="Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, "
+        "CDX or CDXJ, or gzipped."
     ),
 ]
 Column = Annotated[
@@ -26,6 +27,26 @@ Column = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option(help="Format.", show_default="by the name of the file")]
+TimeUnit = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Unit of times that are numbers: {', '.join(UNITS)}.",
+        show_default="by the format, or the size of the numbers",
+    ),
+]
+ClockTolerance = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="Seconds by which a server's Last-Modified and the log's times may disagree."
+    ),
+]
+MaxBad = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Share of unreadable rows that are left out.")
+]
+Merge = Annotated[
+    list[str] | None,
+    typer.Option(help="Take URLs for one page that differ in: scheme (http, https) or www."),
+]
 Events = Annotated[
     Path | None, typer.Option(help="Signals with times: a file with url, time and maybe source.")
 ]
@@ -35,11 +56,34 @@ Pages = Annotated[
 ]
 
 
-def read_log(
-    path: Path, column: list[str] | None, format: str | None, events: Path | None
-) -> CrawlLog:
+class Reading(NamedTuple):
+    """How to read a log: the values of the options."""
+
+    column: list[str] | None
+    format: str | None
+    events: Path | None
+    time_unit: str | None
+    clock_tolerance: float
+    max_bad: float
+    merge: list[str] | None
+
+
+def read_log(paths: list[Path], options: Reading) -> CrawlLog:
     """Read the log that the options name."""
-    return read_crawl_log(path, columns=columns(column), format=format, events=events)
+    merged = options.merge or ()
+    for name in merged:
+        one_of("merge", name, ("scheme", "www"))
+    return read_crawl_log(
+        paths,
+        columns=columns(options.column),
+        format=options.format,
+        events=options.events,
+        time_unit=options.time_unit,
+        clock_tolerance=options.clock_tolerance,
+        max_bad=options.max_bad,
+        merge_schemes="scheme" in merged,
+        merge_www="www" in merged,
+    )
 
 
 def columns(pairs: list[str] | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Pictures of backtests, audits and schedules."""
+"""Pictures of logs, backtests, audits and schedules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,48 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from crawl_envs.instances.logs import CrawlLog
+from crawl_envs.instances.logs.crawl_log import OUTCOMES
 from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from scripts.logs.backtesting import OWN, Outcome
 from scripts.reporting import charts
+
+
+MOST_PAGES = 150
+"""Pages of a picture of a log: of more, so many are shown."""
+MARKS = {"unchanged": "o", "changed": "D", "failed": "x", "redirected": ">", "gone": "s"}
+
+
+def draw_log(path: Path, log: CrawlLog, title: str) -> None:
+    """Draw the rows of a log, a line for each page, from the one that changed most often down."""
+    rows = log.history
+    changes = np.bincount(log.page[log.changed], minlength=log.num_pages)
+    order = np.argsort(-changes, kind="stable")
+    shown = order[np.linspace(0, order.size - 1, min(order.size, MOST_PAGES)).astype(np.int64)]
+    line = np.full(log.num_pages + 1, -1)  # the last one is that of page -1
+    line[shown] = np.arange(shown.size)
+    names = np.array(["unchanged" if name == "first" else name for name in OUTCOMES])
+    drawn = pd.DataFrame({"x": rows.time, "y": line[rows.page], "label": names[rows.outcome]})
+    drawn = drawn[(drawn.y >= 0) & drawn.label.isin(MARKS)]
+    part = "" if shown.size == log.num_pages else f", {shown.size} of {log.num_pages} pages"
+    since = f" since {log.origin[:16].replace('T', ' ')}" if log.origin else ""
+    charts.lines(
+        drawn,
+        path,
+        charts.Frame(
+            f"{title}{part}",
+            charts.Axis(f"days{since}"),
+            charts.Axis("page, by number of changes", ticks=[]),
+            size=(8.0, 5.0),
+            grid=False,
+        ),
+        labels=[name for name in MARKS if name in set(drawn.label)],
+        own={
+            name: {"marker": mark, "linestyle": "none", "markersize": 2.6, "markeredgewidth": 0.8}
+            for name, mark in MARKS.items()
+        },
+    )
 
 
 def draw_backtest(

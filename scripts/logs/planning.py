@@ -11,6 +11,8 @@ from crawl_envs.instances.logs import PageTable
 from crawl_envs.types import FloatArray, Instance, IntArray
 from policies import solvers
 from policies.scheduler import CrawlScheduler
+from scripts.logs.fitting import ALWAYS, NEVER, ONCE
+from scripts.reporting.tables import counted
 
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 MOST_TIMES = 200_000
@@ -30,9 +32,19 @@ class Plan(NamedTuple):
     time: FloatArray
     elapsed: FloatArray
 
+    @classmethod
+    def empty(cls) -> Plan:
+        """Return a plan without fetches."""
+        return cls(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+def living(table: PageTable) -> IntArray:
+    """Return the rows of the pages that are not gone, in order."""
+    return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
+
 
 def columns_of(table: PageTable) -> dict[str, Any]:
-    """Return the columns of a table that a scheduler takes."""
+    """Return the columns of a table that a scheduler takes, of the pages that are not gone."""
     known: dict[str, Any] = {"importance": table.importance, "host": table.host}
     if table.change_rate is not None:
         known["change_rate"] = table.change_rate
@@ -44,7 +56,8 @@ def columns_of(table: PageTable) -> dict[str, Any]:
             known[name] = np.zeros(table.num_pages)
     if table.complete is not None:
         known["complete"] = table.complete
-    return known
+    rows = living(table)
+    return {name: values[..., rows] for name, values in known.items()}
 
 
 def copies_of(table: PageTable) -> FloatArray:
@@ -62,7 +75,7 @@ def new_scheduler(
     ids: IntArray | None = None,
     learn: bool = False,
 ) -> CrawlScheduler:
-    """Return a scheduler of the table's pages, or one without pages.
+    """Return a scheduler of the table's pages that are not gone, or one without pages.
 
     Args:
         table: the pages.
@@ -78,8 +91,8 @@ def new_scheduler(
     sources = max(len(table.sources), 1) if table is not None else 1
     scheduler = CrawlScheduler(policy, bandwidth, start=start, num_sources=sources, learn=learn)
     if table is not None:
-        given = table.urls if ids is None else ids
-        scheduler.add(given, last_crawl=copies_of(table), **columns_of(table))
+        given, rows = table.urls if ids is None else ids, living(table)
+        scheduler.add(given[rows], last_crawl=copies_of(table)[rows], **columns_of(table))
     return scheduler
 
 
@@ -114,27 +127,78 @@ def plan(
         if len(pages) % 256 == 0:
             progress(time)
         time += (at_once - 1) / scheduler.bandwidth
-    empty = np.zeros(0)
-    return Plan(
-        np.concatenate([np.zeros(0, np.int64), *pages]),
-        np.concatenate([empty, *times]),
-        np.concatenate([empty, *elapsed]),
-    )
+    columns = zip(Plan.empty(), (pages, times, elapsed), strict=True)
+    return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
+
+
+def rechecks(table: PageTable, days: float, start: float, until: float) -> Plan:
+    """Return fetches of the pages that are gone, each ``days`` after the last, sorted by time.
+
+    Args:
+        table: the pages.
+        days: days between two fetches of a page, > 0.
+        start: the first day; fetches that were due before it are made then.
+        until: the last day.
+
+    Raises:
+        ValueError: ``days`` is not above 0, or the table does not tell which pages are gone.
+    """
+    if table.gone is None or not days > 0.0:
+        expected = "above 0" if table.gone is not None else "used with a column gone of the table"
+        raise ValueError(f"recheck-gone must be {expected}, got {days:g}")
+    rows = np.flatnonzero(table.gone)
+    copies = np.nan_to_num(copies_of(table)[rows], nan=start - days)
+    first = np.maximum(copies + days, start)
+    count = np.where(first <= until, 1 + np.floor((until - first) / days), 0).astype(np.int64)
+    of = np.repeat(np.arange(rows.size), count)
+    turn = np.arange(of.size) - np.repeat(np.cumsum(count) - count, count)
+    elapsed = np.where(turn == 0, first[of] - copies[of], days)
+    found = Plan(rows[of], first[of] + days * turn, elapsed)
+    order = np.argsort(found.time, kind="stable")
+    return Plan(*(column[order] for column in found))
+
+
+def merged(first: Plan, second: Plan) -> Plan:
+    """Return the fetches of two plans in the order of time."""
+    order = np.argsort(np.concatenate([first.time, second.time]), kind="stable")
+    return Plan(*(np.concatenate(pair)[order] for pair in zip(first, second, strict=True)))
 
 
 def reasons(found: Plan, table: PageTable) -> list[str]:
     """Return why each page is fetched then, in words."""
     words = []
     rate = table.change_rate
+    gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
     for page, elapsed in zip(found.page.tolist(), found.elapsed.tolist(), strict=True):
         if elapsed != elapsed:
             words.append("no copy yet")
+            continue
+        if gone[page]:
+            words.append(f"found gone {elapsed:.3g} days ago")
             continue
         text = f"copy {elapsed:.3g} days old"
         if rate is not None:
             text += f"; {elapsed * rate[page]:.3g} changes expected since"
         words.append(text)
     return words
+
+
+def cautions(table: PageTable) -> list[str]:
+    """Return what a schedule of the table leaves out or only supposes, in sentences."""
+    said, rows = [], living(table)
+    if rows.size < table.num_pages:
+        pages = counted(table.num_pages - rows.size, "page")
+        said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
+    if table.evidence is not None:
+        kinds = table.evidence[rows]
+        number = {kind: int((kinds == kind).sum()) for kind in (ONCE, NEVER, ALWAYS)}
+        if any(number.values()):
+            of = ", ".join(f"{count} {kind}" for kind, count in number.items() if count)
+            said.append(
+                f"{sum(number.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
+                f"as their own crawls give no estimate ({of})"
+            )
+    return said
 
 
 def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:

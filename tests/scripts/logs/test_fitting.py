@@ -53,6 +53,44 @@ def test_a_group_without_crawls_is_like_the_others() -> None:
     assert rate[10] == pytest.approx(rate[:10].mean(), rel=0.5)
 
 
+def test_what_the_crawls_of_each_page_tell() -> None:
+    crawls = [(0, 0.0, False), (1, 0.0, False), (1, 2.0, False), (2, 0.0, False), (2, 2.0, True)]
+    crawls += [(3, 0.0, False), (3, 2.0, True), (3, 6.0, False)]
+    fitted = fit_log(make_log(crawls, num_pages=4))
+    assert fitted.evidence.tolist() == [
+        "crawled once",
+        "never changed",
+        "always changed",
+        "some changed",
+    ]
+    assert fitted.low[[0, 1]].tolist() == [0.0, 0.0]
+    assert fitted.high[[0, 2]].tolist() == [np.inf, np.inf]
+    assert fitted.high[1] == pytest.approx(-np.log(0.05) / 2.0)
+    assert fitted.low[2] == pytest.approx(-np.log(0.95) / 2.0)
+    assert fitted.low[3] < np.log(1.5) / 2.0 < fitted.high[3]  # the estimate: 1 - exp(-2 r) = 1/3
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (False, "got no change in 3 intervals between crawls: rates are below 0.3 per day"),
+        (True, "got a change in all 3 intervals between crawls: rates are above 0.15 per day"),
+    ],
+)
+def test_a_log_that_tells_no_rate_is_refused(changed: bool, words: str) -> None:
+    crawls = [(page, 0.0, False) for page in range(2)]
+    crawls += [(0, 2.0, changed), (0, 6.0, changed), (1, 4.0, changed)]
+    with pytest.raises(ValueError, match=words):
+        fit_log(make_log(crawls, num_pages=2))
+
+
+def test_a_fit_that_did_not_converge_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policies.estimators.gamma_prior.MAX_PASSES", 1)
+    log, _ = simulated(1, crawls=10, recall=0.0, false_rate=0.0)
+    with pytest.raises(ValueError, match="the fit of 1000 intervals in 1 group did not converge"):
+        fit_log(log)
+
+
 def test_a_log_without_a_second_crawl_is_refused() -> None:
     log = make_log([(0, 0.0, False), (1, 3.0, False)], num_pages=2)
     with pytest.raises(ValueError, match="log must have a page that was crawled twice, got none"):

@@ -66,6 +66,51 @@ def test_many_fetches_are_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.unique(found.time).size <= 25
 
 
+def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
+    copies = np.array([0.0, 1.5, np.nan, 3.0])
+    gone = np.array([False, True, True, True])
+    pages = table(4, gone=gone, last_crawl=copies, recall=None, false_signal_rate=None)
+    again = planning.rechecks(pages, 2.0, 4.0, 8.0)
+    assert list(
+        zip(again.page.tolist(), again.time.tolist(), again.elapsed.tolist(), strict=True)
+    ) == [
+        (1, 4.0, 2.5),
+        (2, 4.0, 2.0),
+        (3, 5.0, 2.0),
+        (1, 6.0, 2.0),
+        (2, 6.0, 2.0),
+        (3, 7.0, 2.0),
+        (1, 8.0, 2.0),
+        (2, 8.0, 2.0),
+    ]
+    scheduler = planning.new_scheduler(pages, "Greedy", 1.0, 4.0, ids=np.arange(4))
+    found = planning.plan(scheduler, copies, 8.0)
+    assert set(found.page.tolist()) == {0}
+    whole = planning.merged(found, again)
+    assert whole.time.tolist() == sorted([*found.time.tolist(), *again.time.tolist()])
+    assert planning.reasons(whole, pages)[whole.page.tolist().index(1)] == "found gone 2.5 days ago"
+    assert planning.cautions(pages) == ["3 pages gone: fetched only with --recheck-gone DAYS"]
+    np.testing.assert_array_equal(
+        planning.expected_freshness(pages, [1.0]),
+        planning.expected_freshness(
+            table(1, change_rate=pages.change_rate[:1], recall=None, false_signal_rate=None), [1.0]
+        ),
+    )
+    with pytest.raises(ValueError, match="recheck-gone must be above 0, got 0"):
+        planning.rechecks(pages, 0.0, 4.0, 8.0)
+    with pytest.raises(ValueError, match="recheck-gone must be used with a column gone"):
+        planning.rechecks(table(), 2.0, 4.0, 8.0)
+
+
+def test_rates_without_evidence_are_named() -> None:
+    evidence = np.array(["never changed", "some changed", "never changed", "crawled once"], object)
+    gone = np.array([False, False, True, False])
+    said = planning.cautions(table(4, evidence=evidence, gone=gone))
+    assert said[1].startswith("2 of 3 rates rest on pages like them")
+    assert said[1].endswith("(1 crawled once, 1 never changed)")
+    assert planning.cautions(table(4, evidence=np.full(4, "some changed", object))) == []
+
+
 def test_expected_freshness_grows_with_the_budget() -> None:
     expected = planning.expected_freshness(table(), [1.0, 10.0, 100.0])
     assert np.all(np.diff(expected) > 0.0)
