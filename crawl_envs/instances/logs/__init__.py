@@ -3,7 +3,7 @@
 Public modules: crawl_log, imputation, replay.
 """
 
-from crawl_envs.instances.logs.crawl_log import CrawlLog
+from crawl_envs.instances.logs.crawl_log import OUTCOMES, CrawlLog, History
 from crawl_envs.instances.logs.page_table import (
     PageTable,
     hosts_of,
@@ -13,7 +13,9 @@ from crawl_envs.instances.logs.page_table import (
 from crawl_envs.instances.logs.reading import read_crawl_log
 
 __all__ = [
+    "OUTCOMES",
     "CrawlLog",
+    "History",
     "PageTable",
     "hosts_of",
     "read_crawl_log",

@@ -122,11 +122,11 @@ class Columns:
         self.check(word, (number < 0) & (not optional), "text")
         return Codes(number.astype(np.int64), texts.dictionary)
 
-    def words(self, word: str) -> NDArray[np.object_]:
-        """Return texts as str objects; nulls are refused."""
+    def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
+        """Return texts as str objects; nulls are refused, or "" if ``optional``."""
         texts = self.text(word)
-        self.check(word, texts.is_null().to_numpy(zero_copy_only=False), "text")
-        values: NDArray[np.object_] = texts.to_numpy(zero_copy_only=False)
+        self.check(word, texts.is_null().to_numpy(zero_copy_only=False) & (not optional), "text")
+        values: NDArray[np.object_] = texts.fill_null("").to_numpy(zero_copy_only=False)
         return values
 
     def numbers(self, word: str, expected: str = "a number") -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -35,22 +35,53 @@ class Dropped(NamedTuple):
     """Numbers of what was left out of a log.
 
     Attributes:
-        failed: crawls that observed nothing.
+        failed: crawls that observed nothing, redirects apart.
         duplicates: crawls of a page, and signals of a source, at the time of another one.
         signals: signals of unknown pages, or since an unknown time.
+        redirected: crawls that were redirected.
+        unreadable: rows that could not be read.
+        absent: pages that were never found.
     """
 
     failed: int = 0
     duplicates: int = 0
     signals: int = 0
+    redirected: int = 0
+    unreadable: int = 0
+    absent: int = 0
 
 
 NOTHING = Dropped()
+OUTCOMES = ("first", "unchanged", "changed", "failed", "redirected", "gone", "no evidence")
+"""What a fetch found; ``gone``: status 404 or 410; ``no evidence``: nothing tells of a change."""
+
+
+class History(NamedTuple):
+    """All fetches of a log, sorted by time, with those that are no crawls in :class:`CrawlLog`.
+
+    Of several rows of a page with one time there is one fetch.
+
+    Attributes:
+        page: row of the page, -1 if it was never found, (h,) int64.
+        time: days as in the log; fetches before its first crawl are negative, (h,) float64.
+        outcome: index into OUTCOMES, (h,) int8.
+    """
+
+    page: IntArray
+    time: FloatArray
+    outcome: NDArray[np.int8]
+
+    @classmethod
+    def empty(cls) -> History:
+        """Return a history without fetches."""
+        return cls(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CrawlLog:
     """Crawls of m pages and signals of S sources; times are days since ``origin``.
+
+    The fields from ``signal_day`` on may be left out.
 
     Attributes:
         urls: name of each page, in the order of first mention, (m,) str objects.
@@ -60,13 +91,20 @@ class CrawlLog:
             at the first crawl of a page.
         gone: whether the page no longer existed, (n,) bool; the last crawl of the page then.
         signal_page: page of each signal, (k,) int64.
-        signal_time: its time, non-decreasing, (k,) float64.
+        signal_time: its time, non-decreasing, (k,) float64; where only the day is known, a time of
+            this day, chosen by :func:`crawl_envs.instances.logs.dated_signals.place`.
         signal_source: its source, 0 .. S - 1, (k,) int64.
         sources: names of the sources, S of them.
         timed: whether the times of a source's signals were logged, (S,) bool. Where only their
             number between two crawls was, times are spread evenly between these.
         origin: time 0 as a date and time in ISO 8601, UTC; empty if the log has bare numbers.
         dropped: what was left out.
+        signal_day: start of the day of a signal of which only the day is known, NaN where the time
+            is, (k,) float64. The signal is in [signal_day, signal_day + 1).
+        redirect: target of each page's last redirect, empty without one, (m,) str objects.
+        redirected: whether the last fetch of each page was redirected, (m,) bool.
+        history: all fetches; empty if the log was not read from a file.
+        notes: sentences on what was guessed, merged or left out.
     """
 
     urls: NDArray[np.object_]
@@ -81,6 +119,27 @@ class CrawlLog:
     timed: BoolArray
     origin: str = ""
     dropped: Dropped = NOTHING
+    signal_day: FloatArray = None  # type: ignore[assignment]  # set in __post_init__, as two below
+    redirect: NDArray[np.object_] = None  # type: ignore[assignment]
+    redirected: BoolArray = None  # type: ignore[assignment]
+    history: History = field(default_factory=History.empty)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Fill in the arrays that were left out."""
+        for name, like, value in (
+            ("signal_day", self.signal_time, np.nan),
+            ("redirect", self.urls, ""),
+            ("redirected", self.urls, False),
+        ):
+            if getattr(self, name) is None:
+                kind = object if value == "" else None
+                object.__setattr__(self, name, np.full(like.size, value, kind))
+
+    @property
+    def signal_span(self) -> FloatArray:
+        """Days in which each signal may lie: 1 where only its day is known, else 0, (k,)."""
+        return np.where(np.isnan(self.signal_day), 0.0, 1.0)
 
     @property
     def num_pages(self) -> int:

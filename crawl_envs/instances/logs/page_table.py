@@ -20,7 +20,8 @@ from crawl_envs.types.files import replacing
 
 OF_SIGNALS = ("recall", "false_signal_rate", "precision")
 PAGE_COLUMNS = re.compile(
-    rf"url|importance|host|group|change_rate|complete|last_crawl|({'|'.join(OF_SIGNALS)})(:.+)?"
+    rf"url|importance|host|group|change_rate(_low|_high)?|complete|last_crawl|gone|evidence"
+    rf"|({'|'.join(OF_SIGNALS)})(:.+)?"
 )
 NETLOC = r"^[A-Za-z][A-Za-z0-9+.-]*://(?P<netloc>[^/?#]*)"
 """Network location of a URL (RFC 3986, section 3.2)."""
@@ -43,6 +44,11 @@ class PageTable:
             ``dated``, else as they were given.
         dated: whether ``last_crawl`` is a date and time.
         sources: names of the sources; ("signals",) for the columns without a name.
+        gone: whether the page was gone when last fetched, (m,) bool.
+        evidence: what ``change_rate`` rests on, in words, (m,) str objects.
+        change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
+        change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
+            absent then.
     """
 
     urls: NDArray[np.object_]
@@ -56,6 +62,10 @@ class PageTable:
     last_crawl: FloatArray | None = None
     dated: bool = False
     sources: tuple[str, ...] = ()
+    gone: BoolArray | None = None
+    evidence: NDArray[np.object_] | None = None
+    change_rate_low: FloatArray | None = None
+    change_rate_high: FloatArray | None = None
 
     @property
     def num_pages(self) -> int:
@@ -87,13 +97,9 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     rows.check("url", ~seen, "another URL: this one stands above")
     importance = _quantities(rows, "importance")
     change_rate = _quantities(rows, "change_rate")
-    complete = None
-    if "complete" in rows:
-        flags = rows.flags("complete")
-        rows.check("complete", np.isnan(flags), "0, 1, true or false")
-        complete = flags == 1.0
     sources, recall, false_signal_rate = _signals(rows, change_rate)
     last_crawl, dated = _copies(rows)
+    low, high = _ends(rows)
     return PageTable(
         urls=rows.words("url"),
         importance=np.ones(rows.num_rows) if importance is None else importance,
@@ -102,10 +108,14 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
         change_rate=change_rate,
         recall=recall,
         false_signal_rate=false_signal_rate,
-        complete=complete,
+        complete=_truths(rows, "complete"),
         last_crawl=last_crawl,
         dated=dated,
         sources=sources,
+        gone=_truths(rows, "gone"),
+        evidence=rows.words("evidence", optional=True) if "evidence" in rows else None,
+        change_rate_low=low,
+        change_rate_high=high,
     )
 
 
@@ -131,8 +141,11 @@ def write_page_table(
     if path.suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet, got {str(path)!r}")
     columns: dict[str, Any] = {"url": table.urls}
-    for name in ("importance", "host", "group", "change_rate", "complete"):
+    for name in ("importance", "host", "group", "change_rate", "complete", "gone", "evidence"):
         columns[name] = getattr(table, name)
+    for name in ("change_rate_low", "change_rate_high"):
+        ends = getattr(table, name)
+        columns[name] = None if ends is None else pa.array(ends, mask=~np.isfinite(ends))
     for name in ("recall", "false_signal_rate"):
         values = getattr(table, name)
         if values is not None:
@@ -162,6 +175,30 @@ def _quantities(rows: Columns, word: str) -> FloatArray | None:
     right = (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
     rows.check(word, ~right, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
     return values
+
+
+def _ends(rows: Columns) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the ends of intervals; an upper one that is absent beside a lower one is inf."""
+    low, high = (
+        rows.numbers(word) if (word := f"change_rate_{end}") in rows else None
+        for end in ("low", "high")
+    )
+    for word, ends in (("change_rate_low", low), ("change_rate_high", high)):
+        if ends is not None:
+            rows.check(word, ends < 0.0, "a number that is not negative, or nothing")
+    if low is not None and high is not None:
+        high[np.isnan(high) & ~np.isnan(low)] = np.inf
+    return low, high
+
+
+def _truths(rows: Columns, word: str) -> BoolArray | None:
+    """Return a column of truth values, None if there is none."""
+    if word not in rows:
+        return None
+    flags = rows.flags(word)
+    rows.check(word, np.isnan(flags), "0, 1, true or false")
+    truths: BoolArray = flags == 1.0
+    return truths
 
 
 def _shares(rows: Columns, word: str) -> FloatArray:

@@ -83,6 +83,8 @@ BAD = [
         "column 'precision': got '0', expected a number",
     ),
     ("url,complete\na,\n", "line 2, column 'complete': got nothing, expected 0, 1, true or false"),
+    ("url,gone\na,2\n", "line 2, column 'gone': got '2', expected 0, 1, true or false"),
+    ("url,change_rate_low\na,-1\n", "column 'change_rate_low': got '-1', expected a number that"),
     ("url,host\na,\n", "line 2, column 'host': got nothing, expected text"),
     ("uri\na\n", "column 'url' (url) is missing, got ['uri']"),
     ("", "is empty"),
@@ -115,13 +117,21 @@ def test_what_was_written_is_read(tmp_path_factory, urls, seed, sources):
         false_signal_rate=rng.exponential(size=(sources, count)) if sources else None,
         complete=rng.random(count) < 0.5,
         sources=("signals", "x,y")[:sources],
+        gone=None if seed % 3 else rng.random(count) < 0.5,
+        evidence=np.array(["", "4 of 9 intervals, all short"][: 1 + seed % 2] * count, np.object_)[
+            :count
+        ],
+        change_rate_low=rng.choice([0.0, 0.5, 1e-9], count),
+        change_rate_high=rng.choice([np.inf, 2.0], count),
     )
+    given.change_rate_low[0] = given.change_rate_high[0] = np.nan  # unknown
     for extension in ("csv", "parquet"):
         path = tmp_path_factory.mktemp("pages") / f"pages.{extension}"
         write_page_table(path, given, {"change_rate_stderr": np.full(count, np.nan)})
         read = read_page_table(path)
         assert read.sources == given.sources
-        for name in ("urls", "importance", "host", "group", "change_rate", "complete"):
+        names = ("urls", "importance", "host", "group", "change_rate", "complete")
+        for name in (*names, "gone", "evidence", "change_rate_low", "change_rate_high"):
             np.testing.assert_array_equal(getattr(read, name), getattr(given, name), strict=True)
         for name in ("recall", "false_signal_rate"):
             np.testing.assert_array_equal(getattr(read, name), getattr(given, name), strict=True)
