@@ -59,7 +59,7 @@ Learn = Annotated[
 ]
 RecheckGone = Annotated[
     float | None,
-    typer.Option(help="Days after which a page that is gone is fetched again.", show_default="never"),
+    typer.Option(help="Days after which a gone page is fetched again.", show_default="never"),
 ]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]

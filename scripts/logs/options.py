@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.instances.logs import CrawlLog, hosts_of, read_crawl_log, read_page_table
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import named_values
 
 Log = Annotated[

@@ -15,14 +15,20 @@ from policies.estimators import SignalAudit
 from scripts.logs.backtesting import OWN, Outcome
 from scripts.reporting import charts
 
-
 MOST_PAGES = 150
 """Pages of a picture of a log: of more, so many are shown."""
-MARKS = {"unchanged": "o", "changed": "D", "failed": "x", "redirected": ">", "gone": "s"}
+MARKS = {
+    "unchanged": {"marker": ".", "markersize": 2.5, "color": charts.COLOURS[5]},
+    "changed": {"marker": "D", "markersize": 3.2, "color": charts.COLOURS[1]},
+    "failed": {"marker": "x", "markersize": 3.5, "color": charts.LINE_COLOUR},
+    "redirected": {"marker": ">", "markersize": 3.5, "color": charts.COLOURS[3]},
+    "gone": {"marker": "s", "markersize": 3.5, "color": charts.COLOURS[2]},
+}
+"""Looks of the outcomes in a picture of a log; a first copy is drawn as unchanged."""
 
 
 def draw_log(path: Path, log: CrawlLog, title: str) -> None:
-    """Draw the rows of a log, a line for each page, from the one that changed most often down."""
+    """Draw the rows of a log, a line for each page, from the one with fewest changes down."""
     rows = log.history
     changes = np.bincount(log.page[log.changed], minlength=log.num_pages)
     order = np.argsort(-changes, kind="stable")
@@ -40,15 +46,12 @@ def draw_log(path: Path, log: CrawlLog, title: str) -> None:
         charts.Frame(
             f"{title}{part}",
             charts.Axis(f"days{since}"),
-            charts.Axis("page, by number of changes", ticks=[]),
+            charts.Axis("a line per page, fewest changes on top", ticks=[]),
             size=(8.0, 5.0),
             grid=False,
         ),
         labels=[name for name in MARKS if name in set(drawn.label)],
-        own={
-            name: {"marker": mark, "linestyle": "none", "markersize": 2.6, "markeredgewidth": 0.8}
-            for name, mark in MARKS.items()
-        },
+        own={name: {"linestyle": "none", **look} for name, look in MARKS.items()},
     )
 
 

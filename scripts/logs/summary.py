@@ -129,7 +129,7 @@ def _times(log: CrawlLog) -> Iterator[Fact]:
         ("median", np.median(elapsed)),
         ("longest", elapsed.max()),
     ):
-        yield Fact(f"{name} interval", f"{days:.4g} days")
+        yield Fact(f"{name} interval", f"{days:.4g} day{'' if days == 1.0 else 's'}")
     share = float(known.changed.mean())
     remark = "most changes are missed: crawls are too rare for sure rates"
     yield Fact("intervals with a change", f"{share:.1%}", remark if share > MANY_CHANGED else "")

@@ -1,0 +1,85 @@
+"""What a log contains, in lines, a file and a picture."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crawl_envs.instances.logs import CrawlLog
+from crawl_envs.instances.logs.crawl_log import OUTCOMES, Dropped, History
+from scripts.logs.summary import facts, print_summary, write_summary
+from tests.naive.replayed_logs import make_log
+
+
+def example() -> CrawlLog:
+    """Four pages: never changed, always changed, both and then gone, crawled once."""
+    crawls = [(0, 0.0, False), (0, 10.0, False), (1, 1.0, False), (1, 2.0, True), (1, 4.0, True)]
+    crawls += [(2, 0.0, False), (2, 2.0, True), (2, 3.0, False), (2, 9.0, False), (3, 5.0, False)]
+    log = make_log(crawls, [(0, 1.0, 0), (1, 4.0, 0)], num_pages=4, num_sources=2, gone={(2, 9.0)})
+    rows = [(page, time, 2 if changed else 1) for page, time, changed in crawls]
+    rows[8] = (2, 9.0, OUTCOMES.index("gone"))
+    rows += [(3, 6.0, OUTCOMES.index("redirected")), (-1, 7.0, OUTCOMES.index("failed"))]
+    page, time, outcome = (
+        np.array(column) for column in zip(*sorted(rows, key=lambda r: r[1]), strict=True)
+    )
+    return replace(
+        log,
+        origin="2026-01-01T12:00:00Z",
+        history=History(page, time.astype(np.float64), outcome.astype(np.int8)),
+        redirect=np.array(["", "", "", "https://a.example/new"], np.object_),
+        redirected=np.arange(4) == 3,
+        notes=("column time: 8 digits taken for yyyymmdd",),
+        dropped=Dropped(failed=1, redirected=1, unreadable=2, absent=1),
+    )
+
+
+def test_every_number_is_there() -> None:
+    lines = {fact.name.strip(): fact for fact in facts(example())}
+    numbers = {name: fact.value for name, fact in lines.items()}
+    assert numbers == {
+        "rows with a time": "12",
+        "first": "0",
+        "unchanged": "6",
+        "changed": "3",
+        "failed": "1",
+        "redirected": "1",
+        "gone": "1",
+        "no evidence": "0",
+        "unreadable rows": "2",
+        "pages never found": "1",
+        "pages": "4",
+        "crawled once": "1",
+        "never changed": "1",
+        "changed at every crawl": "1",
+        "gone at the end": "1",
+        "redirected at the end": "1",
+        "first row": "2026-01-01 12:00",
+        "last row": "2026-01-11 12:00",
+        "shortest interval": "1 day",
+        "median interval": "2 days",
+        "longest interval": "10 days",
+        "intervals with a change": "60.0%",
+        "signals of source 0": "2",
+        "signals of source 1": "0",
+        "note": "",
+    }
+    assert "https://a.example/new (1 page)" in lines["redirected"].remark
+    assert "covers a part of the log only" in lines["signals of source 0"].remark
+    assert lines["note"].remark.startswith("column time: 8 digits")
+    assert "digests leave out headers" in lines["changed at every crawl"].remark
+
+
+def test_it_is_printed_written_and_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(example(), "crawls.csv")
+    assert "crawls.csv: what the log contains" in capsys.readouterr().out
+    write_summary(example(), "crawls.csv", tmp_path)
+    with (tmp_path / "summary.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [fact.name for fact in facts(example())]
+    assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
