@@ -6,11 +6,11 @@ Public modules: crawl_log, imputation, replay.
 from crawl_envs.instances.logs.crawl_log import OUTCOMES, CrawlLog, History
 from crawl_envs.instances.logs.page_table import (
     PageTable,
-    hosts_of,
     read_page_table,
     write_page_table,
 )
 from crawl_envs.instances.logs.reading import read_crawl_log
+from crawl_envs.instances.logs.urls import hosts_of, normal_url
 
 __all__ = [
     "OUTCOMES",
@@ -18,6 +18,7 @@ __all__ = [
     "History",
     "PageTable",
     "hosts_of",
+    "normal_url",
     "read_crawl_log",
     "read_page_table",
     "write_page_table",

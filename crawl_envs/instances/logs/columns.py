@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,21 +16,37 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 
 class Wanted(NamedTuple):
-    """Columns to read.
+    """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
 
     Attributes:
         known: pattern of the words of the suite for them.
         required: words that must be there.
         columns: names in the file of columns that have other names.
+        aliases: word of other names, in small letters, that are read if the word is not there.
+        absent: texts that are no value.
+        max_bad: largest share of rows that may be left out as they cannot be read; one may be if
+            it is positive.
     """
 
     known: re.Pattern[str]
     required: tuple[str, ...]
     columns: Mapping[str, str] = MappingProxyType({})
+    aliases: Mapping[str, str] = MappingProxyType({})
+    absent: tuple[str, ...] = ("",)
+    max_bad: float = 0.0
+
+    def word(self, name: str) -> tuple[int, str]:
+        """Return how far a name is from a word of the suite, 3 if it is none, and the word."""
+        head, colon, tail = name.strip().partition(":")
+        folded = re.sub("[ -]", "_", head.lower()) + colon + tail
+        for distance, word in enumerate((name, folded, self.aliases.get(folded, ""))):
+            if self.known.fullmatch(word):
+                return distance, word
+        return 3, name
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
-        return bool(self.known.fullmatch(name)) or name in self.columns.values()
+        return self.word(name)[0] < 3 or name in self.columns.values()
 
     def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
         """Return the columns to read, as word of the suite: name in the file.
@@ -39,8 +55,12 @@ class Wanted(NamedTuple):
             ValueError: an unknown word, or a column that is not ``present``, or more than once.
         """
         present = list(present)
-        words = {name: name for name in present if name not in self.columns.values()}
-        words = {word: name for word, name in words.items() if self.includes(name)}
+        near: dict[str, list[tuple[int, str]]] = {}
+        for name in present:
+            distance, word = self.word(name)
+            if distance < 3 and name not in self.columns.values():
+                near.setdefault(word, []).append((distance, name))
+        words = {word: min(found, key=lambda pair: pair[0])[1] for word, found in near.items()}
         words |= self.columns
         for word in (*self.columns, *self.required):
             name = words.get(word, word)
@@ -48,10 +68,42 @@ class Wanted(NamedTuple):
                 raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
             if name not in present:
                 raise ValueError(f"{path}: column {name!r} ({word}) is missing, got {present}")
-        for name in words.values():
-            if present.count(name) > 1:
-                raise ValueError(f"{path}: column {name!r} is there {present.count(name)} times")
+        for word, name in words.items():
+            distance = self.word(name)[0]
+            same = [other for far, other in near.get(word, []) if far == distance < 2]
+            count = max(present.count(name), len(same) if word not in self.columns else 0)
+            if count > 1:
+                raise ValueError(f"{path}: column {name!r} is there {count} times")
         return words
+
+
+class BadRows:
+    """Rows that cannot be read: their number, and what is wrong with the first ones.
+
+    Args:
+        share: largest share of all rows; if it is positive, one row may be bad.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share, self.count = share, 0
+        self._reasons: list[tuple[int, int, str]] = []
+
+    def add(self, file: int, number: int, reason: str) -> None:
+        """Add a row by the number of its file and in it, or raise ValueError if none may be bad."""
+        if not self.share:
+            raise ValueError(reason)
+        self.count += 1
+        self._reasons.append((file, number, reason))
+
+    def settle(self, rows: int) -> tuple[str, ...]:
+        """Return a sentence if there are any; raise ValueError if too many of ``rows`` are bad."""
+        if not self.count:
+            return ()
+        first = [reason for *_, reason in sorted(self._reasons)[:3]]
+        few = f"{self.count} of {rows} rows cannot be read"
+        if self.count > max(1.0, self.share * rows) or self.count == rows:
+            raise ValueError(f"{first[0]} ({few})")
+        return (f"{few} and are left out: {'; '.join(first)}",)
 
 
 class Codes(NamedTuple):
@@ -61,24 +113,56 @@ class Codes(NamedTuple):
     texts: Any
 
 
-class Columns:
-    """Columns of n rows; words are those of the suite, whatever the file calls them.
+class Part(NamedTuple):
+    """Rows of one file.
 
-    Args:
+    Attributes:
         path: the file.
-        table: Arrow table, with the names of the file.
+        table: Arrow table with the file's names of columns.
         names: the file's name of each word.
-        locate: returns where a row is, such as "line 17".
+        counted: what ``number`` counts, "line" or "row".
+        number: returns the number of a row of the table in the file.
+        notes: sentences on the file.
+        stamped: whether its times are stamps of an archive.
     """
 
-    def __init__(
-        self, path: Path, table: Any, names: Mapping[str, str], locate: Callable[[int], str]
-    ) -> None:
-        self.path, self.names, self._locate = path, names, locate
-        self._columns = {word: table[name].combine_chunks() for word, name in names.items()}
+    path: Path
+    table: Any
+    names: Mapping[str, str]
+    counted: str
+    number: Callable[[int], int]
+    notes: tuple[str, ...] = ()
+    stamped: bool = False
+
+
+class Columns:
+    """Columns of the n rows of some files; words are those of the suite, whatever the files say.
+
+    Attributes:
+        path: the first file.
+        names: its name of each word.
+        bad: rows that cannot be read, those included that are not among the n.
+        good: mask of the others among the n, (n,).
+        notes: sentences on what was guessed.
+        stamped: whether bare numbers in ``time`` are stamps of an archive.
+    """
+
+    def __init__(self, parts: Sequence[Part], absent: Sequence[str], bad: BadRows) -> None:
+        import pyarrow as pa
+
+        self.path, self.names = parts[0].path, parts[0].names
+        of_server = "urlkey" in self.names and self.names["time"].strip().lower() == "timestamp"
+        self.stamped = parts[0].stamped or of_server
+        tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
+        table = pa.concat_tables(tables, promote_options="permissive")
+        self._parts, self._absent = parts, absent
+        self._columns = {word: table[word].combine_chunks() for word in table.column_names}
         self.num_rows: int = table.num_rows
+        self.bad, self.good = bad, np.ones(self.num_rows, np.bool_)
+        self.notes = [note for part in parts for note in part.notes]
         if not self.num_rows:
-            raise ValueError(f"{path} is empty, expected at least one row")
+            bad.settle(bad.count)
+            raise ValueError(f"{self.path} is empty, expected at least one row")
 
     def __contains__(self, word: str) -> bool:
         """Return whether there is a column."""
@@ -89,18 +173,36 @@ class Columns:
         return iter(self._columns)
 
     def check(self, word: str, wrong: BoolArray, expected: str) -> None:
-        """Raise ValueError for the first row in the mask ``wrong``, (n,), if there is one."""
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            value = self._columns[word][row].as_py()
-            got = "nothing" if value in (None, "") else repr(value)
-            raise ValueError(
-                f"{self.path}, {self._locate(row)}, column {self.names[word]!r}: got {got}, "
-                f"expected {expected}"
-            )
+        """Mark rows in the mask ``wrong``, (n,), as bad, or raise ValueError if none may be."""
+        rows = np.flatnonzero(wrong & self.good)
+        self.good[rows] = False
+        for row in rows[:3].tolist():
+            self.bad.add(*self._place(row), self.message(word, row, expected))
+        self.bad.count += max(rows.size - 3, 0)
+
+    def message(self, word: str, row: int, expected: str) -> str:
+        """Return what is wrong with a value: file, line, column, the value, what was expected."""
+        value = self._columns[word][row].as_py()
+        got = "nothing" if value in (None, "") else repr(value)
+        file, number = self._place(row)
+        path, _, names, counted, *_ = self._parts[file]
+        return f"{path}, {counted} {number}, column {names[word]!r}: got {got}, expected {expected}"
+
+    def settle(self) -> None:
+        """Note which rows are bad; raise ValueError if they are too many."""
+        all_rows = self.num_rows + self.bad.count - np.count_nonzero(~self.good)
+        self.notes += self.bad.settle(int(all_rows))
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """Return the number of the file of a row, and the row's number in it."""
+        for file, part in enumerate(self._parts):
+            if row < part.table.num_rows:
+                return file, part.number(row)
+            row -= part.table.num_rows
+        raise IndexError(row)
 
     def text(self, word: str) -> Any:
-        """Return a column as Arrow strings without blanks at the ends, null where empty."""
+        """Return a column as Arrow strings without blanks at the ends, null where there is none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -111,7 +213,7 @@ class Columns:
             raise ValueError(
                 f"{self.path}: column {self.names[word]!r} has type {kind}, expected text"
             ) from None
-        return pc.if_else(pc.equal(texts, ""), None, texts)
+        return pc.if_else(pc.is_in(texts, pa.array(self._absent, texts.type)), None, texts)
 
     def codes(self, word: str, *, optional: bool = False) -> Codes:
         """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
@@ -156,11 +258,8 @@ class Columns:
         self.check(word, wrong, "0, 1, true or false")
         return values % 2.0
 
-    def times(self, word: str, dated: bool | None = None, *, optional: bool = False) -> Times:
-        """Return times, all with a date or all in days; NaN where there is none if ``optional``.
-
-        ``dated`` tells which, None if the first time does.
-        """
+    def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
+        """Return times, unchecked, and where a value is given, (n,) each."""
         import pyarrow as pa
 
         column = self._columns[word]
@@ -168,12 +267,31 @@ class Columns:
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         if not (pa.types.is_temporal(kind) or numeric):
             column = self.text(word)
-        times = parse_times(column)
+        return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
+
+    def guessed(self, word: str, guesses: Iterable[str]) -> None:
+        """Note what was guessed of a column."""
+        self.notes += [f"{self.path}, column {self.names[word]!r}: {x}" for x in guesses]
+
+    def times(
+        self,
+        word: str,
+        dated: bool | None = None,
+        *,
+        optional: bool = False,
+        unit: str | None = None,
+        expected: str = EXPECTED,
+    ) -> Times:
+        """Return times, all with a date or all in days; NaN where there is none if ``optional``.
+
+        ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
+        """
+        times, given = self.parsed(word, unit)
+        self.guessed(word, times.guesses)
         known = ~np.isnan(times.value)
-        given = column.is_valid().to_numpy(zero_copy_only=False)
-        self.check(word, ~known & (given | (not optional)), EXPECTED)
+        self.check(word, ~known & (given | (not optional)), expected)
         if dated is None:
-            dated = bool(times.dated[np.argmax(known)])
+            dated = bool(times.dated[known].mean() > 0.5) if known.any() else True
         expected = "a date and time" if dated else "a number of days"
         self.check(word, known & (times.dated != dated), f"{expected}, as other times")
         return times

@@ -173,12 +173,21 @@ class CrawlLog:
         Crawls are numbered as in ``order``, from :meth:`sorted_crawls`. A crawl at the time of a
         signal is after it.
         """
-        pages = np.concatenate([self.signal_page, self.page[order]])
-        times = np.concatenate([self.signal_time, self.time[order]])
-        crawls = np.arange(pages.size) >= self.signal_page.size
-        merged = np.lexsort((crawls, times, pages))
-        number = np.empty(pages.size, np.int64)
-        number[merged] = np.cumsum(crawls[merged]) - 1
-        before = number[: self.signal_page.size]
-        own = self.page[order][before] == self.signal_page if order.size else before >= 0
-        return np.where((before >= 0) & own, before, -1)
+        return crawls_before(self.signal_page, self.signal_time, self.page[order], self.time[order])
+
+
+def crawls_before(
+    page: IntArray, time: FloatArray, crawl_page: IntArray, crawl_time: FloatArray
+) -> IntArray:
+    """Return the last crawl of a page before each of k times, (k,), -1 if there is none.
+
+    Crawls are sorted by page and time; one at the time itself is not before it.
+    """
+    pages, times = np.concatenate([page, crawl_page]), np.concatenate([time, crawl_time])
+    crawls = np.arange(pages.size) >= page.size
+    merged = np.lexsort((crawls, times, pages))
+    number = np.empty(pages.size, np.int64)
+    number[merged] = np.cumsum(crawls[merged]) - 1
+    before = number[: page.size]
+    own = crawl_page[before] == page if crawl_page.size else before >= 0
+    return np.where((before >= 0) & own, before, -1)

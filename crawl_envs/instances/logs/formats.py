@@ -1,22 +1,25 @@
 """Files of crawls: CSV, JSON lines, Parquet, logs of Heritrix, and indexes of web archives.
 
-- ``csv``: a header line and values between commas, or tabs if the header has one (RFC 4180).
-- ``jsonl``: a JSON object per line, as in a feed of Scrapy; nested values are no columns.
+- ``csv``: a header line and values between commas, semicolons or tabs, whichever the header has
+  most of (RFC 4180).
+- ``jsonl``: a JSON object per line, as in a feed of Scrapy or the index of Common Crawl; or one
+  array of objects, or of arrays of which the first has the names, as of CDX servers with
+  ``output=json``. Nested values are no columns.
 - ``parquet``: a Parquet file.
 - ``heritrix``: ``crawl.log``, with fields between blanks: 1 time of logging in ISO 8601, 2 fetch
   status, an HTTP status or a code below 100 if there was none, 4 URI, 10 digest; 3 is the size, 5
   to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 and
   12 source tag and annotations (github.com/internetarchive/heritrix3/wiki/Logs).
 - ``cdx``: an index whose first line names the fields by letters, of which ``a`` (original URL),
-  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``s`` (status) is read; its first
-  character separates fields
+  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``N`` (key), ``s`` (status) and ``r``
+  (target of a redirect) are read; its first character separates fields
   (iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015). Without such a line the
   fields begin with ``N b a m s k``, as in the answers of CDX servers.
 - ``cdxj``: lines ``urlkey timestamp {"url": .., "status": .., "digest": ..}``, as of pywb
   (pywb.readthedocs.io/en/latest/manual/indexing.html).
 
-All but Parquet may be compressed, with a further extension ``.gz``, ``.bz2`` or ``.zst``. In logs
-and indexes ``-`` is an absent value.
+All but Parquet may be compressed, with a further extension ``.gz``, ``.bz2`` or ``.zst``. A resume
+key after an empty line at the end, as CDX servers write it, is no row.
 """
 
 from __future__ import annotations
@@ -25,64 +28,97 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crawl_envs.instances.logs.columns import Columns, Wanted
+from crawl_envs.instances.logs.columns import BadRows, Columns, Part, Wanted
 from crawl_envs.types.arguments import one_of
 
 FORMATS = ("csv", "jsonl", "parquet", "heritrix", "cdx", "cdxj")
 EXTENSIONS = {name: name for name in FORMATS} | {"tsv": "csv", "jl": "jsonl", "ndjson": "jsonl"}
+STAMP = r"(\d\d){2,7}(\d{3})?"
 FIRST_LINES = {
     "parquet": r"PAR1",
-    "cdx": r".CDX .|\S+ \d{14} \S+ \S+ (\d{3}|-) ",
-    "jsonl": r"\{",
-    "cdxj": r"!|\S+ \d{14} \{",
+    "cdx": rf".CDX .|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
+    "jsonl": r"\{|\[",
+    "cdxj": rf"!|\S+ {STAMP} \{{",
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
-    "csv": r"[^,\t]+[,\t]",
+    "csv": r"[^,;\t]+[,;\t]",
 }
 """Patterns of the first line, where the extension tells nothing."""
+NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch time)(?=.*retr(y interval|ies since))")
+"""First line of the two forms of a dump of Nutch's crawldb."""
 HERITRIX = (
     r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)(?:\s|$)"
 )
-CDX_FIELDS = {"a": "url", "b": "time", "s": "status", "k": "digest"}
+CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
 CDX_LETTERS = "N b a m s k"
-CDXJ = re.compile(r"\S+ (?P<time>\d+) (?P<record>\{.*)")
+CDXJ = re.compile(r"(?P<key>\S+) (?P<time>\d+) (?P<record>\{.*)")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
 """JSON lines that are taken apart at a time."""
+OPTIONAL = {"redirect"}
+"""Columns that only some of several files may have."""
+RESUME = "ends with a resume key: the server has more captures than this file"
+Bad = Callable[[int, str], None]
+"""Takes the number of a line that cannot be read, and what is wrong."""
 
 
-def read_columns(path: Path, wanted: Wanted, format: str | None = None) -> Columns:
-    """Read the wanted columns of a file of one of FORMATS; None to guess it.
+def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None = None) -> Columns:
+    """Read the wanted columns of files of one of FORMATS; None to guess it.
 
     Raises:
-        ValueError: no such file, unknown format, a line that does not have it, or a missing column.
+        ValueError: no such file, unknown format, a missing column, files with other columns than
+            the first, or too many lines that do not have the format.
     """
-    import pyarrow as pa
-
     if format is not None:
         one_of("format", format, FORMATS)
+    bad = BadRows(wanted.max_bad)
+    parts = [
+        _read(one, wanted, format, partial(bad.add, number))
+        for number, one in enumerate([path] if isinstance(path, Path) else path)
+    ]
+    for part in parts[1:]:
+        differing = (set(part.names) ^ set(parts[0].names)) - OPTIONAL
+        if differing:
+            raise ValueError(
+                f"{part.path}: expected columns as in {parts[0].path}, but {min(differing)!r} is "
+                "only in one of them; read files of different kinds one by one"
+            )
+    return Columns(parts, wanted.absent, bad)
+
+
+def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
+    """Read the wanted columns of one file."""
+    import pyarrow as pa
+
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     try:
         first = _first_line(path)
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
+        if NUTCH.match(first):
+            raise ValueError(
+                f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "
+                "that of the next fetch; expected a row for each fetch, such as of nutch readseg"
+            )
         format = format or guess_format(path, first)
         if format == "csv":
-            return _read_csv(path, wanted, "\t" if "\t" in first else ",")
+            return _read_csv(path, wanted, max("\t;,", key=first.count), bad)
         if format == "parquet":
             return _read_parquet(path, wanted)
         if format in ("jsonl", "cdxj"):
-            return _read_json(path, wanted, in_index=format == "cdxj")
+            return _read_json(path, wanted, format == "cdxj", bad)
         pattern = HERITRIX if format == "heritrix" else cdx_pattern(path, first)
-        return _read_fields(path, wanted, pattern)
+        return _read_fields(path, wanted, pattern, bad)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         words = f"a whole {format or 'text'} file"
         raise ValueError(f"{path}: expected {words}, but {str(error).splitlines()[0]}") from None
@@ -135,33 +171,40 @@ def _open(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
 
 
-def _read_csv(path: Path, wanted: Wanted, delimiter: str) -> Columns:
+def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
     """Read a CSV file; all columns are text."""
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    records = _records(path, delimiter)
-    _, header = next(records)
+    _, header = next(_records(path, delimiter))
     names = wanted.names(path, header)
-    try:
-        table = arrow.read_csv(
-            _stream(path),
-            read_options=arrow.ReadOptions(block_size=BLOCK),
-            parse_options=arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=arrow.ConvertOptions(
-                include_columns=list(names.values()),
-                column_types=dict.fromkeys(names.values(), pa.large_string()),
-            ),
-        )
-    except pa.ArrowInvalid:
-        for line, record in records:
-            if len(record) != len(header):
-                raise ValueError(
-                    f"{path}, line {line}: got {len(record)} values, expected {len(header)}, as "
-                    f"the header has"
-                ) from None
-        raise
-    return Columns(path, table, names, lambda row: _line(_records(path, delimiter), row + 1))
+    skipped = []
+
+    def skip(row: Any) -> str:
+        skipped.append(row)
+        return "skip"
+
+    table = arrow.read_csv(
+        _stream(path),
+        read_options=arrow.ReadOptions(block_size=BLOCK),
+        parse_options=arrow.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
+        ),
+        convert_options=arrow.ConvertOptions(
+            include_columns=list(names.values()),
+            column_types=dict.fromkeys(names.values(), pa.large_string()),
+        ),
+    )
+
+    def records(whole: bool) -> Iterator[tuple[int, list[str]]]:
+        every = _records(path, delimiter)
+        return (pair for pair in every if (len(pair[1]) == len(header)) == whole)
+
+    for line, record in records(False) if skipped else ():
+        expected = f"expected {len(header)}, as the header has"
+        bad(line, f"{path}, line {line}: got {len(record)} values, {expected}")
+    number = lambda row: next(islice(records(True), row + 1, None))[0]  # noqa: E731
+    return Part(path, table, names, "line", number)
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -175,19 +218,14 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
 
 
-def _line(numbered: Iterator[tuple[int, Any]], row: int) -> str:
-    """Return where the element ``row`` of an iterator over numbered lines is."""
-    return f"line {next(islice(numbered, row, None))[0]}"
-
-
-def _read_parquet(path: Path, wanted: Wanted) -> Columns:
+def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         names = wanted.names(path, file.schema_arrow.names)
         table = file.read(columns=list(names.values()))
-    return Columns(path, table, names, lambda row: f"row {row + 1}")
+    return Part(path, table, names, "row", lambda row: row + 1)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -200,53 +238,97 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _read_fields(path: Path, wanted: Wanted, pattern: str) -> Columns:
+def _read_fields(path: Path, wanted: Wanted, pattern: str, bad: Bad) -> Part:
     """Read lines whose fields are the groups of a pattern."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pa.array((line.rstrip("\r\n") for _, line in _lines(path)), pa.large_string())
+    numbers = array("q")
+
+    def lines() -> Iterator[str]:
+        for number, line in _lines(path):
+            numbers.append(number)
+            yield line.rstrip("\r\n")
+
+    texts = pa.array(lines(), pa.large_string())
     fields = pc.extract_regex(texts, pattern)
-    wrong = fields.is_null().to_numpy(zero_copy_only=False)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        place, got = _line(_lines(path), row), texts[row].as_py()[:60]
-        raise ValueError(f"{path}, {place}: got {got!r}, expected more fields")
-    columns = {}
-    for group in re.compile(pattern).groupindex:
-        values = pc.struct_field(fields, group)
-        columns[group] = pc.if_else(pc.equal(values, "-"), None, values)
-    names = wanted.names(path, columns)
-    return Columns(path, pa.table(columns), names, lambda row: _line(_lines(path), row))
+    rows = np.flatnonzero(fields.is_valid())
+    notes: tuple[str, ...] = ()
+    for row in np.flatnonzero(fields.is_null()).tolist():
+        line, got = numbers[row], texts[row].as_py()
+        if 0 < row == len(texts) - 1 and " " not in got and numbers[row - 1] < line - 1:
+            notes = (f"{path} {RESUME}",)
+        else:
+            bad(line, f"{path}, line {line}: got {got[:60]!r}, expected more fields")
+    fields = fields.take(pa.array(rows))
+    table = pa.table({x: pc.struct_field(fields, x) for x in re.compile(pattern).groupindex})
+    names = wanted.names(path, table.column_names)
+    archive = pattern != HERITRIX
+    return Part(path, table, names, "line", lambda row: numbers[rows[row]], notes, archive)
 
 
-def _read_json(path: Path, wanted: Wanted, in_index: bool) -> Columns:
-    """Read JSON lines, or those of an index, in batches; all columns are text."""
+def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
+    """Read JSON lines, those of an index, or an array, in batches; all columns are text."""
     import pyarrow as pa
 
-    lines = _lines(path)
+    with _open(path) as file:
+        in_array = file.read(1) == "["
+    records, notes = _in_array(path, bad) if in_array else (_objects(path, in_index, bad), ())
     batches: list[Any] = []
-    while batch := list(islice(lines, BATCH)):
-        records = [_record(path, number, line, in_index) for number, line in batch]
-        present = dict.fromkeys(filter(wanted.includes, chain(wanted.required, *records)))
-        texts = {name: [_as_text(record.get(name)) for record in records] for name in present}
+    numbers: list[int] = []
+    present: dict[str, None] = {}
+    while batch := list(islice(records, BATCH)):
+        numbers += [number for number, _ in batch]
+        present |= dict.fromkeys(filter(wanted.includes, chain(*(row for _, row in batch))))
+        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in present}
         batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
+    if not batches:
+        raise ValueError(f"{path} is empty, expected at least one row")
     table = pa.concat_tables(batches, promote_options="default")
-    names = wanted.names(path, table.column_names)
-    return Columns(path, table, names, lambda row: _line(_lines(path), row))
+    names, counted = wanted.names(path, table.column_names), "row" if in_array else "line"
+    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index)
 
 
-def _record(path: Path, number: int, line: str, in_index: bool) -> dict[str, Any]:
-    """Return the JSON object of a line, with the time of an index, or raise ValueError."""
-    found = CDXJ.match(line) if in_index else None
-    try:
-        record = json.loads(found["record"] if found else line)
-    except json.JSONDecodeError:
-        record = None
-    if not isinstance(record, dict) or (in_index and not found):
-        words = "urlkey, timestamp and a JSON object" if in_index else "a JSON object"
-        raise ValueError(f"{path}, line {number}: got {line.strip()[:60]!r}, expected {words}")
-    return record | {"time": found["time"]} if found else record
+def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Iterate over the JSON objects of lines, with key and time of an index, and their numbers."""
+    for number, line in _lines(path):
+        found = CDXJ.match(line) if in_index else None
+        try:
+            record = json.loads(found["record"] if found else line)
+        except json.JSONDecodeError:
+            record = None
+        if not isinstance(record, dict) or (in_index and not found):
+            words = "urlkey, timestamp and a JSON object" if in_index else "a JSON object"
+            bad(number, f"{path}, line {number}: got {line.strip()[:60]!r}, expected {words}")
+        else:
+            yield (
+                number,
+                record | ({"urlkey": found["key"], "time": found["time"]} if found else {}),
+            )
+
+
+def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]], tuple[str, ...]]:
+    """Return the numbered rows of a JSON array of objects, or of arrays after the names; notes."""
+    with _open(path) as file:
+        try:
+            rows = json.load(file)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}: expected a whole JSON array, but {error}") from None
+    notes: tuple[str, ...] = ()
+    if len(rows) > 2 and rows[-2] == []:
+        rows, notes = rows[:-2], (f"{path} {RESUME}",)
+    header, found = (rows.pop(0) if rows and isinstance(rows[0], list) else None), []
+    for number, row in enumerate(rows, 1):
+        if header and isinstance(row, list) and len(row) == len(header):
+            row = dict(zip(header, row, strict=True))
+        if isinstance(row, dict):
+            found.append((number, row))
+        else:
+            bad(
+                number,
+                f"{path}, row {number}: got {str(row)[:60]}, expected {header or 'an object'}",
+            )
+    return iter(found), notes
 
 
 def _as_text(value: Any) -> str | None:

@@ -5,14 +5,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl_envs.instances.logs.columns import Columns
+from crawl_envs.instances.logs.crawl_log import OUTCOMES
+from crawl_envs.instances.logs.digests import NOTHING, digests
+from crawl_envs.instances.logs.times import EXPECTED, Times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
 """Columns that tell whether a page changed; the first that is there is used."""
 NOT_MODIFIED, GONE = 304, (404, 410)
 """Status of HTTP: RFC 9110, sections 15.4.5, 15.5.5 and 15.5.11."""
+FIRST, UNCHANGED, CHANGED, FAILED, REDIRECTED, NOT_FOUND, NO_EVIDENCE = range(len(OUTCOMES))
+SHARED = 3
+"""Pages that end with one digest, after others, from which on this is noted."""
+
+
+class Evidence(NamedTuple):
+    """What rows tell of content: column, value (NaN: nothing), and texts of digests, if they are.
+
+    ``until`` is the end of the day of a Last-Modified of which only the day is known, else
+    ``value``, plus the tolerance of clocks, ``tolerance``.
+    """
+
+    word: str
+    value: FloatArray
+    texts: list[str]
+    until: FloatArray
+    tolerance: float = 0.0
 
 
 class Crawls(NamedTuple):
@@ -42,35 +63,103 @@ class Observations(NamedTuple):
     gone: BoolArray
 
 
-def distinct_crawls(rows: Columns, page: IntArray, time: FloatArray) -> Crawls:
-    """Return the crawls of a file; of those of a page at one time, the first that did not fail."""
-    status = np.full(page.size, np.nan)
-    if "status" in rows:
-        status = rows.numbers("status", "an HTTP status or a negative number")
+def statuses(rows: Columns) -> FloatArray:
+    """Return the HTTP status of each row, NaN where there is none."""
+    if "status" not in rows:
+        return np.full(rows.num_rows, np.nan)
+    return rows.numbers("status", "an HTTP status or a negative number")
+
+
+def evidence_of(
+    rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
+) -> Evidence:
+    """Return the evidence of the column ``word``; add notes on what is no evidence."""
+    if word == "changed":
+        value = rows.flags(word)
+        return Evidence(word, value, [], value)
+    if word != "last_modified":
+        number, texts = digests(rows, word)
+        empty = [k for k, text in enumerate(texts) if text in NOTHING]
+        count = np.count_nonzero(np.isin(number, empty) & (np.isnan(status) | (status == 200.0)))
+        if count:
+            rows.notes.append(
+                f"{count} rows without an error have the digest of no bytes; taken as content"
+            )
+        value = np.where(number < 0, np.nan, number)
+        return Evidence(word, value, texts, value)
+    last, given = rows.parsed(word)
+    wrong = given & (np.isnan(last.value) | (last.dated != dated))
+    rows.guessed(word, [x for x in last.guesses if dated != x.endswith("days")])
+    if wrong.any() and (wrong == given).all():
+        expected = "a date and time" if dated else "a number of days"
+        expected = EXPECTED if np.isnan(last.value[wrong]).all() else f"{expected}, as other times"
+        raise ValueError(rows.message(word, int(np.argmax(wrong)), expected))
+    late = last.value > times.value + tolerance
+    value = np.where(wrong | late, np.nan, last.value)
+    for count, what in ((wrong.sum(), "cannot be read"), ((late & ~wrong).sum(), "is later")):
+        if count:
+            rows.notes.append(f"Last-Modified of {count} rows {what}: no evidence")
+    day = 86_400e6 if dated else 1.0
+    return Evidence(word, value, [], value + last.whole_day * day + tolerance, tolerance)
+
+
+def distinct_crawls(
+    page: IntArray, time: FloatArray, status: FloatArray, good: BoolArray
+) -> Crawls:
+    """Return the crawls of good rows; of a page's at one time, the first that did not fail."""
     row = np.lexsort((_failed(status), time, page))
+    row = row[good[row]]
     crawls = Crawls(row, page[row], time[row], status[row])
     return crawls.subset(crawls.first() | (np.diff(crawls.time, prepend=-1.0) != 0.0))
 
 
-def observed(rows: Columns, evidence: str, crawls: Crawls, dated: bool) -> Observations:
-    """Return the crawls that observed something by the column ``evidence`` or their status."""
-    gone = np.isin(crawls.status, GONE)
-    alive = ~gone & ~_failed(crawls.status)
-    value = _values(rows, evidence, dated)[crawls.row]
+def observed(evidence: Evidence, crawls: Crawls) -> tuple[Observations, NDArray[np.int8]]:
+    """Return the crawls that observed something, and the outcome of all, an index into OUTCOMES."""
+    gone, redirected = np.isin(crawls.status, GONE), _redirected(crawls.status)
+    content = ~(gone | redirected | _failed(crawls.status))
+    value, until = evidence.value[crawls.row], evidence.until[crawls.row]
     tells = ~np.isnan(value) | (crawls.status == NOT_MODIFIED)
-    if evidence in ("changed", "last_modified"):
-        tells[np.flatnonzero(alive)[crawls.subset(alive).first()]] = True
-    alive &= tells
+    if evidence.word in ("changed", "last_modified"):
+        tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
+    alive = content & tells
     # A page is gone at the first 404 or 410 after the last crawl that found it.
-    last = np.full(crawls.page[-1] + 1, crawls.page.size)
+    last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
     last[crawls.page[alive]] = np.flatnonzero(alive)
     after = np.flatnonzero(gone & (np.arange(gone.size) > last[crawls.page]))
     death = np.zeros(gone.size, np.bool_)
     death[after[np.unique(crawls.page[after], return_index=True)[1]]] = True
     kept = alive | death
     found = crawls.subset(kept)
-    changed = _changes(evidence, value[kept], found) & ~death[kept]
-    return Observations(found.page, found.time, changed, death[kept])
+    changed = _changes(evidence, value[kept], until[kept], found) & ~death[kept]
+    outcome = np.full(gone.size, NO_EVIDENCE, np.int8)
+    outcome[kept] = np.where(found.first(), FIRST, np.where(changed, CHANGED, UNCHANGED))
+    for mask, result in ((gone, NOT_FOUND), (redirected, REDIRECTED)):
+        outcome[mask] = result
+    outcome[_failed(crawls.status)] = FAILED
+    return Observations(found.page, found.time, changed, death[kept]), outcome
+
+
+def shared_digests(evidence: Evidence, crawls: Crawls) -> list[str]:
+    """Return notes on digests with which several pages end that had others before."""
+    value = evidence.value[crawls.row]
+    if not evidence.texts:
+        return []
+    found = crawls.subset(
+        np.isfinite(value)
+        & ~(_failed(crawls.status) | _redirected(crawls.status) | np.isin(crawls.status, GONE))
+    )
+    value = evidence.value[found.row]
+    first = np.flatnonzero(found.first())
+    if not first.size:
+        return []
+    other = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
+    last = value[np.append(first[1:], value.size) - 1][other].astype(np.int64)
+    return [
+        f"{count} pages now have the same content, digest {evidence.texts[k]!r}, and had other "
+        "content before: an error page with status 200?"
+        for k, count in enumerate(np.bincount(last).tolist())
+        if count >= SHARED
+    ]
 
 
 def _failed(status: FloatArray) -> BoolArray:
@@ -79,23 +168,25 @@ def _failed(status: FloatArray) -> BoolArray:
     return failed
 
 
-def _values(rows: Columns, evidence: str, dated: bool) -> FloatArray:
-    """Return the evidence of each row as a number, NaN where there is none."""
-    if evidence == "changed":
-        return rows.flags(evidence)
-    if evidence == "last_modified":
-        return rows.times(evidence, dated, optional=True).value
-    number = rows.codes(evidence, optional=True).number
-    return np.where(number < 0, np.nan, number)
+def _redirected(status: FloatArray) -> BoolArray:
+    """Return which fetches were redirected."""
+    redirected: BoolArray = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
+    return redirected
 
 
-def _changes(evidence: str, value: FloatArray, crawls: Crawls) -> BoolArray:
+def _changes(evidence: Evidence, value: FloatArray, until: FloatArray, crawls: Crawls) -> BoolArray:
     """Return which crawls found a change since the page's crawl before."""
     first, unmodified = crawls.first(), crawls.status == NOT_MODIFIED
-    if evidence == "changed":
+    if evidence.word == "changed":
         changed = value == 1.0
-    elif evidence == "last_modified":
-        changed = (value > np.roll(crawls.time, 1)) & (value <= crawls.time)
+    elif evidence.word == "last_modified":
+        before = np.roll(crawls.time, 1)
+        rank = np.arange(value.size)
+        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank))[:-1])
+        begin = np.maximum.accumulate(np.where(first, rank, 0))
+        changed = np.where(
+            known >= begin, (value != value[known]) & (until > before), value > before
+        )
     else:
         # Status 304 has the digest of the crawl before; -1 if there is none.
         own = first | ~(unmodified | np.isnan(value))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.instances.logs.columns import Columns, Wanted
 from crawl_envs.instances.logs.formats import read_columns
 from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY
+from crawl_envs.instances.logs.urls import hosts_of
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST
 from crawl_envs.types.files import replacing
@@ -23,8 +24,6 @@ PAGE_COLUMNS = re.compile(
     rf"url|importance|host|group|change_rate(_low|_high)?|complete|last_crawl|gone|evidence"
     rf"|({'|'.join(OF_SIGNALS)})(:.+)?"
 )
-NETLOC = r"^[A-Za-z][A-Za-z0-9+.-]*://(?P<netloc>[^/?#]*)"
-"""Network location of a URL (RFC 3986, section 3.2)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,8 +75,8 @@ class PageTable:
 def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) -> PageTable:
     """Read a table of pages, in CSV, JSON lines or Parquet; other columns are ignored.
 
-    ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` the network
-    location of the URL. ``recall``, ``false_signal_rate`` and ``precision`` are those of a single
+    ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` that of the
+    URL. ``recall``, ``false_signal_rate`` and ``precision`` are those of a single
     source, ``recall:NAME`` and so on of several. ``precision`` is the share of signals that a
     change emitted; it is read where there is no false signal rate, which is then recall *
     change_rate * (1 - precision) / precision.
@@ -261,19 +260,3 @@ def _copies(rows: Columns) -> tuple[FloatArray | None, bool]:
     times = rows.times("last_crawl", optional=True)
     dated = bool(times.dated.any())
     return times.value / (MICROSECONDS_PER_DAY if dated else 1.0), dated
-
-
-def hosts_of(urls: Any) -> NDArray[np.object_]:
-    """Return the network location of each URL, in lower case; empty if it has none.
-
-    ``urls`` are an array of strings, of NumPy or Arrow.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = urls if isinstance(urls, pa.Array) else pa.array(urls, pa.large_string())
-    found = pc.struct_field(pc.extract_regex(texts, NETLOC), "netloc")
-    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(
-        zero_copy_only=False
-    )
-    return hosts

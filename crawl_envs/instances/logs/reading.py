@@ -3,132 +3,285 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crawl_envs.instances.logs.columns import Wanted
-from crawl_envs.instances.logs.crawl_log import CrawlLog, Dropped
+from crawl_envs.instances.logs.columns import Columns, Wanted
+from crawl_envs.instances.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
+from crawl_envs.instances.logs.dated_signals import place
 from crawl_envs.instances.logs.formats import read_columns
-from crawl_envs.instances.logs.observations import EVIDENCE, Observations, distinct_crawls, observed
-from crawl_envs.instances.logs.signals import Signals, spread_signals, timed_signals
-from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY
+from crawl_envs.instances.logs.observations import (
+    EVIDENCE,
+    Crawls,
+    Observations,
+    distinct_crawls,
+    evidence_of,
+    observed,
+    shared_digests,
+    statuses,
+)
+from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, timed_signals
+from crawl_envs.instances.logs.times import (
+    MICROSECONDS_PER_DAY,
+    STAMP_EXPECTED,
+    TIME_UNITS,
+    Times,
+)
+from crawl_envs.instances.logs.urls import Pages, pages_of
+from crawl_envs.types import BoolArray, IntArray
+from crawl_envs.types.arguments import one_of, real
 
-LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|signals(:.+)?")
+LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
+ALIASES = {
+    **{"original": "url", "timestamp": "time", "fetch_time": "time", "location": "redirect"},
+    **{"url_surtkey": "urlkey", "statuscode": "status", "fetch_status": "status"},
+    "content_digest": "digest",
+}
+"""Names of CDX servers, of Common Crawl's tables, and of a header field of HTTP."""
 
 
 def read_crawl_log(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     columns: Mapping[str, str] | None = None,
     format: str | None = None,
     events: str | Path | None = None,
+    time_unit: str | None = None,
+    clock_tolerance: float = 60.0,
+    max_bad: float = 0.01,
+    merge_schemes: bool = False,
+    merge_www: bool = False,
 ) -> CrawlLog:
-    """Read a crawl log; rows may be in any order.
+    """Read a crawl log; rows may be in any order, and in several files.
 
     ==================  ==========================================================================
     column              content
     ==================  ==========================================================================
-    ``url``             name of the page, any text
-    ``time``            ISO 8601 (UTC unless it has a zone), HTTP date, Unix seconds or
-                        milliseconds, ``yyyymmddhhmmss``, or a number of days
+    ``url``             URL of the page, or any name
+    ``time``            date and time in one of the forms below, or a number
     ``changed``         whether the content differed from the crawl before: 0, 1, true, false
-    ``hash``,           any text; a page changed if it differs from that of the crawl before. One
-    ``digest``,         of these three
+    ``hash``,           any text; a page changed if its value differs from that of the crawl before.
+    ``digest``,         One of these three
     ``etag``
-    ``last_modified``   time; a page changed if it is after the crawl before and not after this one
+    ``last_modified``   time; a page changed if it differs from the one before and is not earlier
+                        than the crawl before, see below
     ``status``          HTTP status, optional: 304 is no change; with 404 or 410 the page is gone;
-                        any other >= 400 or < 100 observed nothing
+                        another 3xx is a redirect; any other >= 400 or < 100 observed nothing
+    ``redirect``        target of a redirect, optional
+    ``urlkey``          key of a web archive, optional
     ``signals``,        number of signals since the row before of this page, optional, a source
     ``signals:NAME``    each; they are spread evenly over this time
     ==================  ==========================================================================
 
-    The first column from ``changed`` to ``last_modified`` that is there is the evidence. After a
-    better one ``last_modified`` is not read: a crawler learns it by a crawl, so it is no signal
-    that could lead to one. A crawl without evidence observed nothing, unless its status is 304, or
-    it is the first of its page and needs no text to be compared. The first text after crawls with
-    status 304 alone is a change. A page is gone at the first 404 or 410 after the last crawl that
-    found it; earlier ones were failures, and a page that was never found is left out.
+    Names may be in any case. The names of CDX servers, of Common Crawl and ``location`` are known
+    (``ALIASES``). An empty value, or ``-``, is none.
+
+    **Evidence.** The first column from ``changed`` to ``last_modified`` that is there is used.
+    After a better one ``last_modified`` is not read: a crawler learns it by a crawl, so it is no
+    signal that could lead to one. A crawl without evidence observed nothing, unless its status is
+    304, or it is the first of its page and needs no text to be compared. The first text after
+    crawls with status 304 alone is a change. A page is gone at the first 404 or 410 after the last
+    crawl that found it; earlier ones were failures, and a page that was never found is left out. A
+    redirect is no content. Digests and entity tags are compared by value, see
+    :func:`crawl_envs.instances.logs.digests.canonical`.
+
+    **Last-Modified** tells of a change if it differs from the last one of the page and is later
+    than the crawl before, up to ``clock_tolerance``; where there is no last one, if it is later
+    than the crawl before. The end of a day counts where only the day is given. What cannot be read,
+    or is later than its crawl by more than the tolerance, is no evidence.
+
+    **Times** are those of :mod:`crawl_envs.instances.logs.times`, in UTC without a zone. The stamps
+    of archives (CDX, CDXJ, or ``timestamp`` beside ``urlkey``) are never anything else. The unit of
+    other bare numbers is guessed by their size, or is ``time_unit``. A date without a time is noon
+    of a crawl, and an unknown time of this day of a signal: ``signal_day`` of the log.
+
+    **Pages.** URLs are one page if they have one key of an archive, else if they are equivalent by
+    RFC 3986, see :func:`crawl_envs.instances.logs.urls.normal_url`. A page has the name of its
+    latest row.
 
     Args:
-        path: the file; formats are described in :mod:`crawl_envs.instances.logs.formats`.
+        path: the file, or several with the same columns; formats are described in
+            :mod:`crawl_envs.instances.logs.formats`.
         columns: names in the file of columns that have other names than above.
         format: ``csv``, ``jsonl``, ``parquet``, ``heritrix``, ``cdx`` or ``cdxj``; None to guess it
             from the extension or the first line.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
             optional, ``source``.
+        time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
+            ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
+            its beginning; None to guess it.
+        clock_tolerance: seconds that the clocks of servers and crawler may differ, >= 0.
+        max_bad: largest share of rows that may be left out as they cannot be read, 0 to 1; one row
+            may be unless it is 0.
+        merge_schemes: whether http and https are one page where there is no key.
+        merge_www: whether hosts with and without ``www.`` are.
 
     Returns:
-        The log. Times are days since the first crawl or signal. ``dropped`` counts rows that were
-        left out.
+        The log. Times are days since the first crawl or signal. ``dropped`` counts what was left
+        out, ``history`` has all fetches, and ``notes`` say what was guessed, merged or left out.
 
     Raises:
-        ValueError: a file that is missing, empty or of another format, a missing column, or a value
-            that cannot be read, with its line; or no crawl is left.
+        ValueError: a file that is missing, empty or of another format, a missing column, too many
+            rows that cannot be read, with the line of the first; or no crawl is left.
     """
-    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {})
-    rows = read_columns(Path(path), wanted, format)
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
+    if not paths:
+        raise ValueError(f"path must be a file or some files, got {path!r}")
+    if time_unit is not None:
+        one_of("time_unit", time_unit, TIME_UNITS)
+    tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), real("max_bad", max_bad)
+    if not 0.0 <= bad <= 1.0:
+        raise ValueError(f"max_bad must be from 0 to 1, got {max_bad!r}")
+    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ("", "-"), bad)
+    rows = read_columns(paths, wanted, format)
     evidence = next((word for word in EVIDENCE if word in rows), None)
     if evidence is None:
         raise ValueError(
-            f"{path}: expected one of the columns {EVIDENCE}, got {list(rows.names.values())}"
+            f"{paths[0]}: expected one of the columns {EVIDENCE}, got {list(rows.names.values())}"
         )
-    url, times = rows.codes("url"), rows.times("time")
-    dated = bool(times.dated[0])
-    crawls = distinct_crawls(rows, url.number, times.value)
-    spread, timed = spread_signals(rows, crawls), Signals.none()
-    found = observed(rows, evidence, crawls, dated)
+    times, dated = _times(rows, time_unit)
+    status, counts = statuses(rows), signal_counts(rows)
+    tolerance *= 1e6 if dated else 1.0 / 86_400.0
+    tells = evidence_of(rows, evidence, times, status, dated, tolerance)
+    rows.check("url", rows.codes("url", optional=True).number < 0, "text")
+    rows.settle()
+    pages = pages_of(rows, times.value, merge_schemes, merge_www)
+    crawls = distinct_crawls(pages.number, times.value, status, rows.good)
+    spread, timed = spread_signals(*counts, crawls), Signals.none()
     if events is not None:
-        timed = timed_signals(Path(events), url.texts, dated)
+        timed = timed_signals(Path(events), pages, dated, time_unit, wanted)
     repeated = set(spread.sources) & set(timed.sources)
     if repeated:
-        raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {path}")
-    failed = crawls.page.size - found.page.size
-    if failed == crawls.page.size:
-        raise ValueError(f"{path}: no crawl observed anything, {failed} failed")
-    duplicates = rows.num_rows - crawls.page.size + timed.duplicates
-    return _log(found, spread, timed, url.texts, dated, Dropped(failed, duplicates))
+        raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {paths[0]}")
+    found, outcome = observed(tells, crawls)
+    if not found.page.size:
+        counts = np.bincount(outcome, minlength=len(OUTCOMES)).tolist()
+        what = [f"{count} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count]
+        raise ValueError(f"{paths[0]}: no crawl observed anything, {', '.join(what)}")
+    rows.notes += [*shared_digests(tells, crawls), *timed.notes]
+    return _log(rows, pages, crawls, found, outcome, (spread, timed), dated)
+
+
+def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
+    """Return the times of rows, at noon where only the day is known, and whether they are dates."""
+    stamps = (
+        {"unit": unit or "stamp", "expected": STAMP_EXPECTED} if rows.stamped else {"unit": unit}
+    )
+    times = rows.times("time", **stamps)
+    whole_day = times.whole_day & rows.good & (not rows.stamped)
+    if whole_day.any():
+        rows.notes.append(f"crawls with a date alone, taken at noon (UTC): {whole_day.sum()}")
+    value = times.value + 0.5 * MICROSECONDS_PER_DAY * whole_day
+    return times._replace(value=value), bool(times.dated[rows.good].any())
 
 
 def _log(
+    rows: Columns,
+    pages: Pages,
+    crawls: Crawls,
     found: Observations,
-    spread: Signals,
-    timed: Signals,
-    urls: Any,
+    outcome: NDArray[np.int8],
+    signals: Sequence[Signals],
     dated: bool,
-    dropped: Dropped,
 ) -> CrawlLog:
     """Return the log of the pages that were observed, with times in days since the first."""
     known = np.unique(found.page)
-    number = np.full(len(urls) + 1, -1)  # the last one is that of page -1
+    number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
     number[known] = np.arange(known.size)
-    page = number[np.concatenate([spread.page, timed.page])]
-    time = np.concatenate([spread.time, timed.time])
-    source = np.concatenate([spread.source, timed.source + len(spread.sources)])
-    heard = page >= 0
-    lost = spread.lost + int((~heard).sum())
-    page, time, source = page[heard], time[heard], source[heard]
+    of_source = np.cumsum([0] + [len(x.sources) for x in signals])
+    page = number[np.concatenate([x.page for x in signals])]
+    time = np.concatenate([x.time for x in signals])
+    source = np.concatenate([x.source + k for x, k in zip(signals, of_source, strict=False)])
+    dates = np.concatenate([x.whole_day for x in signals])
+    kept = page >= 0
+    page, time, source, dates = page[kept], time[kept], source[kept], dates[kept]
     start = min(found.time.min(), time.min(initial=np.inf))
     unit = MICROSECONDS_PER_DAY if dated else 1.0
-    crawls = np.lexsort((found.page, found.time))
-    signals = np.lexsort((source, page, time))
+    time, crawled = (time - start) / unit, (found.time - start) / unit
+    day = np.where(dates, time, np.nan)
+    time[dates] = place(page[dates], day[dates], number[found.page], crawled, found.changed)
+    in_time, order = np.lexsort((found.page, found.time)), np.lexsort((source, page, time))
+    redirected, redirect = _redirects(rows, crawls, outcome, number)
+    dropped = _dropped(rows, crawls, found, outcome, signals, kept)
+    history = np.argsort(crawls.time, kind="stable")
     return CrawlLog(
-        urls=urls.take(known).to_numpy(zero_copy_only=False),
-        page=number[found.page[crawls]],
-        time=(found.time[crawls] - start) / unit,
-        changed=found.changed[crawls],
-        gone=found.gone[crawls],
-        signal_page=page[signals],
-        signal_time=(time[signals] - start) / unit,
-        signal_source=source[signals],
-        sources=(*spread.sources, *timed.sources),
-        timed=np.arange(len(spread.sources) + len(timed.sources)) >= len(spread.sources),
+        urls=pages.urls[known],
+        page=number[found.page[in_time]],
+        time=crawled[in_time],
+        changed=found.changed[in_time],
+        gone=found.gone[in_time],
+        signal_page=page[order],
+        signal_time=time[order],
+        signal_source=source[order],
+        sources=tuple(name for x in signals for name in x.sources),
+        timed=np.arange(of_source[-1]) >= of_source[1],
         origin=_iso(start) if dated else "",
-        dropped=dropped._replace(signals=lost),
+        dropped=dropped,
+        signal_day=day[order],
+        redirect=redirect,
+        redirected=redirected,
+        history=History(
+            number[crawls.page[history]], (crawls.time[history] - start) / unit, outcome[history]
+        ),
+        notes=(*rows.notes, *_omissions(dropped, outcome, int(dates.sum()))),
     )
+
+
+def _redirects(
+    rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], number: IntArray
+) -> tuple[BoolArray, NDArray[np.object_]]:
+    """Return whether the last fetch of each page was redirected, and the last target."""
+    m = number.max() + 1
+    mine, moved = number[crawls.page], outcome == OUTCOMES.index("redirected")
+    redirected, target = np.zeros(m + 1, np.bool_), np.full(m + 1, "", np.object_)
+    redirected[mine] = moved  # rows are sorted: the last one of a page stays
+    if "redirect" in rows:
+        texts = rows.words("redirect", optional=True)[crawls.row]
+        moved &= texts != ""
+        target[mine[moved]] = texts[moved]
+    return redirected[:m], target[:m]
+
+
+def _dropped(
+    rows: Columns,
+    crawls: Crawls,
+    found: Observations,
+    outcome: NDArray[np.int8],
+    signals: Sequence[Signals],
+    kept: BoolArray,
+) -> Dropped:
+    """Return what was left out."""
+    redirected = int(np.count_nonzero(outcome == OUTCOMES.index("redirected")))
+    duplicates = np.count_nonzero(rows.good) - crawls.page.size
+    return Dropped(
+        failed=crawls.page.size - found.page.size - redirected,
+        duplicates=int(duplicates) + sum(x.duplicates for x in signals),
+        signals=sum(x.lost for x in signals) + int((~kept).sum()),
+        redirected=redirected,
+        unreadable=rows.bad.count,
+        absent=np.unique(crawls.page).size - np.unique(found.page).size,
+    )
+
+
+def _omissions(dropped: Dropped, outcome: NDArray[np.int8], dates: int) -> list[str]:
+    """Return sentences on what was left out, and on signals without a time."""
+    silent = np.count_nonzero(outcome == OUTCOMES.index("no evidence"))
+    counted = {
+        "fetches that failed, or found a page missing before it was found or again": (
+            dropped.failed - silent
+        ),
+        "fetches that found content of which nothing tells whether it had changed": silent,
+        "redirects, which are no content": dropped.redirected,
+        "rows that repeat a page, or a signal, at one time": dropped.duplicates,
+        "pages that were never found": dropped.absent,
+        "signals of unknown pages, or since an unknown time": dropped.signals,
+        "signals with a date alone, whose time of this day is unknown": dates,
+    }
+    return [f"{what}: {count}" for what, count in counted.items() if count]
 
 
 def _iso(microseconds: float) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from crawl_envs.instances.logs.columns import Columns, Wanted
 from crawl_envs.instances.logs.formats import read_columns
 from crawl_envs.instances.logs.observations import Crawls
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.instances.logs.urls import Pages
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVENT_COLUMNS = re.compile("url|time|source")
 MOST_SIGNALS = 1e6
@@ -19,33 +21,44 @@ MOST_SIGNALS = 1e6
 
 
 class Signals(NamedTuple):
-    """Signals of some sources: page, -1 if unknown, time, and source.
+    """Signals of some sources: page, -1 if unknown, time, source, and whether it is a day's start.
 
-    ``duplicates`` were left out, and ``lost`` ones, whose time is unknown.
+    ``duplicates`` were left out, and ``lost`` ones, whose time is unknown; ``notes`` are sentences.
     """
 
     page: IntArray
     time: FloatArray
     source: IntArray
+    whole_day: BoolArray
     sources: tuple[str, ...]
     duplicates: int = 0
     lost: int = 0
+    notes: Sequence[str] = ()
 
     @classmethod
     def none(cls) -> Signals:
         """Return no signals."""
-        return cls(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), ())
+        return cls(
+            np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_), ()
+        )
 
 
-def spread_signals(rows: Columns, crawls: Crawls) -> Signals:
-    """Return signals of columns of counts, spread evenly since the page's crawl before."""
+def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
+    """Return the sources that have columns of counts, S of them, and the counts, (S, n)."""
     words = [word for word in rows if word.startswith("signals")]
     expected = f"a whole number from 0 to {MOST_SIGNALS:g}"
-    counts = np.zeros((len(words), crawls.page.size), np.int64)
+    counts = np.zeros((len(words), rows.num_rows), np.int64)
     for count, word in zip(counts, words, strict=True):
         given = np.nan_to_num(rows.numbers(word, expected))
-        rows.check(word, (given < 0) | (given > MOST_SIGNALS) | (given % 1 > 0), expected)
-        count[:] = given[crawls.row]
+        wrong = (given < 0) | (given > MOST_SIGNALS) | (given % 1 > 0)
+        rows.check(word, wrong, expected)
+        count[:] = np.where(wrong, 0, given)
+    return tuple(word.partition(":")[2] or word for word in words), counts
+
+
+def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -> Signals:
+    """Return counted signals, (S, n), spread evenly since the page's crawl before."""
+    counts = counts[:, crawls.row]
     first = crawls.first()
     lost = int(counts[:, first].sum())
     counts[:, first] = 0
@@ -55,23 +68,27 @@ def spread_signals(rows: Columns, crawls: Crawls) -> Signals:
     rank = np.arange(crawl.size) - np.repeat(np.cumsum(number) - number, number)
     elapsed = np.diff(crawls.time, prepend=crawls.time[0])[crawl]
     time = crawls.time[crawl] - (rank + 0.5) / np.repeat(number, number) * elapsed
-    names = tuple(word.partition(":")[2] or word for word in words)
-    return Signals(crawls.page[crawl], time, source, names, lost=lost)
+    whole_day = np.zeros(time.size, np.bool_)
+    return Signals(crawls.page[crawl], time, source, whole_day, sources, lost=lost)
 
 
-def timed_signals(path: Path, urls: Any, dated: bool) -> Signals:
-    """Read a file of signals of the pages in the Arrow array ``urls``."""
-    import pyarrow.compute as pc
-
-    rows = read_columns(path, Wanted(EVENT_COLUMNS, ("url", "time")))
-    url, time = rows.codes("url"), rows.times("time", dated).value
-    known = pc.fill_null(pc.index_in(url.texts, urls), -1).to_numpy(zero_copy_only=False)
-    page = known.astype(np.int64)[url.number]
-    source, names = np.zeros(page.size, np.int64), ("events",)
+def timed_signals(
+    path: Path, pages: Pages, dated: bool, unit: str | None, wanted: Wanted
+) -> Signals:
+    """Read a file of signals of some pages, with limits for bad rows as in ``wanted``."""
+    wanted = wanted._replace(known=EVENT_COLUMNS, columns={})
+    rows = read_columns(path, wanted)
+    url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
+    source, names = np.zeros(rows.num_rows, np.int64), ("events",)
     if "source" in rows:
         source, texts = rows.codes("source")
         names = tuple(texts.to_pylist())
-    keys = np.array([url.number, time, source])
+    rows.settle()
+    known = np.append(pages.find(url.texts.to_pylist()), -1)
+    keys = np.array([url.number, times.value, source])
     order = np.lexsort(keys)
+    order = order[rows.good[order]]
     kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
-    return Signals(page[kept], time[kept], source[kept], names, page.size - kept.size)
+    page, whole_day = known[url.number[kept]], times.whole_day[kept]
+    time, notes = times.value[kept], rows.notes
+    return Signals(page, time, source[kept], whole_day, names, order.size - kept.size, 0, notes)

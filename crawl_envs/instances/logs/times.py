@@ -1,7 +1,15 @@
-"""Times as people write them: ISO 8601, HTTP dates, Unix seconds, CDX timestamps, or bare days."""
+"""Times as crawlers write them: dates in text, stamps of digits, and numbers of some unit.
+
+Text is ISO 8601 (its basic form too), one of the three forms of RFC 9110, section 5.6.7, that of
+RFC 5322 (mail and feeds), of the common log format, or of Java and ctime. A stamp is
+``yyyymmddhhmmss`` and maybe milliseconds, or cut after the year or a later part; what is missing
+is the earliest.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,19 +17,43 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray
 
 MICROSECONDS_PER_DAY = 86_400e6
-SECONDS_FROM, MILLISECONDS_FROM, STAMPS_FROM, STAMPS_TO = 1e8, 1e11, 1e13, 1e14
-"""Numbers from these on are Unix seconds, Unix milliseconds and CDX timestamps; below, days."""
+UNITS = {"seconds": 1e6, "milliseconds": 1e3, "microseconds": 1.0, "nanoseconds": 1e-3}
+"""Microseconds in a unit of numbers since 1970."""
+TIME_UNITS = ("days", "stamp", *UNITS)
+BOUNDS = (1e7, 1e8, 1e11, 1e14, 1e17)
+"""Numbers from these on are no longer of each of TIME_UNITS, from 1e13 to 1e14 again stamps."""
+SPREADSHEET = (2e4, 8e4)
+"""Days since 1900 of the years 1954 to 2119."""
+YEARS = (1900, 2100)
+"""A column of digits of one length in these years, most of them stamps, has no other unit."""
 EXPECTED = (
-    "an ISO 8601 time, an HTTP date, Unix seconds or milliseconds, 14 digits yyyymmddhhmmss, or a "
-    "number of days below 1e8"
+    "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
+    "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
 )
+STAMP_EXPECTED = "4, 6, 8, 10, 12, 14 or 17 digits of a time yyyymmddhhmmss and milliseconds"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_STAMP = r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$"
-_ISO = (
-    r"^(?P<date>\d{4}-\d\d-\d\d)"
-    r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?$"
+_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+_ZONE = r"(?P<zone>[A-Za-z]{1,4}|[+-]\d\d(?::?\d\d)?)"
+_STAMP = (
+    r"^(?P<year>\d{4})(?:(?P<month>\d\d)(?:(?P<day>\d\d)(?:(?P<hour>\d\d)(?:(?P<minute>\d\d)"
+    r"(?:(?P<second>\d\d)(?P<fraction>\d{3})?)?)?)?)?)?$"
 )
-_HTTP, _HTTP_FORMAT = r"^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$", "%a, %d %b %Y %H:%M:%S GMT"
+_TEXTS = (
+    rf"^(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[Tt ]{_CLOCK} ?{_ZONE}?)?$",
+    rf"^(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[Tt]{_CLOCK.replace(':(', '(')}{_ZONE}?$",
+    r"^\[?(?:[A-Za-z]+, *)?(?P<day>\d{1,2})[ /-](?P<month>[A-Za-z]+)[ /-](?P<year>\d{4}|\d\d)[ :]"
+    rf"{_CLOCK} {_ZONE}(?: \([A-Z]+\))?\]?$",
+    rf"^[A-Za-z]{{3}} (?P<month>[A-Za-z]+) +(?P<day>\d{{1,2}}) {_CLOCK} (?:{_ZONE} )?"
+    r"(?P<year>\d{4})$",
+)
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
+)
+ZONES = dict.fromkeys(("", "Z", "UT", "UTC", "GMT", "WET"), 0)
+ZONES |= {"EDT": -4, "EST": -5, "CDT": -5, "CST": -6, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
+ZONES |= {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
+"""Hours east of Greenwich: names of RFC 5322, and others of one meaning."""
 
 
 class Times(NamedTuple):
@@ -29,94 +61,156 @@ class Times(NamedTuple):
 
     Attributes:
         value: microseconds since 1970, UTC, where ``dated``, and days elsewhere, (n,) float64; NaN
-            where there is none or it cannot be read.
+            where there is none or it cannot be read. The start of the day if ``whole_day``.
         dated: whether the time is a date and time, not a bare number of days, (n,) bool.
+        whole_day: whether it is a date without a time, (n,) bool.
+        guesses: what was guessed of the column, in words.
     """
 
     value: FloatArray
     dated: BoolArray
+    whole_day: BoolArray
+    guesses: tuple[str, ...] = ()
 
 
-def parse_times(column: Any) -> Times:
+def parse_times(column: Any, unit: str | None = None) -> Times:
     """Return the times of an Arrow array: of dates, timestamps, numbers or strings.
 
-    ISO 8601 times without a zone are in UTC; HTTP dates have the form of RFC 9110, section 5.6.7.
+    Args:
+        column: the array; strings have no blanks at their ends.
+        unit: one of TIME_UNITS, of bare numbers; None to guess it.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
+    kind, size = column.type, len(column)
     if pa.types.is_temporal(kind):
-        return Times(_microseconds(column), np.ones(len(column), np.bool_))
+        whole = np.full(size, pa.types.is_date(kind))
+        return Times(_microseconds(column), np.ones(size, np.bool_), whole)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _of_numbers(_float(column))
-    number = _matches(column, NUMBER)
-    value, dated = _of_numbers(_float(pc.if_else(number, column, None).cast(pa.float64())))
-    http = _matches(column, _HTTP)
-    parts = [_of_iso(column)]
-    if pc.any(http).as_py():
-        dates = pc.strptime(column, format=_HTTP_FORMAT, unit="us", error_is_null=True)
-        parts.append(_microseconds(pc.if_else(http, dates, None)))
-    for part in parts:
-        known = ~np.isnan(part)
-        value[known], dated[known] = part[known], True
-    return Times(value, dated)
+        finite = pc.if_else(pc.is_finite(column), column, None)
+        texts = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
+        return _of_numbers(_float(column), texts, unit)
+    numeric = pc.fill_null(pc.match_substring_regex(column, NUMBER), False)
+    numbers = pc.if_else(numeric, column, None)
+    times = _of_numbers(_float(numbers.cast(pa.float64())), numbers, unit)
+    texts, zoneless = pc.if_else(numeric, None, column), 0
+    for pattern in _TEXTS:
+        if texts.null_count == size:
+            break
+        value, whole, local = _of_dates(texts, pattern)
+        known = ~np.isnan(value)
+        times.value[known], times.whole_day[known], times.dated[known] = (
+            value[known],
+            whole[known],
+            1,
+        )
+        zoneless += int(np.count_nonzero(known & local))
+        texts = pc.if_else(pa.array(known), None, texts)
+    more = (f"{zoneless} times without a zone, read as UTC",) if zoneless else ()
+    return times._replace(guesses=times.guesses + more)
 
 
-def _of_numbers(number: FloatArray) -> Times:
-    """Return times of numbers by their magnitude; negative ones and unreadable ones are NaN."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    value = np.where(number < 0.0, np.nan, number)
-    value[value >= STAMPS_TO] = np.nan
-    stamps = np.flatnonzero(value >= STAMPS_FROM)
-    seconds = (value >= SECONDS_FROM) & (value < MILLISECONDS_FROM)
-    milliseconds = (value >= MILLISECONDS_FROM) & (value < STAMPS_FROM)
-    dated = value >= SECONDS_FROM
-    value[seconds] = np.rint(value[seconds] * 1e6)
-    value[milliseconds] = np.rint(value[milliseconds] * 1e3)
-    if stamps.size:
-        digits = pa.array(value[stamps].astype(np.int64)).cast(pa.large_string())
-        iso = pc.replace_substring_regex(digits, _STAMP, r"\1-\2-\3T\4:\5:\6")
-        value[stamps] = _of_iso(iso)
-    return Times(value, dated)
-
-
-def _of_iso(texts: Any) -> FloatArray:
-    """Return microseconds since 1970 of ISO 8601 times, or dates; NaN where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    parts = pc.extract_regex(texts, _ISO)
-    date, time, zone = (pc.struct_field(parts, name) for name in ("date", "time", "zone"))
-    none, separator, midnight, utc = (pa.scalar(x, texts.type) for x in ("", "T", "00:00", "Z"))
-    time = pc.if_else(pc.equal(time, none), midnight, time)
-    zone = pc.if_else(pc.equal(zone, none), utc, zone)
-    date = pc.binary_join_element_wise(date, time, separator)
-    whole = pc.binary_join_element_wise(date, zone, none)
-    kind = pa.timestamp("ns", "UTC")
-    try:
-        return _microseconds(whole.cast(kind))
-    except pa.ArrowInvalid:  # such as day 31 of a shorter month
-        return np.array([_one_of_iso(text, kind) for text in whole])
-
-
-def _one_of_iso(text: Any, kind: Any) -> float:
-    """Return microseconds since 1970 of one text, NaN if there is no such time."""
+def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
+    """Return times of numbers, whose texts have the digits; negative ones are NaN."""
     import pyarrow as pa
 
-    try:
-        return float(_microseconds(pa.array([text]).cast(kind))[0])
-    except pa.ArrowInvalid:
-        return np.nan
+    value = np.where((number < 0.0) | np.isinf(number), np.nan, number)
+    given = ~np.isnan(value)
+    if unit is None and given.any() and _are_stamps(texts):
+        kind = np.ones(value.size, np.int64)
+    elif unit is None:
+        kind = np.searchsorted(BOUNDS, value, side="right")
+        kind[(value >= 1e13) & (value < 1e14)] = 1
+    else:
+        kind = np.full(value.size, TIME_UNITS.index(unit))
+    stamps, whole = given & (kind == 1), np.zeros(value.size, np.bool_)
+    for rank, scale in enumerate(UNITS.values(), 2):
+        value[kind == rank] = np.rint(value[kind == rank] * scale)
+    if stamps.any():
+        value[stamps], whole[stamps], _ = _of_dates(texts.filter(pa.array(stamps)), _STAMP)
+    guesses = []
+    for rank in range(len(TIME_UNITS)) if unit is None else ():
+        if count := np.count_nonzero(given & (kind == rank)):
+            name = "yyyymmdd.." if rank == 1 else TIME_UNITS[rank]
+            guesses.append(f"{count} bare numbers, read as {name}")
+    if unit is None and given.any() and (kind[given] == 0).all():
+        days = number[given]
+        if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
+            guesses[-1] = f"{guesses[-1]}, as of a spreadsheet: give time_unit if they are not days"
+    return Times(value, given & (kind > 0), whole, tuple(guesses))
 
 
-def _matches(texts: Any, pattern: str) -> Any:
-    """Return which texts match a pattern; nulls do not."""
+def _are_stamps(texts: Any) -> bool:
+    """Return whether texts have one length, from 8 on, and years of YEARS, and most are stamps."""
     import pyarrow.compute as pc
 
-    return pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+    texts = texts.drop_null()
+    first, last = pc.min_max(texts).as_py().values()
+    if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 8:
+        return False
+    in_years = str(YEARS[0]) <= first and last < str(YEARS[1])
+    return bool(in_years and np.isnan(_of_dates(texts, _STAMP)[0]).mean() < 0.5)
+
+
+def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Return microseconds since 1970, whether only the day is given, and whether no zone is."""
+    import pyarrow.compute as pc
+
+    parts = pc.extract_regex(texts, pattern)
+    groups = re.compile(pattern).groupindex
+
+    def part(name: str, read: Callable[[str], float] = float, default: float = 0.0) -> FloatArray:
+        if name not in groups:
+            return np.full(len(texts), default)
+        coded = pc.struct_field(parts, name).dictionary_encode()
+        values = [read(text) if text else default for text in coded.dictionary.to_pylist()]
+        index = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        found: FloatArray = np.array([*values, np.nan])[index]
+        return found
+
+    hour = part("hour", default=np.nan)
+    whole = np.isnan(hour)
+    month, day = part("month", _month, 1.0), part("day", default=1.0)
+    months = (part("year", _year) - 1970.0) * 12.0 + month - 1.0
+    minute, second, zone = part("minute"), part("second"), part("zone", _zone)
+    right = (month >= 1.0) & (month <= 12.0) & (minute < 60.0) & (second < 60.0) & ~np.isnan(zone)
+    right &= whole | (hour < 24.0)
+    start = np.where(right, months, 0.0).astype("datetime64[M]")
+    first, following = (x.astype("datetime64[D]").astype(np.float64) for x in (start, start + 1))
+    right &= (day >= 1.0) & (day <= following - first)
+    minutes = (first + day - 1.0) * 1440.0 + np.where(whole, 0.0, hour) * 60.0 + minute - zone
+    value = (minutes * 60.0 + second) * 1e6 + part("fraction", _fraction)
+    no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
+    return np.where(right, value, np.nan), whole & (day >= 1.0), no_zone & ~whole
+
+
+def _month(text: str) -> float:
+    """Return the number of a month given in digits or as a name of at least three letters."""
+    if text.isdigit():
+        return float(text)
+    found = [
+        k for k, name in enumerate(MONTHS, 1) if len(text) > 2 and name.startswith(text.lower())
+    ]
+    return found[0] if found else np.nan
+
+
+def _year(text: str) -> float:
+    """Return a year; two digits are of 1969 to 2068."""
+    return int(text) + (0 if len(text) == 4 else 1900 if int(text) > 68 else 2000)
+
+
+def _zone(text: str) -> float:
+    """Return minutes east of Greenwich, NaN for an unknown name."""
+    if text[0] not in "+-":
+        return ZONES.get(text.upper(), np.nan) * 60.0
+    minutes = int(text[1:3]) * 60 + int(text[3:].lstrip(":") or 0)
+    return -minutes if text[0] == "-" else minutes
+
+
+def _fraction(text: str) -> float:
+    """Return microseconds of the digits after the point; further ones are cut."""
+    return float(text[:6].ljust(6, "0"))
 
 
 def _microseconds(column: Any) -> FloatArray:

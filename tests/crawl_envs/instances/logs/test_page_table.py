@@ -25,7 +25,7 @@ def read(tmp_path):
 def test_urls_alone(read):
     table = read("url,title\nhttps://Ex.com:80/a?b,x\nhttps://u@ex.org,y\nno address,z\n")
     assert list(table.urls) == ["https://Ex.com:80/a?b", "https://u@ex.org", "no address"]
-    assert list(table.host) == ["ex.com:80", "u@ex.org", ""]
+    assert list(table.host) == ["ex.com", "ex.org", ""]
     assert table.importance.tolist() == [1.0, 1.0, 1.0]
     rest = (table.group, table.change_rate, table.recall, table.false_signal_rate, table.complete)
     assert rest == (None,) * 5

@@ -8,12 +8,13 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl_envs.instances.logs.crawl_log import Dropped
+from crawl_envs.instances.logs.crawl_log import OUTCOMES, Dropped
 from crawl_envs.instances.logs.formats import FORMATS
 from crawl_envs.instances.logs.reading import read_crawl_log
 
@@ -47,7 +48,7 @@ A_THEN_B = [("a", 0.0, False, False), ("b", 0.5, False, False), ("a", 1.0, True,
 
 def test_csv_with_a_byte_order_mark_and_carriage_returns(read):
     log = read(
-        b"\xef\xbb\xbfurl,time,changed,title\r\na,2026-01-01,,x\r\n\r\n"
+        b"\xef\xbb\xbfurl,time,changed,title\r\na,2026-01-01T00:00Z,,x\r\n\r\n"
         b'b,2026-01-01T12:00Z,0,"two\r\nlines"\r\na,2026-01-02T01:00+01:00,true,\r\n'
     )
     assert crawls(log) == A_THEN_B
@@ -107,7 +108,7 @@ def test_crawl_log_of_heritrix(read):
     np.testing.assert_allclose(log.time * 86400, [0.0, 0.5, 1.5, 2.5], atol=1e-9)
     assert list(log.changed) == [False, False, True, False]
     assert list(log.gone) == [False, False, False, True]
-    assert log.dropped == Dropped(failed=2)
+    assert log.dropped == Dropped(failed=2, absent=1)
     assert log.origin == "2011-06-23T12:00:00.500000Z"
     assert log.intervals().changed.tolist() == [False, True]
 
@@ -187,11 +188,10 @@ def test_last_modified_after_the_crawl_before(read):
     assert [row[1:3] for row in crawls(log)] == [
         (0.0, False),
         (2.0, True),
-        (3.0, False),
+        (3.0, True),
         (4.0, False),
-        (6.0, False),
     ]
-    assert log.dropped.failed == 1
+    assert log.dropped.failed == 2
 
 
 def test_a_page_is_gone_at_the_first_missing_one_after_it_was_found(read):
@@ -215,9 +215,15 @@ def test_a_page_is_gone_at_the_first_missing_one_after_it_was_found(read):
         ("a", 0.0, False, False),
         ("a", 2.0, False, False),
         ("a", 3.0, False, True),
-        ("b", 7.0, False, False),
     ]
-    assert log.dropped == Dropped(failed=6)
+    assert log.dropped == Dropped(failed=6, redirected=1, absent=2)
+    outcomes = [OUTCOMES[k] for k in log.history.outcome]
+    assert outcomes == [
+        *("gone", "first", "gone", "unchanged", "gone", "gone", "gone", "failed", "redirected"),
+        "failed",
+    ]
+    assert log.history.page.tolist() == [0, 0, 0, 0, 0, 0, -1, -1, -1, -1]
+    assert log.history.time.tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_duplicates_are_dropped_and_failures_give_way(read):
@@ -251,8 +257,8 @@ def test_counted_and_timed_signals(read, tmp_path):
 
 
 def test_events_without_source_before_the_first_crawl(read, tmp_path):
-    (tmp_path / "events.jsonl").write_text('{"url": "a", "time": "2025-12-31"}\n')
-    log = read("url,time,changed\na,2026-01-01,0\n", events=tmp_path / "events.jsonl")
+    (tmp_path / "events.jsonl").write_text('{"url": "a", "time": "2025-12-31T00:00Z"}\n')
+    log = read("url,time,changed\na,2026-01-01T00:00,0\n", events=tmp_path / "events.jsonl")
     assert log.time.tolist() == [1.0]
     assert signals(log) == [("a", 0.0, "events")]
     assert log.origin == "2025-12-31T00:00:00Z"
@@ -319,7 +325,7 @@ BAD = [
         "log.jsonl",
         ", line 2: got '!', expected a JSON",
     ),
-    ('{"time": 1, "hash": "x"}\n', "log.jsonl", ", line 1, column 'url': got nothing"),
+    ('{"time": 1, "hash": "x"}\n', "log.jsonl", "column 'url' (url) is missing, got ['time', "),
     ("k 20260101000000\n", "log.cdxj", ", line 1: got 'k 20260101000000', expected urlkey, time"),
     (" CDX N b a m s\nx\n", "log.cdx", ", line 1: got fields ['N', 'b', 'a', 'm', 's'], expected"),
     (" CDX N b a m s k\nx y\n", "log.cdx", ", line 2: got 'x y', expected more"),
@@ -335,14 +341,14 @@ def test_errors_name_file_line_column_value_and_expectation(read, tmp_path, text
     with pytest.raises(
         ValueError, match=f"^{re.escape(str(tmp_path / name))}.*{re.escape(message)}"
     ):
-        read(text, name)
+        read(text, name, max_bad=0.0)
 
 
 def test_errors_of_parquet_name_the_row_and_the_file_s_name_of_the_column(tmp_path):
     table = {"url": ["a", "a"], "when": [1.0, None], "hash": ["x", "y"]}
     pq.write_table(pa.table(table), tmp_path / "log.parquet")
     with pytest.raises(ValueError, match=r"log.parquet, row 2, column 'when': got nothing, exp"):
-        read_crawl_log(tmp_path / "log.parquet", columns={"time": "when"})
+        read_crawl_log(tmp_path / "log.parquet", columns={"time": "when"}, max_bad=0.0)
 
 
 def test_a_column_of_lists_is_refused(tmp_path):
@@ -372,7 +378,7 @@ def test_bad_events(read, tmp_path):
     log = "url,time,hash,signals:ping\na,1,x,0\n"
     events.write_text("url,time,source\na,1,map\na,2026-01-01,map\n")
     with pytest.raises(ValueError, match=r"events.csv, line 3, column 'time': got '2026-01-01'"):
-        read(log, events=events)
+        read(log, events=events, max_bad=0.0)
     events.write_text("url,time,source\na,2026-01-01,map\n")
     with pytest.raises(ValueError, match=r"line 2, .* expected a number of days, as other times"):
         read(log, events=events)
@@ -392,8 +398,8 @@ ROWS = st.lists(
 
 LINES = {
     "heritrix": "{iso}Z  {status}  10 {url} L - text/html #1 2+225 {digest} - -\n",
-    "cdx": "key {stamp} {url} text/html {status} {digest} - - 1 2 e.warc.gz\n",
-    "cdxj": 'key {stamp} {{"url": {json}, "status": "{status}", "digest": "{digest}"}}\n',
+    "cdx": "{url} {stamp} {url} text/html {status} {digest} - - 1 2 e.warc.gz\n",
+    "cdxj": '{url} {stamp} {{"url": {json}, "status": "{status}", "digest": "{digest}"}}\n',
 }
 
 
