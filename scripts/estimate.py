@@ -9,7 +9,8 @@ signals (recall) and how late, and whether to trust it.
 
 Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
 change_rate with its interval and evidence, recall and false_signal_rate of each source, last_crawl,
-gone, standard errors and the number of crawls; and with signals audit.csv and audit.png.
+gone, and for people change_rate_own (by the page's crawls alone), standard errors and the number of
+crawls; and with signals audit.csv and audit.png.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
 
 
 def errors_of(log: CrawlLog, fitted: Fitted) -> dict[str, FloatArray]:
-    """Return the further columns: standard errors, and crawls that tell of changes."""
+    """Return the further columns: the rate by a page's crawls alone, errors, number of crawls."""
     quality = fitted.quality
-    columns = {"change_rate_stderr": quality.change_rate_stderr}
+    columns = {"change_rate_own": fitted.own, "change_rate_stderr": quality.change_rate_stderr}
     for number, source in enumerate(log.sources):
         columns[f"recall_stderr:{source}"] = quality.recall_stderr[number]
         columns[f"false_signal_rate_stderr:{source}"] = quality.false_signal_rate_stderr[number]
@@ -111,9 +112,9 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
     tables.console().print(
         f"changes per day of {counted(log.num_pages, 'page')} on "
         f"{counted(fitted.groups.mean.shape[0], 'host')}: mean {rate.mean():.4g}; a tenth of the "
-        f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g}. "
-        f"{counted(own, 'page')} changed at some crawls and not at others; "
-        f"{log.num_pages - own} rates rest on other pages -> {path}",
+        f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g} -> {path}\n"
+        f"{counted(log.num_pages - own, 'rate')} of {log.num_pages} rest on other pages, as all "
+        "crawls of the page found a change, or none (columns evidence, change_rate_low, _high)",
         soft_wrap=True,
     )
 

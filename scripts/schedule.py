@@ -11,6 +11,7 @@ output (see scripts/logs/live.py); with --folder the scheduler outlives the proc
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ from scripts.reporting.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Table = Annotated[
@@ -93,7 +95,8 @@ def main(
         first = first_day(table, start)
         span = first, last_day(until, first)
         found = choose(table, name, bandwidth, span, recheck_gone)
-        write(table, found, name, bandwidth, span, place)
+        cautions = planning.cautions(table, rechecked=recheck_gone is not None)
+        write(table, found, cautions, name, bandwidth, span, place)
 
 
 def default_policy(table: PageTable | None, learn: bool) -> str:
@@ -103,11 +106,18 @@ def default_policy(table: PageTable | None, learn: bool) -> str:
 
 
 def first_day(table: PageTable | None, start: str | None) -> float:
-    """Return the first day: as given, or now, or the last copy where days are bare numbers."""
+    """Return the first day: as given, or now, or the last copy where days are bare numbers.
+
+    A date without a time is a whole day: the schedule then begins at the last crawl of that day.
+    """
+    newest = -np.inf
+    if table is not None and table.last_crawl is not None:
+        newest = float(np.fmax.reduce(table.last_crawl, initial=-np.inf))
     if start is not None:
-        return live.day_of(_number_or_text(start))
+        day = live.day_of(_number_or_text(start))
+        return newest if DATE.fullmatch(start) and day <= newest < day + 1.0 else day
     if table is not None and table.last_crawl is not None and not table.dated:
-        return float(np.nanmax(table.last_crawl))
+        return newest
     return live.day_of(None)
 
 
@@ -190,6 +200,7 @@ def choose(
 def write(
     table: PageTable,
     found: planning.Plan,
+    cautions: list[str],
     policy: str,
     bandwidth: float,
     span: tuple[float, float],
@@ -208,7 +219,7 @@ def write(
     console = tables.console()
     for line in zip(times[:5], urls[:5], reasons[:5], strict=True):
         console.print("  ".join(line), soft_wrap=True)
-    for caution in planning.cautions(table):
+    for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None:
         bandwidths = bandwidth * np.array(SHARES)

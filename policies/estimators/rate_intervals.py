@@ -50,11 +50,12 @@ def change_rate_intervals(
     m, of = crawls.begin.size, crawls.changed
     page = np.repeat(np.arange(m), crawls.end - crawls.begin)
     hits, found = crawls.intervals[of], page[of]
-    number, exposure = np.bincount(found, minlength=m), np.bincount(page, crawls.intervals * ~of, m)
+    number = np.bincount(found, minlength=m)
+    exposure = np.bincount(page, crawls.intervals * ~of, m).astype(np.float64)
 
     def likelihood(rate: FloatArray) -> FloatArray:
-        value: FloatArray = np.bincount(found, np.log(-np.expm1(-rate[found] * hits)), m)
-        return value - rate * exposure
+        logs = np.log(-np.expm1(-rate[found] * hits))
+        return np.bincount(found, logs, m).astype(np.float64) - rate * exposure
 
     some, mixed = number > 0, (number > 0) & (exposure > 0.0)
     best = fit_change_rates(intervals, changed, offsets).change_rate

@@ -19,6 +19,7 @@ from policies.estimators import (
     SignalQuality,
     change_rate_intervals,
     empirical_bayes,
+    fit_change_rates,
 )
 from scripts.data.fit_trace import fit_gamma
 from scripts.reporting.tables import counted
@@ -37,6 +38,8 @@ class Fitted(NamedTuple):
         group: group of each page, (m,) int64.
         crawls: crawls of each page that tell of changes, (m,) int64.
         evidence: ONCE, NEVER, ALWAYS or BOTH of each page, (m,) str objects.
+        own: maximum of the likelihood of the page's own crawls; inf where all found a change, NaN
+            without an interval, (m,).
         low: low end of the 95% interval of the page's change rate by its own crawls, (m,).
         high: high end, inf without a bound, (m,).
     """
@@ -46,6 +49,7 @@ class Fitted(NamedTuple):
     group: IntArray
     crawls: IntArray
     evidence: NDArray[np.object_]
+    own: FloatArray
     low: FloatArray
     high: FloatArray
 
@@ -68,8 +72,8 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     by = "" if until == np.inf else f" until day {until:g}"
     known = _until(log.intervals(), until)
     _check(known, log.num_pages, by)
-    given = known.signals if log.sources else None
-    result = empirical_bayes(known.elapsed, given, known.changed, page=known.page, groups=number)
+    signals = known.signals if log.sources else None
+    result = empirical_bayes(known.elapsed, signals, known.changed, page=known.page, groups=number)
     if not result.converged:
         groups = counted(result.groups.mean.shape[0], "group")
         raise ValueError(
@@ -84,9 +88,10 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     changed = np.bincount(known.page, known.changed, log.num_pages)
     kinds = [crawls == 0, changed == 0, changed == crawls]
     evidence = np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
-    offsets = np.append(0, np.cumsum(crawls))
-    low, high = change_rate_intervals(known.elapsed, known.changed, offsets)
-    return Fitted(fit.quality(), result.groups, number, crawls, evidence, low, high)
+    given = known.elapsed, known.changed, np.append(0, np.cumsum(crawls))
+    own = fit_change_rates(*given).change_rate
+    low, high = change_rate_intervals(*given)
+    return Fitted(fit.quality(), result.groups, number, crawls, evidence, own, low, high)
 
 
 def _check(known: Intervals, num_pages: int, by: str) -> None:

@@ -9,10 +9,19 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from crawl_envs.instances.logs import CrawlLog, hosts_of, read_crawl_log, read_page_table
+from crawl_envs.instances.logs import (
+    CrawlLog,
+    hosts_of,
+    normal_url,
+    read_crawl_log,
+    read_page_table,
+)
+from crawl_envs.instances.logs.times import TIME_UNITS
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import named_values
+
+CLOCK_TOLERANCE, MAX_BAD = 60.0, 0.01
 
 Log = Annotated[
     list[Path],
@@ -31,7 +40,7 @@ Format = Annotated[str | None, typer.Option(help="Format.", show_default="by the
 TimeUnit = Annotated[
     str | None,
     typer.Option(
-        help=f"Unit of times that are numbers: {', '.join(UNITS)}.",
+        help=f"Unit of times that are numbers: {', '.join(TIME_UNITS)}.",
         show_default="by the format, or the size of the numbers",
     ),
 ]
@@ -104,8 +113,8 @@ def weights_and_groups(log: CrawlLog, pages: Path | None) -> tuple[FloatArray, I
     if pages is None:
         return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
     table = read_page_table(pages)
-    row = {url: number for number, url in enumerate(table.urls)}
-    place = np.array([row.get(url, -1) for url in log.urls])
+    row = {normal_url(url): number for number, url in enumerate(table.urls)}
+    place = np.array([row.get(normal_url(url), -1) for url in log.urls])
     if (place < 0).all():
         raise ValueError(f"{pages}: expected pages of the log, such as {log.urls[0]!r}, got none")
     labels = table.host if table.group is None else table.group

@@ -74,7 +74,7 @@ def estimated(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_estimates_are_a_table_of_pages(estimated: Path) -> None:
-    names = {"pages.csv", "audit.csv", "audit.png"}
+    names = {"summary.csv", "log.png", "pages.csv", "audit.csv", "audit.png"}
     assert {path.name for path in estimated.iterdir()} == names
     rows = rows_of(estimated / "pages.csv")
     table = read_page_table(estimated / "pages.csv")
@@ -86,6 +86,17 @@ def test_estimates_are_a_table_of_pages(estimated: Path) -> None:
     assert 0.3 < table.recall.mean() < 0.9
     assert column(rows, "crawls").tolist() == [12.0] * 100
     assert np.all(column(rows, "change_rate_stderr") > 0.0)
+    assert table.gone is not None
+    assert not table.gone.any()
+    assert table.evidence is not None
+    assert table.change_rate_low is not None
+    assert table.change_rate_high is not None
+    bounded = table.evidence == "some changed"
+    assert bounded.sum() > 50
+    own = column(rows, "change_rate_own")
+    inside = (table.change_rate_low < own) & (own < table.change_rate_high)
+    assert inside[bounded].all()
+    assert np.all(own[table.evidence == "never changed"] == 0.0)
     first = START.astype("datetime64[us]").astype(np.int64) / 86400e6
     assert np.all((table.last_crawl > first) & (table.last_crawl <= first + 100.0))
 
@@ -109,6 +120,38 @@ def test_a_schedule_is_written(estimated: Path, tmp_path: Path) -> None:
     times = [row["time"] for row in rows]
     assert times == sorted(times)
     assert (tmp_path / "schedule.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pages_that_are_gone_are_not_scheduled(tmp_path: Path) -> None:
+    """The last row of a page decides; a date as a start is a whole day."""
+    log = "url,time,changed,status\n"
+    for day, changed in ((1, 0), (11, 1), (21, 0), (31, 1)):
+        log += f"http://a.example/live,2026-01-{day:02d},{changed},200\n"
+        log += f"http://a.example/back,2026-01-{day:02d},{changed},{404 if day == 21 else 200}\n"
+        log += f"http://a.example/gone,2026-01-{day:02d},{changed},{410 if day > 20 else 200}\n"
+    (tmp_path / "log.csv").write_text(log)
+    done(commands.run(estimate.app, tmp_path / "log.csv", out=tmp_path))
+    table = read_page_table(tmp_path / "pages.csv")
+    assert table.gone is not None
+    assert table.urls[table.gone].tolist() == ["http://a.example/gone"]
+    span = ("--bandwidth", 2, "--start", "2026-01-31", "--until", "2026-02-10")
+    result = done(commands.run(schedule.app, tmp_path / "pages.csv", *span, out=tmp_path))
+    urls = {row["url"] for row in rows_of(tmp_path / "schedule.csv")}
+    assert urls == {"http://a.example/live", "http://a.example/back"}
+    assert "1 page gone: fetched only with --recheck-gone DAYS" in result.stdout
+    again = (*span, "--recheck-gone", 4)
+    done(commands.run(schedule.app, tmp_path / "pages.csv", *again, out=tmp_path))
+    rows = [row for row in rows_of(tmp_path / "schedule.csv") if row["url"].endswith("gone")]
+    assert [row["time"][:10] for row in rows] == ["2026-01-31", "2026-02-04", "2026-02-08"]
+    assert rows[0]["why"] == "found gone 10 days ago"
+
+
+def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("url,time,hash\nu,2026-01-01,A\nu,2026-01-05,A\n")
+    result = commands.run(estimate.app, tmp_path / "log.csv", out=tmp_path / "out")
+    refused(result, "no change in 1 interval between crawls: rates are below 0.75 per day")
+    assert "never changed" in result.stdout
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
