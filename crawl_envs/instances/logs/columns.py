@@ -140,7 +140,8 @@ class Columns:
         import pyarrow as pa
 
         self.path, self.names = parts[0].path, parts[0].names
-        of_server = "urlkey" in self.names and self.names["time"].strip().lower() == "timestamp"
+        of_server = "urlkey" in self.names or self.names.get("url") == "original"
+        of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
         tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
         table = pa.concat_tables(tables, promote_options="permissive")

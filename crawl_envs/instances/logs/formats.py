@@ -52,8 +52,8 @@ FIRST_LINES = {
     "csv": r"[^,;\t]+[,;\t]",
 }
 """Patterns of the first line, where the extension tells nothing."""
-NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch time)(?=.*retr(y interval|ies since))")
-"""First line of the two forms of a dump of Nutch's crawldb."""
+NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch ?time)(?=.*retr(y ?interval|ies ?since))")
+"""First line of the forms of a dump of Nutch's crawldb."""
 HERITRIX = (
     r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)(?:\s|$)"
 )
@@ -108,7 +108,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
         if NUTCH.match(first):
             raise ValueError(
                 f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "
-                "that of the next fetch; expected a row for each fetch, such as of nutch readseg"
+                "that of the next fetch; expected a row for each fetch, as from nutch readseg"
             )
         format = format or guess_format(path, first)
         if format == "csv":

@@ -49,6 +49,7 @@ KINDS = [
         [0, 1],
     ),
     ("a.csv", "urlkey,timestamp,original,digest\nk,20260101,u,A\nk,202601020000,u,B\n", [1.0], [1]),
+    ("a.csv", "timestamp,original,digest\n20260101,u,A\n202601020000,u,B\n", [1.0], [1]),
     (
         "a.json",
         server(
@@ -182,6 +183,7 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
 
 MANY = "".join(f"u,{2 * day},A\n" for day in range(300))
 REFUSED = [
+    ("a.json", '{"url": "u", "fetchTime": 1, "retryIntervalSeconds": 2}\n', {}, "the next fetch"),
     (
         "a.csv",
         "Url,Status code,Status name,Fetch Time,Modified Time,Retries since fetch\nu,2,x,y,z,0\n",
