@@ -27,3 +27,22 @@ def intervals(log):
                     signals[source] += 1
             found.append((page, start, end - start, signals, changed))
     return found
+
+
+def placed(signal_page, day, crawls):
+    """Return a time of each signal in its day; ``crawls`` are (page, time, changed), sorted."""
+    times = []
+    for page, start in zip(signal_page, day, strict=True):
+        own = [(time, changed) for of, time, changed in crawls if of == page]
+        ends = [(time, changed) for time, changed in own] + [(float("inf"), False)]
+        begins = [float("-inf")] + [time for time, _ in own]
+        pieces = [
+            (max(begin, start), min(end, start + 1), changed)
+            for begin, (end, changed) in zip(begins, ends, strict=True)
+            if min(end, start + 1) > max(begin, start)
+        ]
+        changes = [piece for piece in pieces if piece[2]]
+        longest = max(pieces, key=lambda piece: piece[1] - piece[0])
+        begin, end, _ = changes[0] if len(changes) == 1 else longest
+        times.append((begin + end) / 2)
+    return times

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.instances.logs.times import EXPECTED, NUMBER, Times, parse_times
+from crawl_envs.instances.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 
@@ -35,18 +35,16 @@ class Wanted(NamedTuple):
     absent: tuple[str, ...] = ("",)
     max_bad: float = 0.0
 
-    def word(self, name: str) -> tuple[int, str]:
-        """Return how far a name is from a word of the suite, 3 if it is none, and the word."""
+    def word(self, name: str) -> tuple[str, bool]:
+        """Return the word of a column of a file, empty if there is none; whether it is an alias."""
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        for distance, word in enumerate((name, folded, self.aliases.get(folded, ""))):
-            if self.known.fullmatch(word):
-                return distance, word
-        return 3, name
+        known = self.known.fullmatch(folded)
+        return (folded, False) if known else (self.aliases.get(folded, ""), True)
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
-        return self.word(name)[0] < 3 or name in self.columns.values()
+        return bool(self.word(name)[0]) or name in self.columns.values()
 
     def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
         """Return the columns to read, as word of the suite: name in the file.
@@ -54,27 +52,24 @@ class Wanted(NamedTuple):
         Raises:
             ValueError: an unknown word, or a column that is not ``present``, or more than once.
         """
-        present = list(present)
-        near: dict[str, list[tuple[int, str]]] = {}
+        present, given = list(present), self.columns
+        found: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
         for name in present:
-            distance, word = self.word(name)
-            if distance < 3 and name not in self.columns.values():
-                near.setdefault(word, []).append((distance, name))
-        words = {word: min(found, key=lambda pair: pair[0])[1] for word, found in near.items()}
-        words |= self.columns
-        for word in (*self.columns, *self.required):
-            name = words.get(word, word)
+            word, alias = self.word(name)
+            if word and word not in given and name not in given.values():
+                found[alias].setdefault(word, []).append(name)
+        named = {word: [name] * present.count(name) for word, name in given.items()}
+        words = found[True] | found[False] | named
+        for word in (*given, *self.required):
             if not self.known.fullmatch(word):
                 raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
-            if name not in present:
+            if not words.get(word):
+                name = given.get(word, word)
                 raise ValueError(f"{path}: column {name!r} ({word}) is missing, got {present}")
-        for word, name in words.items():
-            distance = self.word(name)[0]
-            same = [other for far, other in near.get(word, []) if far == distance < 2]
-            count = max(present.count(name), len(same) if word not in self.columns else 0)
-            if count > 1:
-                raise ValueError(f"{path}: column {name!r} is there {count} times")
-        return words
+        for names in words.values():
+            if len(names) > 1:
+                raise ValueError(f"{path}: column {names[0]!r} is there {len(names)} times")
+        return {word: names[0] for word, names in words.items()}
 
 
 class BadRows:
@@ -114,16 +109,10 @@ class Codes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows of one file.
+    """Rows of a file: an Arrow table, and the file's name of each word that is read from it.
 
-    Attributes:
-        path: the file.
-        table: Arrow table with the file's names of columns.
-        names: the file's name of each word.
-        counted: what ``number`` counts, "line" or "row".
-        number: returns the number of a row of the table in the file.
-        notes: sentences on the file.
-        stamped: whether its times are stamps of an archive.
+    ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
+    ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
     """
 
     path: Path
@@ -151,7 +140,8 @@ class Columns:
         import pyarrow as pa
 
         self.path, self.names = parts[0].path, parts[0].names
-        of_server = "urlkey" in self.names and self.names["time"].strip().lower() == "timestamp"
+        of_server = "urlkey" in self.names or self.names.get("url") == "original"
+        of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
         tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
         table = pa.concat_tables(tables, promote_options="permissive")
@@ -190,8 +180,7 @@ class Columns:
 
     def settle(self) -> None:
         """Note which rows are bad; raise ValueError if they are too many."""
-        all_rows = self.num_rows + self.bad.count - np.count_nonzero(~self.good)
-        self.notes += self.bad.settle(int(all_rows))
+        self.notes += self.bad.settle(int(self.good.sum()) + self.bad.count)
 
     def _place(self, row: int) -> tuple[int, int]:
         """Return the number of the file of a row, and the row's number in it."""
@@ -278,20 +267,24 @@ class Columns:
         word: str,
         dated: bool | None = None,
         *,
-        optional: bool = False,
         unit: str | None = None,
-        expected: str = EXPECTED,
+        optional: bool = False,
     ) -> Times:
         """Return times, all with a date or all in days; NaN where there is none if ``optional``.
 
         ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
         """
         times, given = self.parsed(word, unit)
-        self.guessed(word, times.guesses)
         known = ~np.isnan(times.value)
+        expected = STAMP_EXPECTED if unit == "stamp" else EXPECTED
         self.check(word, ~known & (given | (not optional)), expected)
         if dated is None:
-            dated = bool(times.dated[known].mean() > 0.5) if known.any() else True
-        expected = "a date and time" if dated else "a number of days"
-        self.check(word, known & (times.dated != dated), f"{expected}, as other times")
+            dated = bool(known.any() and times.dated[known].mean() > 0.5)
+        self.check(word, known & (times.dated != dated), expected_kind(dated))
+        self.guessed(word, times.guesses)
         return times
+
+
+def expected_kind(dated: bool) -> str:
+    """Return what is expected of times as others are."""
+    return f"a {'date and time' if dated else 'number of days'}, as other times"

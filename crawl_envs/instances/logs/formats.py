@@ -52,14 +52,14 @@ FIRST_LINES = {
     "csv": r"[^,;\t]+[,;\t]",
 }
 """Patterns of the first line, where the extension tells nothing."""
-NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch time)(?=.*retr(y interval|ies since))")
-"""First line of the two forms of a dump of Nutch's crawldb."""
+NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch ?time)(?=.*retr(y ?interval|ies ?since))")
+"""First line of the forms of a dump of Nutch's crawldb."""
 HERITRIX = (
     r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)(?:\s|$)"
 )
 CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
 CDX_LETTERS = "N b a m s k"
-CDXJ = re.compile(r"(?P<key>\S+) (?P<time>\d+) (?P<record>\{.*)")
+CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
@@ -108,7 +108,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
         if NUTCH.match(first):
             raise ValueError(
                 f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "
-                "that of the next fetch; expected a row for each fetch, such as of nutch readseg"
+                "that of the next fetch; expected a row for each fetch, as from nutch readseg"
             )
         format = format or guess_format(path, first)
         if format == "csv":
@@ -283,7 +283,7 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
         texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in present}
         batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
     if not batches:
-        raise ValueError(f"{path} is empty, expected at least one row")
+        batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
     names, counted = wanted.names(path, table.column_names), "row" if in_array else "line"
     return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index)
@@ -294,17 +294,14 @@ def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[s
     for number, line in _lines(path):
         found = CDXJ.match(line) if in_index else None
         try:
-            record = json.loads(found["record"] if found else line)
+            record = json.loads(line[found.end() :] if found else line)
         except json.JSONDecodeError:
             record = None
         if not isinstance(record, dict) or (in_index and not found):
             words = "urlkey, timestamp and a JSON object" if in_index else "a JSON object"
             bad(number, f"{path}, line {number}: got {line.strip()[:60]!r}, expected {words}")
         else:
-            yield (
-                number,
-                record | ({"urlkey": found["key"], "time": found["time"]} if found else {}),
-            )
+            yield number, record | (found.groupdict() if found else {})
 
 
 def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]], tuple[str, ...]]:
@@ -324,10 +321,8 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
         if isinstance(row, dict):
             found.append((number, row))
         else:
-            bad(
-                number,
-                f"{path}, row {number}: got {str(row)[:60]}, expected {header or 'an object'}",
-            )
+            expected = header or "an object"
+            bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
     return iter(found), notes
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.instances.logs.columns import Columns
+from crawl_envs.instances.logs.columns import Columns, expected_kind
 from crawl_envs.instances.logs.crawl_log import OUTCOMES
 from crawl_envs.instances.logs.digests import NOTHING, digests
-from crawl_envs.instances.logs.times import EXPECTED, Times
+from crawl_envs.instances.logs.times import EXPECTED, MICROSECONDS_PER_DAY, Times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
@@ -26,14 +26,14 @@ class Evidence(NamedTuple):
     """What rows tell of content: column, value (NaN: nothing), and texts of digests, if they are.
 
     ``until`` is the end of the day of a Last-Modified of which only the day is known, else
-    ``value``, plus the tolerance of clocks, ``tolerance``.
+    ``value``. ``slack`` is how much the time of the crawl and the server's clock may differ.
     """
 
     word: str
     value: FloatArray
     texts: list[str]
     until: FloatArray
-    tolerance: float = 0.0
+    slack: FloatArray
 
 
 class Crawls(NamedTuple):
@@ -63,20 +63,13 @@ class Observations(NamedTuple):
     gone: BoolArray
 
 
-def statuses(rows: Columns) -> FloatArray:
-    """Return the HTTP status of each row, NaN where there is none."""
-    if "status" not in rows:
-        return np.full(rows.num_rows, np.nan)
-    return rows.numbers("status", "an HTTP status or a negative number")
-
-
 def evidence_of(
     rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
 ) -> Evidence:
     """Return the evidence of the column ``word``; add notes on what is no evidence."""
     if word == "changed":
         value = rows.flags(word)
-        return Evidence(word, value, [], value)
+        return Evidence(word, value, [], value, value)
     if word != "last_modified":
         number, texts = digests(rows, word)
         empty = [k for k, text in enumerate(texts) if text in NOTHING]
@@ -86,21 +79,25 @@ def evidence_of(
                 f"{count} rows without an error have the digest of no bytes; taken as content"
             )
         value = np.where(number < 0, np.nan, number)
-        return Evidence(word, value, texts, value)
+        return Evidence(word, value, texts, value, value)
     last, given = rows.parsed(word)
     wrong = given & (np.isnan(last.value) | (last.dated != dated))
     rows.guessed(word, [x for x in last.guesses if dated != x.endswith("days")])
     if wrong.any() and (wrong == given).all():
-        expected = "a date and time" if dated else "a number of days"
-        expected = EXPECTED if np.isnan(last.value[wrong]).all() else f"{expected}, as other times"
-        raise ValueError(rows.message(word, int(np.argmax(wrong)), expected))
-    late = last.value > times.value + tolerance
+        row = int(np.argmax(wrong))
+        expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
+        raise ValueError(rows.message(word, row, expected))
+    day = MICROSECONDS_PER_DAY if dated else 1.0
+    slack = np.where(times.whole_day, 0.5 * day, 0.0) + day * tolerance / 86_400.0
+    late = last.value > times.value + slack
     value = np.where(wrong | late, np.nan, last.value)
-    for count, what in ((wrong.sum(), "cannot be read"), ((late & ~wrong).sum(), "is later")):
+    for count, what in (
+        (wrong.sum(), "cannot be read"),
+        ((late & ~wrong).sum(), "is later than the crawl"),
+    ):
         if count:
             rows.notes.append(f"Last-Modified of {count} rows {what}: no evidence")
-    day = 86_400e6 if dated else 1.0
-    return Evidence(word, value, [], value + last.whole_day * day + tolerance, tolerance)
+    return Evidence(word, value, [], value + day * last.whole_day, slack)
 
 
 def distinct_crawls(
@@ -117,7 +114,7 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[Observations, NDArray[
     """Return the crawls that observed something, and the outcome of all, an index into OUTCOMES."""
     gone, redirected = np.isin(crawls.status, GONE), _redirected(crawls.status)
     content = ~(gone | redirected | _failed(crawls.status))
-    value, until = evidence.value[crawls.row], evidence.until[crawls.row]
+    value = evidence.value[crawls.row]
     tells = ~np.isnan(value) | (crawls.status == NOT_MODIFIED)
     if evidence.word in ("changed", "last_modified"):
         tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
@@ -130,35 +127,29 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[Observations, NDArray[
     death[after[np.unique(crawls.page[after], return_index=True)[1]]] = True
     kept = alive | death
     found = crawls.subset(kept)
-    changed = _changes(evidence, value[kept], until[kept], found) & ~death[kept]
+    changed = _changes(evidence, found) & ~death[kept]
     outcome = np.full(gone.size, NO_EVIDENCE, np.int8)
     outcome[kept] = np.where(found.first(), FIRST, np.where(changed, CHANGED, UNCHANGED))
-    for mask, result in ((gone, NOT_FOUND), (redirected, REDIRECTED)):
-        outcome[mask] = result
+    outcome[gone], outcome[redirected] = NOT_FOUND, REDIRECTED
     outcome[_failed(crawls.status)] = FAILED
     return Observations(found.page, found.time, changed, death[kept]), outcome
 
 
-def shared_digests(evidence: Evidence, crawls: Crawls) -> list[str]:
-    """Return notes on digests with which several pages end that had others before."""
-    value = evidence.value[crawls.row]
-    if not evidence.texts:
-        return []
-    found = crawls.subset(
-        np.isfinite(value)
-        & ~(_failed(crawls.status) | _redirected(crawls.status) | np.isin(crawls.status, GONE))
-    )
-    value = evidence.value[found.row]
+def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
+    """Return a note on digests with which several pages end that had others before."""
+    found = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
     first = np.flatnonzero(found.first())
-    if not first.size:
+    if not (evidence.texts and first.size):
         return []
+    value = evidence.value[found.row]
     other = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
-    last = value[np.append(first[1:], value.size) - 1][other].astype(np.int64)
+    counts = np.bincount(value[np.append(first[1:], value.size) - 1][other].astype(np.int64))
+    if (count := counts.max(initial=0)) < SHARED:
+        return []
+    more = f", and pages with {n - 1} other digests" if (n := (counts >= SHARED).sum()) > 1 else ""
     return [
-        f"{count} pages now have the same content, digest {evidence.texts[k]!r}, and had other "
-        "content before: an error page with status 200?"
-        for k, count in enumerate(np.bincount(last).tolist())
-        if count >= SHARED
+        f"{count} pages now have the same content, digest {evidence.texts[counts.argmax()]!r}, and "
+        f"had other content before{more}: an error page with status 200?"
     ]
 
 
@@ -174,19 +165,19 @@ def _redirected(status: FloatArray) -> BoolArray:
     return redirected
 
 
-def _changes(evidence: Evidence, value: FloatArray, until: FloatArray, crawls: Crawls) -> BoolArray:
+def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
     """Return which crawls found a change since the page's crawl before."""
+    value = evidence.value[crawls.row]
     first, unmodified = crawls.first(), crawls.status == NOT_MODIFIED
     if evidence.word == "changed":
         changed = value == 1.0
     elif evidence.word == "last_modified":
-        before = np.roll(crawls.time, 1)
+        before, slack = np.roll(crawls.time, 1), np.roll(evidence.slack[crawls.row], 1)
+        later = evidence.until[crawls.row] > before - slack
         rank = np.arange(value.size)
         known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank))[:-1])
         begin = np.maximum.accumulate(np.where(first, rank, 0))
-        changed = np.where(
-            known >= begin, (value != value[known]) & (until > before), value > before
-        )
+        changed = np.where(known >= begin, (value != value[known]) & later, value > before)
     else:
         # Status 304 has the digest of the crawl before; -1 if there is none.
         own = first | ~(unmodified | np.isnan(value))

@@ -22,12 +22,10 @@ from crawl_envs.instances.logs.observations import (
     evidence_of,
     observed,
     shared_digests,
-    statuses,
 )
 from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, timed_signals
 from crawl_envs.instances.logs.times import (
     MICROSECONDS_PER_DAY,
-    STAMP_EXPECTED,
     TIME_UNITS,
     Times,
 )
@@ -144,38 +142,38 @@ def read_crawl_log(
             f"{paths[0]}: expected one of the columns {EVIDENCE}, got {list(rows.names.values())}"
         )
     times, dated = _times(rows, time_unit)
-    status, counts = statuses(rows), signal_counts(rows)
-    tolerance *= 1e6 if dated else 1.0 / 86_400.0
+    status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
+    if "status" in rows:
+        status = rows.numbers("status", "an HTTP status or a negative number")
     tells = evidence_of(rows, evidence, times, status, dated, tolerance)
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
-    spread, timed = spread_signals(*counts, crawls), Signals.none()
+    signals, timed = spread_signals(*counts, crawls), len(counts[0])
     if events is not None:
-        timed = timed_signals(Path(events), pages, dated, time_unit, wanted)
-    repeated = set(spread.sources) & set(timed.sources)
-    if repeated:
-        raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {paths[0]}")
+        more = timed_signals(Path(events), pages, dated, time_unit, wanted)
+        repeated = set(signals.sources) & set(more.sources)
+        if repeated:
+            raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {paths[0]}")
+        signals = signals.and_timed(more)
     found, outcome = observed(tells, crawls)
     if not found.page.size:
         counts = np.bincount(outcome, minlength=len(OUTCOMES)).tolist()
         what = [f"{count} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count]
         raise ValueError(f"{paths[0]}: no crawl observed anything, {', '.join(what)}")
-    rows.notes += [*shared_digests(tells, crawls), *timed.notes]
-    return _log(rows, pages, crawls, found, outcome, (spread, timed), dated)
+    rows.notes += [*shared_digests(tells, crawls, outcome), *signals.notes]
+    return _log(rows, pages, crawls, found, outcome, signals, timed, dated)
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
     """Return the times of rows, at noon where only the day is known, and whether they are dates."""
-    stamps = (
-        {"unit": unit or "stamp", "expected": STAMP_EXPECTED} if rows.stamped else {"unit": unit}
-    )
-    times = rows.times("time", **stamps)
-    whole_day = times.whole_day & rows.good & (not rows.stamped)
-    if whole_day.any():
-        rows.notes.append(f"crawls with a date alone, taken at noon (UTC): {whole_day.sum()}")
-    value = times.value + 0.5 * MICROSECONDS_PER_DAY * whole_day
+    times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
+    times.whole_day[:] &= not rows.stamped
+    days = int(np.count_nonzero(times.whole_day & rows.good))
+    if days:
+        rows.notes.append(f"crawls with a date alone, taken at noon (UTC): {days}")
+    value = times.value + 0.5 * MICROSECONDS_PER_DAY * times.whole_day
     return times._replace(value=value), bool(times.dated[rows.good].any())
 
 
@@ -185,28 +183,28 @@ def _log(
     crawls: Crawls,
     found: Observations,
     outcome: NDArray[np.int8],
-    signals: Sequence[Signals],
+    signals: Signals,
+    timed: int,
     dated: bool,
 ) -> CrawlLog:
-    """Return the log of the pages that were observed, with times in days since the first."""
+    """Return the log of the pages that were observed; sources from ``timed`` on have times."""
     known = np.unique(found.page)
     number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
     number[known] = np.arange(known.size)
-    of_source = np.cumsum([0] + [len(x.sources) for x in signals])
-    page = number[np.concatenate([x.page for x in signals])]
-    time = np.concatenate([x.time for x in signals])
-    source = np.concatenate([x.source + k for x, k in zip(signals, of_source, strict=False)])
-    dates = np.concatenate([x.whole_day for x in signals])
-    kept = page >= 0
-    page, time, source, dates = page[kept], time[kept], source[kept], dates[kept]
+    kept = number[signals.page] >= 0
+    page, time = number[signals.page[kept]], signals.time[kept]
+    source, dates = signals.source[kept], signals.whole_day[kept]
     start = min(found.time.min(), time.min(initial=np.inf))
     unit = MICROSECONDS_PER_DAY if dated else 1.0
     time, crawled = (time - start) / unit, (found.time - start) / unit
     day = np.where(dates, time, np.nan)
     time[dates] = place(page[dates], day[dates], number[found.page], crawled, found.changed)
     in_time, order = np.lexsort((found.page, found.time)), np.lexsort((source, page, time))
-    redirected, redirect = _redirects(rows, crawls, outcome, number)
-    dropped = _dropped(rows, crawls, found, outcome, signals, kept)
+    redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
+    lost = signals.lost + int(np.count_nonzero(~kept))
+    dropped, notes = _left_out(rows, crawls, found, outcome, lost, signals.duplicates)
+    if dates.any():
+        notes.append(f"signals with a date alone, at an unknown time of this day: {dates.sum()}")
     history = np.argsort(crawls.time, kind="stable")
     return CrawlLog(
         urls=pages.urls[known],
@@ -217,8 +215,8 @@ def _log(
         signal_page=page[order],
         signal_time=time[order],
         signal_source=source[order],
-        sources=tuple(name for x in signals for name in x.sources),
-        timed=np.arange(of_source[-1]) >= of_source[1],
+        sources=signals.sources,
+        timed=np.arange(len(signals.sources)) >= timed,
         origin=_iso(start) if dated else "",
         dropped=dropped,
         signal_day=day[order],
@@ -227,61 +225,58 @@ def _log(
         history=History(
             number[crawls.page[history]], (crawls.time[history] - start) / unit, outcome[history]
         ),
-        notes=(*rows.notes, *_omissions(dropped, outcome, int(dates.sum()))),
+        notes=(*rows.notes, *notes),
     )
 
 
 def _redirects(
-    rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], number: IntArray
+    rows: Columns, pages: Pages, crawls: Crawls, outcome: NDArray[np.int8], number: IntArray
 ) -> tuple[BoolArray, NDArray[np.object_]]:
-    """Return whether the last fetch of each page was redirected, and the last target."""
-    m = number.max() + 1
+    """Return whether the last fetch of each page was redirected elsewhere, and the last target."""
     mine, moved = number[crawls.page], outcome == OUTCOMES.index("redirected")
-    redirected, target = np.zeros(m + 1, np.bool_), np.full(m + 1, "", np.object_)
-    redirected[mine] = moved  # rows are sorted: the last one of a page stays
+    redirected, target = np.zeros(number.size, np.bool_), np.full(number.size, "", np.object_)
     if "redirect" in rows:
         texts = rows.words("redirect", optional=True)[crawls.row]
-        moved &= texts != ""
-        target[mine[moved]] = texts[moved]
+        known = np.flatnonzero(moved & (texts != ""))
+        elsewhere = pages.find(texts[known]) != crawls.page[known]
+        moved[known] = elsewhere
+        target[mine[known[elsewhere]]] = texts[known[elsewhere]]
+    redirected[mine] = moved  # rows are sorted: the last one of a page stays
+    m = number.max() + 1
     return redirected[:m], target[:m]
 
 
-def _dropped(
+def _left_out(
     rows: Columns,
     crawls: Crawls,
     found: Observations,
     outcome: NDArray[np.int8],
-    signals: Sequence[Signals],
-    kept: BoolArray,
-) -> Dropped:
-    """Return what was left out."""
-    redirected = int(np.count_nonzero(outcome == OUTCOMES.index("redirected")))
-    duplicates = np.count_nonzero(rows.good) - crawls.page.size
-    return Dropped(
+    lost: int,
+    repeated: int,
+) -> tuple[Dropped, list[str]]:
+    """Return what was left out, as numbers and sentences; ``lost`` and ``repeated`` are signals."""
+    silent, redirected = (
+        int(np.count_nonzero(outcome == OUTCOMES.index(name)))
+        for name in ("no evidence", "redirected")
+    )
+    dropped = Dropped(
         failed=crawls.page.size - found.page.size - redirected,
-        duplicates=int(duplicates) + sum(x.duplicates for x in signals),
-        signals=sum(x.lost for x in signals) + int((~kept).sum()),
+        duplicates=int(np.count_nonzero(rows.good)) - crawls.page.size + repeated,
+        signals=lost,
         redirected=redirected,
         unreadable=rows.bad.count,
         absent=np.unique(crawls.page).size - np.unique(found.page).size,
     )
-
-
-def _omissions(dropped: Dropped, outcome: NDArray[np.int8], dates: int) -> list[str]:
-    """Return sentences on what was left out, and on signals without a time."""
-    silent = np.count_nonzero(outcome == OUTCOMES.index("no evidence"))
+    failed = dropped.failed - silent
     counted = {
-        "fetches that failed, or found a page missing before it was found or again": (
-            dropped.failed - silent
-        ),
+        "fetches that failed, or found a page missing before it was found or again": failed,
         "fetches that found content of which nothing tells whether it had changed": silent,
-        "redirects, which are no content": dropped.redirected,
+        "redirects, which are no content": redirected,
         "rows that repeat a page, or a signal, at one time": dropped.duplicates,
         "pages that were never found": dropped.absent,
-        "signals of unknown pages, or since an unknown time": dropped.signals,
-        "signals with a date alone, whose time of this day is unknown": dates,
+        "signals of unknown pages, or since an unknown time": lost,
     }
-    return [f"{what}: {count}" for what, count in counted.items() if count]
+    return dropped, [f"{what}: {count}" for what, count in counted.items() if count]
 
 
 def _iso(microseconds: float) -> str:

@@ -35,12 +35,13 @@ class Signals(NamedTuple):
     lost: int = 0
     notes: Sequence[str] = ()
 
-    @classmethod
-    def none(cls) -> Signals:
-        """Return no signals."""
-        return cls(
-            np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_), ()
-        )
+    def and_timed(self, timed: Signals) -> Signals:
+        """Return these signals and those of further sources."""
+        source = timed.source + len(self.sources)
+        arrays = zip(self[:4], (*timed[:2], source, timed.whole_day), strict=True)
+        page, time, source, whole_day = (np.concatenate(pair) for pair in arrays)
+        sources, lost = self.sources + timed.sources, self.lost + timed.lost
+        return Signals(page, time, source, whole_day, sources, timed.duplicates, lost, timed.notes)
 
 
 def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
@@ -84,11 +85,10 @@ def timed_signals(
         source, texts = rows.codes("source")
         names = tuple(texts.to_pylist())
     rows.settle()
-    known = np.append(pages.find(url.texts.to_pylist()), -1)
-    keys = np.array([url.number, times.value, source])
+    page = np.append(pages.find(url.texts.to_pylist()), -1)[url.number]
+    keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
     kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
-    page, whole_day = known[url.number[kept]], times.whole_day[kept]
-    time, notes = times.value[kept], rows.notes
-    return Signals(page, time, source[kept], whole_day, names, order.size - kept.size, 0, notes)
+    time, whole_day, repeated = times.value[kept], times.whole_day[kept], order.size - kept.size
+    return Signals(page[kept], time, source[kept], whole_day, names, repeated, 0, rows.notes)

@@ -39,7 +39,8 @@ _STAMP = (
     r"(?:(?P<second>\d\d)(?P<fraction>\d{3})?)?)?)?)?)?$"
 )
 _TEXTS = (
-    rf"^(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[Tt ]{_CLOCK} ?{_ZONE}?)?$",
+    r"^(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
+    rf"(?:[Tt ]{_CLOCK} ?{_ZONE}?(?: UTC)?)?$",
     rf"^(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[Tt]{_CLOCK.replace(':(', '(')}{_ZONE}?$",
     r"^\[?(?:[A-Za-z]+, *)?(?P<day>\d{1,2})[ /-](?P<month>[A-Za-z]+)[ /-](?P<year>\d{4}|\d\d)[ :]"
     rf"{_CLOCK} {_ZONE}(?: \([A-Z]+\))?\]?$",

@@ -182,7 +182,7 @@ def test_last_modified_after_the_crawl_before(read):
         "url,time,last_modified\n"
         'a,2026-01-01,\na,2026-01-03,"Fri, 02 Jan 2026 00:00:00 GMT"\n'
         "a,2026-01-04,2026-01-03\n"
-        'a,2026-01-05,"Fri, 02 Jan 2026 00:00:00 GMT"\na,2026-01-06,\na,2026-01-07,2026-01-08\n'
+        'a,2026-01-05,"Fri, 02 Jan 2026 00:00:00 GMT"\na,2026-01-06,\na,2026-01-07,2026-01-09\n'
     )
     log = read(text)
     assert [row[1:3] for row in crawls(log)] == [
