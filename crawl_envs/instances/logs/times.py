@@ -108,7 +108,7 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
         )
         zoneless += int(np.count_nonzero(known & local))
         texts = pc.if_else(pa.array(known), None, texts)
-    more = (f"{zoneless} times without a zone, read as UTC",) if zoneless else ()
+    more = (f"times without a zone, read as UTC: {zoneless}",) if zoneless else ()
     return times._replace(guesses=times.guesses + more)
 
 
@@ -134,11 +134,11 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     for rank in range(len(TIME_UNITS)) if unit is None else ():
         if count := np.count_nonzero(given & (kind == rank)):
             name = "yyyymmdd.." if rank == 1 else TIME_UNITS[rank]
-            guesses.append(f"{count} bare numbers, read as {name}")
+            guesses.append(f"bare numbers, read as {name}: {count}")
     if unit is None and given.any() and (kind[given] == 0).all():
         days = number[given]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
-            guesses[-1] = f"{guesses[-1]}, as of a spreadsheet: give time_unit if they are not days"
+            guesses[-1] += ", as of a spreadsheet; give time_unit if they are not days"
     return Times(value, given & (kind > 0), whole, tuple(guesses))
 
 
