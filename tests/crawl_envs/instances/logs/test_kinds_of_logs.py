@@ -216,7 +216,7 @@ REFUSED = [
     ("a.csv", "url,time,Time,TIME,hash\nu,1,2,3,A\nu\n", {"columns": {"time": "when"}}, "'when'"),
     ("a.csv", "url,Time,TIME,hash\nu,1,2,A\n", {}, "column 'Time' is there 2 times"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"time_unit": "hours"}, "time_unit must be one of"),
-    ("a.csv", "url,time,hash\nu,1,A\n", {"max_bad": 2}, "max_bad must be from 0 to 1, got 2"),
+    ("a.csv", "url,time,hash\nu,1,A\n", {"max_bad": 2}, "max_bad must lie in .0, 1., got 2"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"clock_tolerance": -1}, "clock_tolerance must be"),
     (
         "a.csv",

@@ -132,6 +132,7 @@ def test_units(form, unit, expected):
     times = parse_times(pa.array([form], pa.large_string()), unit)
     np.testing.assert_array_equal(times.value, [expected])
     assert times.dated[0] == (unit != "days")
+    assert times.whole_day[0] == (unit == "stamp" and len(form) == 8)
     assert times.guesses == ()
 
 
