@@ -48,7 +48,7 @@ def digests(rows: Columns, word: str) -> Codes:
     number = np.array([values.setdefault(canonical(text), len(values)) for text in texts] + [-1])
     if len(values) < len(texts):
         rows.notes.append(
-            f"{len(texts)} texts of column {rows.names[word]!r} are {len(values)} values, as some "
-            "differ only in the name of the algorithm, in case or coding"
+            f"texts in column {rows.names[word]!r} that differ from others only in the name of the "
+            f"algorithm, in case or coding, and so are the same: {len(texts) - len(values)}"
         )
     return Codes(number[coded.number], list(values))

@@ -75,14 +75,13 @@ def evidence_of(
         empty = [k for k, text in enumerate(texts) if text in NOTHING]
         count = np.count_nonzero(np.isin(number, empty) & (np.isnan(status) | (status == 200.0)))
         if count:
-            rows.notes.append(
-                f"{count} rows without an error have the digest of no bytes; taken as content"
-            )
+            what = "rows without an error that have the digest of no bytes, taken as content"
+            rows.notes.append(f"{what}: {count}")
         value = np.where(number < 0, np.nan, number)
         return Evidence(word, value, texts, value, value)
     last, given = rows.parsed(word)
     wrong = given & (np.isnan(last.value) | (last.dated != dated))
-    rows.guessed(word, [x for x in last.guesses if dated != x.endswith("days")])
+    rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
     if wrong.any() and (wrong == given).all():
         row = int(np.argmax(wrong))
         expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
@@ -96,7 +95,7 @@ def evidence_of(
         ((late & ~wrong).sum(), "is later than the crawl"),
     ):
         if count:
-            rows.notes.append(f"Last-Modified of {count} rows {what}: no evidence")
+            rows.notes.append(f"rows whose Last-Modified {what}, no evidence: {count}")
     return Evidence(word, value, [], value + day * last.whole_day, slack)
 
 
@@ -175,7 +174,7 @@ def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
         before, slack = np.roll(crawls.time, 1), np.roll(evidence.slack[crawls.row], 1)
         later = evidence.until[crawls.row] > before - slack
         rank = np.arange(value.size)
-        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank))[:-1])
+        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
         begin = np.maximum.accumulate(np.where(first, rank, 0))
         changed = np.where(known >= begin, (value != value[known]) & later, value > before)
     else:

@@ -31,7 +31,7 @@ from crawl_envs.instances.logs.times import (
 )
 from crawl_envs.instances.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
-from crawl_envs.types.arguments import one_of, real
+from crawl_envs.types.arguments import one_of, real, share
 
 LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
 ALIASES = {
@@ -131,9 +131,7 @@ def read_crawl_log(
         raise ValueError(f"path must be a file or some files, got {path!r}")
     if time_unit is not None:
         one_of("time_unit", time_unit, TIME_UNITS)
-    tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), real("max_bad", max_bad)
-    if not 0.0 <= bad <= 1.0:
-        raise ValueError(f"max_bad must be from 0 to 1, got {max_bad!r}")
+    tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
     wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ("", "-"), bad)
     rows = read_columns(paths, wanted, format)
     evidence = next((word for word in EVIDENCE if word in rows), None)

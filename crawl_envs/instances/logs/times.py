@@ -42,15 +42,12 @@ _TEXTS = (
     r"^(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
     rf"(?:[Tt ]{_CLOCK} ?{_ZONE}?(?: UTC)?)?$",
     rf"^(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[Tt]{_CLOCK.replace(':(', '(')}{_ZONE}?$",
-    r"^\[?(?:[A-Za-z]+, *)?(?P<day>\d{1,2})[ /-](?P<month>[A-Za-z]+)[ /-](?P<year>\d{4}|\d\d)[ :]"
+    r"^\[?(?:[A-Za-z]+, *)?(?P<day>\d{1,2})[ /-](?P<month>[A-Za-z]{3})[ /-](?P<year>\d{4}|\d\d)[ :]"
     rf"{_CLOCK} {_ZONE}(?: \([A-Z]+\))?\]?$",
-    rf"^[A-Za-z]{{3}} (?P<month>[A-Za-z]+) +(?P<day>\d{{1,2}}) {_CLOCK} (?:{_ZONE} )?"
+    rf"^[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) +(?P<day>\d{{1,2}}) {_CLOCK} (?:{_ZONE} )?"
     r"(?P<year>\d{4})$",
 )
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
-)
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 ZONES = dict.fromkeys(("", "Z", "UT", "UTC", "GMT", "WET"), 0)
 ZONES |= {"EDT": -4, "EST": -5, "CDT": -5, "CST": -6, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
 ZONES |= {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
@@ -108,7 +105,7 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
         )
         zoneless += int(np.count_nonzero(known & local))
         texts = pc.if_else(pa.array(known), None, texts)
-    more = (f"{zoneless} times without a zone, read as UTC",) if zoneless else ()
+    more = (f"times without a zone, read as UTC: {zoneless}",) if zoneless else ()
     return times._replace(guesses=times.guesses + more)
 
 
@@ -134,11 +131,11 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     for rank in range(len(TIME_UNITS)) if unit is None else ():
         if count := np.count_nonzero(given & (kind == rank)):
             name = "yyyymmdd.." if rank == 1 else TIME_UNITS[rank]
-            guesses.append(f"{count} bare numbers, read as {name}")
+            guesses.append(f"bare numbers, read as {name}: {count}")
     if unit is None and given.any() and (kind[given] == 0).all():
         days = number[given]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
-            guesses[-1] = f"{guesses[-1]}, as of a spreadsheet: give time_unit if they are not days"
+            guesses[-1] += ", as of a spreadsheet; give time_unit if they are not days"
     return Times(value, given & (kind > 0), whole, tuple(guesses))
 
 
@@ -172,7 +169,8 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
 
     hour = part("hour", default=np.nan)
     whole = np.isnan(hour)
-    month, day = part("month", _month, 1.0), part("day", default=1.0)
+    month, day = part("month", _month, 1.0), part("day", default=np.nan)
+    dates, day = whole & ~np.isnan(day), np.where(np.isnan(day), 1.0, day)
     months = (part("year", _year) - 1970.0) * 12.0 + month - 1.0
     minute, second, zone = part("minute"), part("second"), part("zone", _zone)
     right = (month >= 1.0) & (month <= 12.0) & (minute < 60.0) & (second < 60.0) & ~np.isnan(zone)
@@ -183,17 +181,14 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
     minutes = (first + day - 1.0) * 1440.0 + np.where(whole, 0.0, hour) * 60.0 + minute - zone
     value = (minutes * 60.0 + second) * 1e6 + part("fraction", _fraction)
     no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
-    return np.where(right, value, np.nan), whole & (day >= 1.0), no_zone & ~whole
+    return np.where(right, value, np.nan), dates, no_zone & ~whole
 
 
 def _month(text: str) -> float:
-    """Return the number of a month given in digits or as a name of at least three letters."""
+    """Return the number of a month, given in digits or as three letters."""
     if text.isdigit():
         return float(text)
-    found = [
-        k for k, name in enumerate(MONTHS, 1) if len(text) > 2 and name.startswith(text.lower())
-    ]
-    return found[0] if found else np.nan
+    return MONTHS.index(text.lower()) + 1.0 if text.lower() in MONTHS else np.nan
 
 
 def _year(text: str) -> float:

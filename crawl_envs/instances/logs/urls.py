@@ -73,13 +73,16 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     name, page = np.zeros(first.size, np.int64), np.full(len(forms), -1)
     name[number[order]] = url.number[order]
     page[of_text[url.number[order]]] = number[order]
-    pairs = np.unique(np.array([number[order], url.number[order]]), axis=1)
-    spellings = np.bincount(pairs[0], minlength=1)
-    if spellings.max() > 1:
-        one, other = (texts[k] for k in pairs[1, pairs[0] == np.argmax(spellings)][:2])
+    page_of, text_of = np.divmod(
+        np.unique(number[order] * len(texts) + url.number[order]), max(len(texts), 1)
+    )
+    spellings = np.bincount(page_of, minlength=1)
+    many = spellings[spellings > 1]
+    if many.size:
+        one, other = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
         rows.notes.append(
-            f"{spellings[spellings > 1].sum()} URLs are spellings of "
-            f"{np.count_nonzero(spellings > 1)} pages, such as {one!r} and {other!r}"
+            f"pages with several spellings of their URL, such as {one!r} and {other!r}: "
+            f"{many.size} with {many.sum()} URLs"
         )
     names = np.array([*texts, ""], np.object_)[name]
     return Pages(number, names, dict(zip(forms, page.tolist(), strict=True)), *merges)

@@ -132,6 +132,7 @@ def test_units(form, unit, expected):
     times = parse_times(pa.array([form], pa.large_string()), unit)
     np.testing.assert_array_equal(times.value, [expected])
     assert times.dated[0] == (unit != "days")
+    assert times.whole_day[0] == (unit == "stamp" and len(form) == 8)
     assert times.guesses == ()
 
 
@@ -140,12 +141,12 @@ def test_units(form, unit, expected):
     [
         (
             ["1767225600", "1767312000000"],
-            ["1 bare numbers, read as sec", "1 bare numbers, read as m"],
+            ["bare numbers, read as seconds: 1", "bare numbers, read as milliseconds: 1"],
         ),
-        (["46023", "46024.5"], ["2 bare numbers, read as days, as of a spreadsheet"]),
-        (["46023", "4"], ["2 bare numbers, read as days"]),
-        (["20260203", "20260204"], ["2 bare numbers, read as yyyymmdd"]),
-        (["2026-02-03T04:05", MOMENT, "2026-02-03"], ["2 times without a zone, read as UTC"]),
+        (["46023", "46024.5"], ["bare numbers, read as days: 2, as of a spreadsheet"]),
+        (["46023", "4"], ["bare numbers, read as days: 2"]),
+        (["20260203", "20260204"], ["bare numbers, read as yyyymmdd..: 2"]),
+        (["2026-02-03T04:05", MOMENT, "2026-02-03"], ["times without a zone, read as UTC: 2"]),
         ([f"{MOMENT}Z", "Tue, 03 Feb 2026 04:05:06 GMT"], []),
     ],
 )
