@@ -35,6 +35,14 @@ def server(*rows, names=("urlkey", "timestamp", "original", "statuscode", "diges
 
 KEPT = "2026-01-01T00:00Z,A\nu,2026-01-02T00:00Z,B\n"
 KINDS = [
+    ("a.csv", "url,time,hash\nu,2026-01-01,A\nu,2026-01-02T12:00Z,B\n", [1.0], [1]),
+    (
+        "a.csv",
+        "url,time,last_modified\nu,2026-01-01,2025-12-01\nu,2026-01-02,2026-01-02T18:00Z\n"
+        "u,2026-01-03,2026-01-02T19:00Z\nu,2026-01-04,2026-01-03T06:00Z\n",
+        [1.0, 1.0, 1.0],
+        [1, 1, 1],
+    ),
     # name of the file, text, elapsed days of intervals, whether they changed
     (
         "a.cdx",
@@ -187,6 +195,7 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
 
 MANY = "".join(f"u,{2 * day},A\n" for day in range(300))
 REFUSED = [
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,soon,A\nu,x,A\n", {}, "line 4.*2 of 4 rows cannot be"),
     ("a.json", '{"url": "u", "fetchTime": 1, "retryIntervalSeconds": 2}\n', {}, "the next fetch"),
     (
         "a.csv",
@@ -367,6 +376,10 @@ def test_names_and_events_of_pages_with_several_urls(read, tmp_path):  # noqa: F
     log = read(cdx(*rows), "a.cdx", events=events)
     assert list(log.urls) == ["https://a.example:443/"]
     assert (log.signal_page.tolist(), log.dropped.signals) == ([0], 1)
+    events.write_text("url,time\nHTTP://a.example,20260101\nhttp://a.example/#b,20260101\n")
+    log = read(cdx(*rows), "a.cdx", events=events)
+    assert (log.signal_page.tolist(), log.dropped.duplicates) == ([0], 1)
+    events.write_text("url,time\nhttp://www.a.example,20260101\nhttps://b.example/%41,20260101\n")
     text = "url,time,hash\nhttp://www.b.example/A,2026-01-01,x\nhttps://b.example/A,2026-01-03,y\n"
     for arguments, pages, signals in (
         ({}, 2, 1),
@@ -438,3 +451,13 @@ def test_outcomes_equal_their_twin(tmp_path_factory, seed, kind):
     observed = {row[0] for row, x in zip(rows, expected, strict=True) if x == "first"}
     assert of_rows == [row[0] if row[0] in observed else -1 for row in rows]
     assert log.changed.sum() == expected.count("changed")
+
+
+def test_failures_with_one_digest_are_no_shared_content(read):  # noqa: F811
+    text = "url,time,hash,status\n" + "".join(
+        f"{url},{day},{'E' if day == 3 else url + str(day)},{500 if day == 3 else 200}\n"
+        for url in "abcd"
+        for day in (1, 2, 3)
+    )
+    assert not any("same content" in note for note in read(text).notes)
+    assert any("same content" in note for note in read(text.replace("500", "200")).notes)
