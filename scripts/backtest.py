@@ -3,7 +3,10 @@
 The first half of the log is what policies know. In the second half they crawl instead of the log's
 own crawler, at several budgets. Changes between two crawls are not known; they are drawn several
 times so that they agree with the log, and the intervals tell how much that leaves open. Signals are
-those of the log.
+those of the log. RoundRobin is always played, as what a crawler reaches without knowing anything.
+
+The same command goes on after an interruption; with another log or seed it needs another folder, or
+``--fresh``.
 
 Writes rows.parquet (freshness of every draw), backtest.csv, backtest.png and provenance.json.
 """
@@ -19,10 +22,22 @@ from rich.console import Console
 from rich.table import Table
 
 import policies as crawl_policies
+from crawl_envs.instances.logs import CrawlLog
 from scripts.logs import backtesting, options
-from scripts.logs.backtesting import OWN, SHARES, Backtest, Outcome
+from scripts.logs.backtesting import (
+    LARGE,
+    OF_LARGE,
+    OWN,
+    REFERENCE,
+    SHARES,
+    STANDARD,
+    Backtest,
+    Effort,
+    Outcome,
+)
 from scripts.reporting import tables
 from scripts.reporting.commands import (
+    Fresh,
     at_least,
     command,
     default_folder,
@@ -30,27 +45,44 @@ from scripts.reporting.commands import (
     words_of,
 )
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import Store, run
+from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
-POLICIES = "RoundRobin,Greedy,BeliefNCIS"
-WITH_SIGNALS = "RoundRobin,Greedy,GreedyNCIS,BeliefNCIS"
+POLICIES = "Greedy,BeliefNCIS"
+WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"
+SLOW = "BeliefNCIS"
+ARCHIVES = ("cdx", "cdxj")
 CAVEAT = (
-    "Intervals (95%) hold if changes of a page come one by one. If they come in bursts, freshness "
-    "is lower than shown, for every row alike; the saved crawls are hardly affected."
+    "Intervals (95%) allow for changes in bursts, for rates that rise or fall, and for pages that "
+    "change together."
+)
+NO_AIM = (
+    "Your crawls are less fresh than as many in turn ({ahead} for RoundRobin), so that they aimed "
+    "at something else. RoundRobin alone saves {saved}: compare policies with it. Savings against "
+    "your crawls say little about a policy."
+)
+ARCHIVE = (
+    "This is the index of an archive, whose captures were seldom chosen to keep pages fresh: "
+    "compare policies with RoundRobin."
 )
 
 Policies = Annotated[
     str | None,
     typer.Option(
         help="Policies: a comma-separated list of names, or module:Class for one of your own.",
-        show_default=f"{POLICIES}; with signals {WITH_SIGNALS}",
+        show_default=f"{REFERENCE},{POLICIES}; with signals {REFERENCE},{WITH_SIGNALS}",
     ),
 ]
 Start = Annotated[
     float | None, typer.Option(help="First played day of the log.", show_default="its middle")
 ]
-Draws = Annotated[int, typer.Option(help="Draws of the unknown changes.")]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        help="Draws of the unknown changes.",
+        show_default=f"{STANDARD.draws}; {OF_LARGE.draws} of a log of over {LARGE} crawls",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/backtest-LOG")]
 
@@ -63,27 +95,33 @@ def main(
     pages: options.Pages = None,
     policies: Policies = None,
     start: Start = None,
-    draws: Draws = backtesting.DRAWS,
+    draws: Draws = None,
     seed: Seed = 0,
     workers: WorkerCount = None,
     backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
+    fresh: Fresh = False,
 ) -> None:
     """Run the backtest."""
     folder = out or default_folder("backtest", log.name)
-    at_least(2, draws=draws)
+    if draws is not None:
+        at_least(2, draws=draws)
     chosen = chosen_workers(backend, workers)
     recorded = options.read_log(log, column, format, events)
-    names = _names(policies or (WITH_SIGNALS if recorded.sources else POLICIES))
+    effort = backtesting.effort_for(recorded)
+    names = _names(policies, recorded, effort)
+    effort = effort._replace(draws=effort.draws if draws is None else draws)
     importance, group = options.weights_and_groups(recorded, pages)
-    test = backtesting.backtest(
-        recorded, start=start, importance=importance, group=group, draws=draws, seed=seed
-    )
+    test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
     test.check(names)
     check_folder(folder)
-    store = played_in(folder, test, names, draws, chosen)
-    outcomes = backtesting.outcomes(store.rows, names, SHARES, test.widening)
-    report(test, outcomes, log.name, folder)
+    if effort.shares != SHARES:
+        tables.console().print(_less(effort, policies is None), soft_wrap=True)
+    store = played_in(folder, test, names, effort, seed, chosen, fresh)
+    rows = [row for row in store.rows if row.seed < effort.draws]
+    outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
+    archive = format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & set(log.suffixes))
+    report(test, outcomes, log.name, folder, archive)
     write_provenance(
         folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
     )
@@ -91,32 +129,61 @@ def main(
 
 
 def played_in(
-    folder: Path, test: Backtest, names: Sequence[str], draws: int, chosen: Workers
+    folder: Path,
+    test: Backtest,
+    names: Sequence[str],
+    effort: Effort,
+    seed: int,
+    chosen: Workers,
+    fresh: bool,
 ) -> Store:
-    """Play the policies and return the rows."""
-    saved = folder / "backtest.npz"
-    played = backtesting.measurements(saved, names, SHARES)
+    """Play the policies where no rows are there yet, and return the rows.
+
+    The draws are kept in the folder until all are played.
+    """
+    saved, digest = folder / "backtest.npz", test.digest(seed)
+    played = backtesting.measurements(saved, digest, names, effort.shares)
     store = Store(folder / "rows.parquet", "backtest", played)
-    try:
-        backtesting.save(saved, test)
-        with one_line_errors(f"stopped; {folder} has the rows so far"):
-            run(played, draws, store, chosen, Console(stderr=True))
-    finally:
-        saved.unlink(missing_ok=True)
+    store.load(keep=not fresh)
+    every = {
+        (of.name, name, k) for of in played for name in of.labels for k in of.seeds(effort.draws)
+    }
+    with one_line_errors(STOPPED.format(folder)):
+        if not every <= store.done:
+            if not backtesting.has(saved, digest, effort.draws):
+                backtesting.save(saved, test.drawn(effort.draws, seed), digest)
+            check_kept(played, effort.draws, store)
+            run(played, effort.draws, store, chosen, Console(stderr=True))
+    saved.unlink(missing_ok=True)
     return store
 
 
-def _names(policies: str) -> list[str]:
-    """Return the names of policies; ValueError for an unknown one."""
-    names = list(dict.fromkeys(words_of("--policies", policies)))
+def _less(effort: Effort, left_out: bool) -> str:
+    """Return what is done less for a large log."""
+    return (
+        f"The log has over {LARGE} crawls: {effort.draws} draws (else {STANDARD.draws}) after "
+        f"{effort.first} passes (else {STANDARD.first}), {effort.passes} apart (else "
+        f"{STANDARD.passes}), and {len(effort.shares)} budgets (else {len(SHARES)})"
+        + (f"; {SLOW} is left out." if left_out else ".")
+    )
+
+
+def _names(policies: str | None, log: CrawlLog, effort: Effort) -> list[str]:
+    """Return the names of policies, the reference first; ValueError for an unknown one."""
+    given = words_of("--policies", policies or (WITH_SIGNALS if log.sources else POLICIES))
+    if policies is None and effort.shares != SHARES:
+        given.remove(SLOW)
+    names = list(dict.fromkeys([REFERENCE, *given]))
     for name in names:
         crawl_policies.find(name)
-    if not names:
+    if not given:
         raise ValueError("policies must name at least one policy")
     return names
 
 
-def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
+def report(
+    test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path, archive: bool
+) -> None:
     """Print the table, and write it and the picture."""
     from scripts.logs.pictures import draw_backtest
 
@@ -130,6 +197,15 @@ def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path
     console = tables.console()
     console.print(table_of(test, outcomes, title))
     console.print(CAVEAT)
+    if archive:
+        console.print(ARCHIVE)
+    for item in outcomes:
+        if (item.policy, item.share) == (
+            REFERENCE,
+            1.0,
+        ) and item.ahead.mean > item.ahead.half_width:
+            ahead = tables.plus_minus(*item.ahead, signed=True)
+            console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(item)))
 
 
 def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:

@@ -7,18 +7,18 @@ budget, and by the log's own crawls. What varies between draws is what the log d
 Policies know what crawls before the played days tell, so that they have no hindsight. All copies
 are fresh when the played days begin.
 
-Two things are outside the model of the draws. Pages that change together (in one deployment, say)
-are drawn apart; intervals are therefore widened by :func:`dispersion`. And changes in bursts look
-like fewer changes if crawls are rare, so that freshness is too high, that of the log's own crawls
-and that of the policies alike; the share of crawls that a policy saves is hardly affected. What
-both do on recorded sites is measured by ``python -m scripts.reproduce thinned``.
+The draws allow for changes of a page in bursts and for rates that rise or fall in the course of the
+log. Pages that change together (in one deployment, say) are outside their model: they are drawn as
+if on their own, and intervals are widened by :func:`dispersion`. How often intervals contain the
+truth is measured by ``python -m scripts.reproduce laws``, and on recorded sites by ``thinned``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -31,8 +31,8 @@ import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.instances.logs.imputation import Changes, impute
-from crawl_envs.instances.logs.replay import crawls_within, freshness_served, window
+from crawl_envs.instances.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
+from crawl_envs.instances.logs.replay import crawls_within, freshness_served, in_turn, window
 from crawl_envs.instances.traces.instance import Recorded
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
@@ -46,8 +46,29 @@ from scripts.reporting.settings import Measurement
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets, as shares of the log's crawls."""
-DRAWS = 20
-OWN = "your crawls"
+OWN, REFERENCE = "your crawls", "RoundRobin"
+NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
+
+
+class Effort(NamedTuple):
+    """Draws of the changes, passes of the chain before the first and up to each, and budgets."""
+
+    draws: int
+    first: int
+    passes: int
+    shares: tuple[float, ...]
+
+
+STANDARD = Effort(20, FIRST_PASSES, PASSES, SHARES)
+LARGE, OF_LARGE = 200_000, Effort(6, 80, 10, (0.125, 0.5, 1.0, 2.0))
+"""Number of crawls of a large log, and the effort for it."""
+
+
+def effort_for(log: CrawlLog) -> Effort:
+    """Return the effort for a log."""
+    return OF_LARGE if log.page.size > LARGE else STANDARD
+
+
 LOG_ARRAYS = ("page", "time", "changed", "gone", "signal_page", "signal_time", "signal_source")
 KNOWN = ("importance", "change_rate", "recall", "false_signal_rate")
 
@@ -61,6 +82,7 @@ class Backtest:
         known: the pages' ``importance`` and estimated parameters, as of an Instance.
         start: the first played day.
         end: the last one.
+        group: group of each page, (m,).
         changes: draws of the changes.
     """
 
@@ -68,7 +90,25 @@ class Backtest:
     known: Mapping[str, FloatArray]
     start: float
     end: float
-    changes: tuple[Changes, ...]
+    group: IntArray
+    changes: tuple[Changes, ...] = ()
+
+    def drawn(self, draws: int, seed: int) -> Backtest:
+        """Return the backtest with draws of the changes, of which fewer are the first ones."""
+        rng, effort = np.random.default_rng(seed), effort_for(self.log)
+        of = {"end": float(self.log.time[-1]), "group": self.group}
+        drawn = impute(self.log, rng, first=effort.first, passes=effort.passes, **of)
+        return replace(self, changes=tuple(islice(drawn, draws)))
+
+    def digest(self, seed: int) -> str:
+        """Return a digest of all that determines the draws of a seed, and the plays of each."""
+        numbers = (self.start, self.end, seed, self.log.sources)
+        digest = hashlib.sha256(repr(numbers).encode())
+        for values in (self.group, *(self.known[name] for name in KNOWN)):
+            digest.update(np.ascontiguousarray(values))
+        for name in LOG_ARRAYS:
+            digest.update(np.ascontiguousarray(getattr(self.log, name)))
+        return digest.hexdigest()[:16]
 
     @property
     def widening(self) -> float:
@@ -85,14 +125,20 @@ class Backtest:
         return freshness_served(self.log, changes, self.known["importance"], self.start, self.end)
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
-        """Return the freshness under a policy with a share of the log's crawls."""
+        """Return the freshness under a policy with a share of the log's crawls.
+
+        Round robin crawls whatever changes: its crawls are those of a log.
+        """
+        if policy == REFERENCE:
+            log, end = in_turn(self.log, self.start, self.end, share * self.crawls_per_day)
+            return freshness_served(log, changes, self.known["importance"], self.start, end)
         env = self._env(share, changes)
         env.reset(seed=seed)
         return play(env, crawl_policies.make(policy, env), seed).freshness
 
     def check(self, policies: Sequence[str]) -> None:
         """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""
-        env = self._env(1.0, self.changes[0])
+        env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
         for policy in policies:
             crawl_policies.make(policy, env)
@@ -125,7 +171,7 @@ def backtest(
     start: float | None = None,
     importance: FloatArray | None = None,
     group: IntArray | None = None,
-    draws: int = DRAWS,
+    draws: int = STANDARD.draws,
     seed: int = 0,
 ) -> Backtest:
     """Estimate what policies know, and draw changes.
@@ -135,7 +181,7 @@ def backtest(
         start: the first played day; by default halfway between the first crawl and the last.
         importance: weight of each page, (m,); all alike by default.
         group: group of each page, from 0, (m,); one group by default.
-        draws: number of draws of changes, at least 2.
+        draws: number of draws of changes.
         seed: seed of the draws.
 
     Raises:
@@ -163,26 +209,36 @@ def backtest(
         signals = np.nan_to_num(quality.recall), within_domain(quality.false_signal_rate)
         of_one = (values[0] if len(values) == 1 else values for values in signals)
         known["recall"], known["false_signal_rate"] = of_one
-    drawn = impute(log, np.random.default_rng(seed), end=end, group=group)
-    return Backtest(log, known, begin, end, tuple(islice(drawn, draws)))
+    number = np.zeros(log.num_pages, np.int64) if group is None else group
+    return Backtest(log, known, begin, end, number).drawn(draws, seed)
 
 
-def save(path: Path, test: Backtest) -> None:
-    """Write a backtest for worker processes, without the names of its pages."""
+def save(path: Path, test: Backtest, digest: str) -> None:
+    """Write a backtest of a digest for worker processes, without the names of its pages."""
     arrays = {f"log.{name}": getattr(test.log, name) for name in LOG_ARRAYS}
-    arrays |= {f"known.{name}": test.known[name] for name in KNOWN}
+    arrays |= {f"known.{name}": test.known[name] for name in KNOWN} | {"group": test.group}
     for number, changes in enumerate(test.changes):
         arrays |= {f"page.{number}": changes.page, f"time.{number}": changes.time}
     numbers = np.array([test.start, test.end, len(test.changes), len(test.log.sources)])
     with replacing(path) as unfinished, unfinished.open("wb") as file:
-        np.savez(file, numbers=numbers, **arrays)
+        np.savez(file, numbers=numbers, digest=np.array(digest), **arrays)
+
+
+def has(path: Path, digest: str, draws: int) -> bool:
+    """Return whether a file has a backtest of a digest, with as many draws or more."""
+    if not path.exists():
+        return False
+    with np.load(path, allow_pickle=False) as file:
+        return str(file["digest"]) == digest and int(file["numbers"][2]) >= draws
 
 
 @lru_cache(maxsize=2)
-def load(path: str) -> Backtest:
-    """Read a backtest that was written by :func:`save`."""
+def load(path: str, digest: str) -> Backtest:
+    """Read a backtest of a digest that was written by :func:`save`."""
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
+    if str(arrays.pop("digest")) != digest:
+        raise ValueError(f"{path}: expected the backtest {digest}, found another one")
     start, end, draws, sources = arrays.pop("numbers")
     known = {name: arrays[f"known.{name}"] for name in KNOWN}
     log = CrawlLog(
@@ -192,29 +248,32 @@ def load(path: str) -> Backtest:
         **{name: arrays[f"log.{name}"] for name in LOG_ARRAYS},
     )
     changes = (Changes(arrays[f"page.{k}"], arrays[f"time.{k}"]) for k in range(int(draws)))
-    return Backtest(log, known, start, end, tuple(changes))
+    return Backtest(log, known, start, end, arrays["group"], tuple(changes))
 
 
-def served(seed: int, *, path: str) -> Mapping[str, float]:
+def served(seed: int, *, path: str, digest: str) -> Mapping[str, float]:
     """Return the freshness under the log's own crawls in one draw."""
-    test = load(path)
+    test = load(path, digest)
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
-def crawled(seed: int, *, path: str, policy: str, share: float) -> Mapping[str, float]:
+def crawled(seed: int, *, path: str, digest: str, policy: str, share: float) -> Mapping[str, float]:
     """Return the freshness under a policy in one draw."""
-    test = load(path)
+    test = load(path, digest)
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
 
-def measurements(path: Path, names: Sequence[str], shares: Sequence[float]) -> list[Measurement]:
+def measurements(
+    path: Path, digest: str, names: Sequence[str], shares: Sequence[float]
+) -> list[Measurement]:
     """Return the plays of a saved backtest: of the log, and of every policy at every budget."""
-    own = Measurement(OWN, {OWN: served}, {"path": str(path)})
+    saved = {"path": str(path.resolve()), "digest": digest}
+    own = Measurement(OWN, {OWN: served}, saved)
     return [own] + [
         Measurement(
             setting_of(share),
             {name: partial(crawled, policy=name) for name in names},
-            {"path": str(path), "share": share},
+            {**saved, "share": share},
         )
         for share in shares
     ]

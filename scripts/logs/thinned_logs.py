@@ -36,7 +36,7 @@ def thinned_log(
     page, time, gone = page[kept], time[kept], late[kept]
     after = trace.change_time > born[trace.change_page]
     true = Changes(trace.change_page[after], trace.change_time[after])
-    changed = _changed(page, time, true) & ~gone
+    changed = changes_found(page, time, true) & ~gone
     order = np.argsort(time, kind="stable")
     log = CrawlLog(
         urls=np.array([str(number) for number in range(born.size)], np.object_),
@@ -74,7 +74,7 @@ def _visits(
             step = rng.exponential(days_per_crawl, step.size)
 
 
-def _changed(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
+def changes_found(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
     """Return whether each crawl, sorted by page and time, is the first after a change."""
     pages, times = np.concatenate([true.page, page]), np.concatenate([true.time, time])
     crawl = np.arange(pages.size) >= true.page.size

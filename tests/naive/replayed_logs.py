@@ -68,17 +68,3 @@ def freshness(
             fresh += weight * (min([*later, until]) - copied)
         lived += weight * (over - begin)
     return fresh / lived
-
-
-def drawn_changes(
-    rng: np.random.Generator, rate: float, length: float, chances: list[float], found: bool | None
-) -> tuple[list[bool], list[float]]:
-    """Draw which signals are true, and the times of other changes, by rejection.
-
-    ``found`` says whether the later crawl found a change; None if it is not known.
-    """
-    while True:
-        true = [bool(rng.random() < chance) for chance in chances]
-        others = sorted(rng.random(rng.poisson(rate * length)) * length)
-        if found is None or found == (any(true) or bool(others)):
-            return true, [float(time) for time in others]

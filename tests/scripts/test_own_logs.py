@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,24 @@ from typer.testing import CliRunner
 from crawl_envs.instances.logs import read_page_table
 from crawl_envs.types import FloatArray
 from scripts import backtest, estimate, schedule
+from scripts.reporting.rows import read_rows
 from tests.crawl_envs.instances.logs.test_imputation import simulated
 from tests.scripts import commands
 from tests.scripts.commands import done, refused
 
+STOPPING = """
+import os, signal
+from scripts.logs import backtesting
+play, played = backtesting.Backtest.freshness, []
+def stopping(self, *arguments):
+    if len(played) == 9:
+        os.kill(os.getpid(), signal.SIGINT)
+    played.append(0)
+    return play(self, *arguments)
+backtesting.Backtest.freshness = stopping
+from scripts.backtest import app
+app()
+"""
 START = np.datetime64("2026-03-01T00:00:00")
 
 
@@ -155,7 +171,7 @@ def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -
 
 
 def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
-    few = ("--draws", 3, "--workers", 1, "--policies", "RoundRobin,GreedyNCIS")
+    few = ("--draws", 3, "--workers", 1, "--policies", "GreedyNCIS")
     result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
     names = {"backtest.csv", "backtest.png", "provenance.json", "rows.parquet"}
     assert {path.name for path in tmp_path.iterdir()} == names
@@ -170,6 +186,47 @@ def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) 
         assert np.all(np.diff(fresh) > 0.0)
     assert "crawls saved" in result.stdout
     assert "bursts" in result.stdout
+    before = (tmp_path / "rows.parquet").read_bytes()
+    done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
+    assert (tmp_path / "rows.parquet").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == names
+    refused(commands.run(backtest.app, *given(files), *few, "--seed", 1, out=tmp_path), "--fresh")
+    done(commands.run(backtest.app, *given(files), *few, "--seed", 1, "--fresh", out=tmp_path))
+    assert (tmp_path / "rows.parquet").read_bytes() != before
+
+
+def test_an_interrupted_backtest_goes_on(files: Path, tmp_path: Path) -> None:
+    """Stopped by a signal after some rows; the same command ends with the rows of one run."""
+    few = ["--draws", "4", "--workers", "1", "--policies", "Greedy"]
+    arguments = spelled(given(files)) + few
+    done(commands.run(backtest.app, *arguments, out=tmp_path / "whole"))
+    command = [sys.executable, "-c", STOPPING, *arguments, "--out", str(tmp_path / "parts")]
+    stopped = subprocess.run(command, capture_output=True, text=True)
+    assert stopped.returncode == 130, stopped.stderr
+    assert "the same command goes on" in stopped.stderr
+    assert (tmp_path / "parts" / "backtest.npz").exists()
+    some, _ = read_rows(tmp_path / "parts" / "rows.parquet")
+    done(commands.run(backtest.app, *arguments, out=tmp_path / "parts"))
+    parts, _ = read_rows(tmp_path / "parts" / "rows.parquet")
+    whole, _ = read_rows(tmp_path / "whole" / "rows.parquet")
+    assert 0 < len(some) < len(parts)
+    assert parts == whole
+    assert not (tmp_path / "parts" / "backtest.npz").exists()
+
+
+def test_a_log_that_does_not_aim_at_freshness_is_noted(tmp_path: Path) -> None:
+    """Half of the pages are crawled ten times as often as the others, which change as fast."""
+    rng, rows = np.random.default_rng(0), []
+    for page in range(40):
+        changes = np.sort(rng.random(rng.poisson(20.0)) * 100.0)
+        times = np.append(0.0, np.sort(rng.random(40 if page % 2 else 4)) * 100.0)
+        found = np.append(False, np.diff(np.searchsorted(changes, times)) > 0)
+        rows += [f"{url(page)},{stamp(t)},{int(c)}" for t, c in zip(times, found, strict=True)]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["url,time,changed", *rows]) + "\n")
+    few = ("--draws", 3, "--workers", 1, "--policies", "Greedy")
+    result = done(commands.run(backtest.app, log, *few, out=tmp_path / "out"))
+    assert "less fresh than as many in turn" in " ".join(result.stdout.split())
 
 
 def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None:

@@ -1,25 +1,25 @@
 r"""Changes that agree with a log: what happened between crawls, drawn given what crawls found.
 
-A crawl tells whether a page changed since the crawl before, not how often or when. In the model of
-the NCIS paper (Busa-Fekete et al., section 3) a page has unsignalled changes at rate alpha, and a
-signal is true, that is sent by a change at its time, with probability p. Between two crawls, given
-the signals at :math:`t_1, .., t_n`, the changes are a Poisson process of rate alpha and a coin with
-chance p at each signal:
+A crawl tells whether a page changed since the crawl before, not how often or when. Changes may come
+in bursts. After a change, a page changes again at the rate of the bursts with some probability, and
+otherwise at its own, as in :mod:`crawl_envs.instances.logs.change_paths`; without bursts it changes
+as a Poisson process, as in the NCIS paper (Busa-Fekete et al., section 3). Each change is signalled
+by at most one source, and there are false signals. All rates of change are multiplied by a factor
+that is constant in each of ``PERIODS`` parts of the log, since sites slow down or grow.
 
-- if the later crawl found no change, there is none, and every signal was false;
-- if it found one, they are drawn given that there is at least one;
-- after the last crawl of a page nothing is known, and they are drawn without a condition.
+Nothing of this is known but crawls and signals. In each group of pages (a host, for instance)
+change rates and rates of false signals have Gamma distributions of unknown mean and shape; sources
+signal unknown shares of the changes; the rate of bursts and the probabilities to enter and to stay
+in one are unknown. :func:`impute` draws changes, rates and distributions in turn (Gibbs sampling by
+data augmentation, Tanner and Wong 1987): given changes and phases, rates and the factor have Gamma,
+probabilities Beta and shares Dirichlet distributions, the rate of bursts is drawn on a grid, and
+means and shapes by Metropolis steps. Several draws differ as much as the log leaves open.
 
-The rates are unknown as well. In each group of pages (a host, for instance) change rates and rates
-of false signals have Gamma distributions of unknown mean and shape, and each source signals an
-unknown share of the changes. :func:`impute` draws changes, rates and distributions in turn (Gibbs
-sampling by data augmentation, Tanner and Wong 1987): given the changes, rates have Gamma and shares
-Dirichlet distributions, and means and shapes are drawn by Metropolis steps. Several draws differ as
-much as the log leaves open, if the model holds: changes of a page in bursts are outside it.
-
-Draws are nearly independent where most crawls find no change. Where most find one, all high rates
-look alike, and the chain moves slowly: in a simulated log with changes in 99% of its intervals,
-freshness varied half as much between draws as in a chain of 12,000 passes.
+The prior of bursts matters where crawls are rare and signals few. Probabilities have Beta
+distributions with most mass near their ends, so that pages without bursts stay so, and that to
+enter one has mean 1/4; the time between changes of a burst is lognormal, a tenth of the median time
+between crawls, and in 95% of its mass up to 50 times more or less: longer bursts are no bursts, and
+no crawl can tell those of shorter ones from single changes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from crawl_envs.instances.logs.change_paths import Drawn, Gaps, Law, draw_changes
 from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
-FIRST_PASSES, PASSES = 300, 50
+FIRST_PASSES, PASSES = 200, 25
 """Passes before the first draw, and up to each."""
 STEPS = 10
 """Metropolis steps of each distribution in a pass."""
 SPREAD_OF_MEANS, SPREAD_OF_SHAPES = 2.0, 1.5
 """Standard deviations, before the log, of the logarithms of a group's mean and shape."""
 LEAST_RATE, SHORTEST = 1e-200, 1e-12
-MOST_CERTAIN = 1.0 - 1e-12
-"""Largest probability of a signal to be true."""
+PERIODS, PERIOD_SHAPE = 8, 2.0
+"""Parts of a log with a factor of their own, and the shape of its Gamma distribution of mean 1."""
+BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
+"""Beta distributions of a burst after a single change, after one of a burst, and at the start."""
+GAPS = 0.1 * np.exp(2.0 * np.linspace(-4.0, 4.0, 161))
+GAPS_LOG_PRIOR = -0.5 * np.linspace(-4.0, 4.0, 161) ** 2
+"""Mean times between changes of a burst, in median times between crawls, and their log density."""
+LEAST_CHANCE = 1e-12
 
 
 class Changes(NamedTuple):
@@ -51,23 +58,6 @@ class Changes(NamedTuple):
 
     page: IntArray
     time: FloatArray
-
-
-class _Gaps(NamedTuple):
-    """Times from each crawl of a page to the next, or to the end; sorted by page and time.
-
-    ``known`` says whether the later crawl tells of changes, ``changed`` what it found. Signals are
-    sorted by gap and time; ``signal_at`` is the time since the earlier crawl.
-    """
-
-    page: IntArray
-    start: FloatArray
-    length: FloatArray
-    known: BoolArray
-    changed: BoolArray
-    signal_gap: IntArray
-    signal_at: FloatArray
-    signal_source: IntArray
 
 
 def impute(
@@ -97,63 +87,125 @@ def impute(
         raise ValueError(f"end must be at least {log.time.max()}, the last crawl, got {end!r}")
     m = log.num_pages
     number = np.zeros(m, np.int64) if group is None else whole_per_page("group", group, m)
-    chain = _Chain(_gaps(log, end), number, len(log.sources), rng)
+    chain = _Chain(log, end, number, rng)
     skipped, kept = whole("first", first, 0), whole("passes", passes, 1)
     for _ in range(skipped):
         chain.advance()
     while True:
         for _ in range(kept):
             drawn = chain.advance()
-        yield drawn
+        order = np.lexsort((drawn.page, drawn.time))
+        yield Changes(drawn.page[order], drawn.time[order])
 
 
 class _Chain:
     """Changes, rates and their distributions, drawn in turn."""
 
     def __init__(
-        self, gaps: _Gaps, group: IntArray, sources: int, rng: np.random.Generator
+        self, log: CrawlLog, end: float, group: IntArray, rng: np.random.Generator
     ) -> None:
+        gaps = _gaps(log, end)
         self.gaps, self.group, self.rng = gaps, group, rng
-        self.signal_page = gaps.page[gaps.signal_gap]
-        m, count = group.size, int(group.max(initial=0)) + 1
-        self.days = np.bincount(gaps.page, gaps.length, m)
+        self.page = np.repeat(np.arange(group.size), np.diff(gaps.first))
+        self.signal_gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        m, count, sources = group.size, int(group.max(initial=0)) + 1, len(log.sources)
+        self.days = np.bincount(self.page, gaps.length, m)
         total = max(float(self.days.sum()), SHORTEST)
-        signals = np.bincount(gaps.signal_source, minlength=sources)[:sources]
-        usual = [(np.count_nonzero(gaps.changed) + 0.5) / total, *(signals + 0.5) / total]
-        self.priors = [_Prior(rate, count) for rate in usual]
-        self.rates = np.repeat(np.array(usual)[:, None], m, axis=1)
+        signals = np.bincount(gaps.source, minlength=sources)[:sources]
+        typical = [(np.count_nonzero(gaps.changed) + 0.5) / total, *(signals + 0.5) / total]
+        self.priors = [_Prior(rate, count) for rate in typical]
+        self.rates = np.repeat(np.array(typical)[:, None], m, axis=1)
         self.shares = np.full((1 + sources, count), 1.0 / (1 + sources))
+        lengths = gaps.length[gaps.length > 0.0]
+        self.burst_gaps = GAPS * (np.median(lengths) if lengths.size else 1.0)
+        self.burst_gap = np.full(count, self.burst_gaps[GAPS.size // 2])
+        self.chances = np.tile(BURST_PRIOR[:, :1] / BURST_PRIOR.sum(axis=1)[:, None], count)
+        self.edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
+        self.factor = np.ones(PERIODS)
 
-    def advance(self) -> Changes:
+    def advance(self) -> Drawn:
         """Draw the changes, and then the rates given these."""
-        gaps, page, source = self.gaps, self.signal_page, self.gaps.signal_source
-        right = self.shares[1 + source, self.group[page]] * self.rates[0, page]
-        chance = right / (right + self.rates[1 + source, page])
-        unsignalled = self.shares[0, self.group] * self.rates[0]
-        true, gap, at = _draw(gaps, unsignalled[gaps.page], chance, self.rng)
-        self._draw_rates(true, gaps.page[gap])
-        owner = np.concatenate([gap, gaps.signal_gap[true]])
-        time = gaps.start[owner] + np.concatenate([at, gaps.signal_at[true]])
-        order = np.lexsort((gaps.page[owner], time))
-        return Changes(gaps.page[owner][order], time[order])
+        self.change_rates = np.stack([self.rates[0], 1.0 / self.burst_gap[self.group]], axis=1)
+        law = Law(
+            self.group,
+            self.change_rates,
+            np.ascontiguousarray(self.chances.T),
+            np.ascontiguousarray(self.shares.T),
+            np.ascontiguousarray(self.rates[1:].T),
+        )
+        clock = np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
+        drawn = draw_changes(self._gaps_by(clock), law, self.rng)
+        drawn = drawn._replace(time=np.interp(drawn.time, clock, self.edges))
+        self._draw_factor(drawn)
+        self._draw_bursts(drawn)
+        self._draw_rates(drawn)
+        return drawn
 
-    def _draw_rates(self, true: BoolArray, unsignalled: IntArray) -> None:
-        """Draw rates, shares and distributions given true signals and pages of other changes."""
-        m, source = self.group.size, self.gaps.signal_source
+    def _gaps_by(self, clock: FloatArray) -> Gaps:
+        """Return the gaps on a clock that runs as fast as the factor."""
+        gaps, gap = self.gaps, self.signal_gap
+        time = gaps.start[gap] + gaps.signal_at
+        period = np.clip(np.searchsorted(self.edges, time) - 1, 0, PERIODS - 1)
+        start, until, at = (
+            np.interp(days, self.edges, clock)
+            for days in (gaps.start, gaps.start + gaps.length, time)
+        )
+        return gaps._replace(
+            start=start, length=until - start, signal_at=at - start[gap], pace=self.factor[period]
+        )
+
+    def _draw_factor(self, drawn: Drawn) -> None:
+        """Draw the factor of each period given the path, and scale it to mean 1."""
+        first, gaps = self.gaps.first, self.gaps
+        alive = np.flatnonzero(np.diff(first))
+        last = first[alive + 1] - 1
+        page = np.concatenate([alive, drawn.page])
+        begin = np.concatenate([gaps.start[first[alive]], drawn.time])
+        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase])
+        order = np.lexsort((begin, page))
+        page, begin, phase = page[order], begin[order], phase[order]
+        until = np.append(begin[1:], 0.0)
+        until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
+        rate = self.change_rates[page, phase]
+        spent = [(rate * np.clip(until, a, b)).sum() - (rate * np.clip(begin, a, b)).sum()
+                 for a, b in zip(self.edges, self.edges[1:], strict=False)]  # fmt: skip
+        count = np.histogram(drawn.time, self.edges)[0]
+        factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + np.array(spent))
+        self.factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
+
+    def _draw_bursts(self, drawn: Drawn) -> None:
+        """Draw probabilities of bursts, and the mean time between the changes of one."""
+        count = self.burst_gap.size
+        for kind, prior in enumerate(BURST_PRIOR):
+            of = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
+            self.chances[kind] = self.rng.beta(prior[0] + of[0], prior[1] + of[1])
+        np.clip(self.chances, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=self.chances)
+        number = np.bincount(self.group, drawn.moves[:, 1].sum(axis=1), count)
+        days = np.bincount(self.group, drawn.days[:, 1], count)
+        gap = self.burst_gaps[:, None]
+        density = GAPS_LOG_PRIOR[:, None] - number * np.log(gap) - days / gap
+        best = np.argmax(density + self.rng.gumbel(size=density.shape), axis=0)
+        self.burst_gap = self.burst_gaps[best]
+
+    def _draw_rates(self, drawn: Drawn) -> None:
+        """Draw rates, shares and distributions."""
+        m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
-        events = [np.bincount(unsignalled, minlength=m)]
-        false = []
+        page = self.page[self.signal_gap]
+        events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
             own = source == number
-            events.append(np.bincount(self.signal_page[own & true], minlength=m))
-            false.append(np.bincount(self.signal_page[own & ~true], minlength=m))
+            events.append(np.bincount(page[own & true], minlength=m))
+            false.append(np.bincount(page[own & ~true], minlength=m))
+        events[0] -= sum(events[1:])
         by_group = [np.bincount(self.group, count, groups) for count in events]
         share = self.rng.gamma(1.0 + np.array(by_group))
         self.shares = share / share.sum(axis=0)
-        counts = [np.sum(events, axis=0), *false]
-        for prior, rate, count in zip(self.priors, self.rates, counts, strict=True):
+        counts = [drawn.moves[:, 0].sum(axis=1), *false]
+        days = [drawn.days[:, 0], *[self.days] * sources]
+        for prior, rate, count, spent in zip(self.priors, self.rates, counts, days, strict=True):
             shape, mean = prior.shape[self.group], prior.mean[self.group]
-            rate[:] = self.rng.gamma(shape + count, 1.0 / (shape / mean + self.days))
+            rate[:] = self.rng.gamma(shape + count, 1.0 / (shape / mean + spent))
             np.maximum(rate, LEAST_RATE, out=rate)
             prior.learn(rate, self.group, self.rng)
 
@@ -161,9 +213,9 @@ class _Chain:
 class _Prior:
     """Gamma distributions of a rate in G groups, by mean and shape, (G,) each."""
 
-    def __init__(self, usual: float, num_groups: int) -> None:
-        self.usual = usual
-        self.mean, self.shape = np.full(num_groups, usual), np.ones(num_groups)
+    def __init__(self, typical: float, num_groups: int) -> None:
+        self.typical = typical
+        self.mean, self.shape = np.full(num_groups, typical), np.ones(num_groups)
 
     def learn(self, rate: FloatArray, group: IntArray, rng: np.random.Generator) -> None:
         """Draw mean and shape of each group given the rates of its pages, (m,)."""
@@ -191,13 +243,13 @@ class _Prior:
         """Return the log density of (ln mean, ln shape) of each group, but for a constant."""
         of_pages = pages * (shape * np.log(shape / mean) - gammaln(shape))
         of_pages += (shape - 1.0) * logs - shape * total / mean
-        unlikely = (np.log(mean / self.usual) / SPREAD_OF_MEANS) ** 2
+        unlikely = (np.log(mean / self.typical) / SPREAD_OF_MEANS) ** 2
         unlikely += (np.log(shape) / SPREAD_OF_SHAPES) ** 2
         density: FloatArray = of_pages - 0.5 * unlikely
         return density
 
 
-def _gaps(log: CrawlLog, end: float) -> _Gaps:
+def _gaps(log: CrawlLog, end: float) -> Gaps:
     """Return the times between crawls, and after the last one of each page that still exists."""
     order = log.sorted_crawls()
     page, time, gone = log.page[order], log.time[order], log.gone[order]
@@ -210,53 +262,14 @@ def _gaps(log: CrawlLog, end: float) -> _Gaps:
     signals = np.flatnonzero(kept)
     signals = signals[np.lexsort((log.signal_time[signals], before[signals]))]
     gap = before[signals]
-    return _Gaps(
-        page=page,
+    return Gaps(
+        first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
         length=until - time,
         known=~last & ~np.append(gone[1:], True),
         changed=np.append(log.changed[order][1:], False) & ~last,
-        signal_gap=gap,
+        signal=np.searchsorted(gap, np.arange(page.size + 1)),
         signal_at=log.signal_time[signals] - time[gap],
-        signal_source=log.signal_source[signals],
+        source=log.signal_source[signals],
+        pace=np.ones(gap.size),
     )
-
-
-def _draw(
-    gaps: _Gaps, rate: FloatArray, chance: FloatArray, rng: np.random.Generator
-) -> tuple[BoolArray, IntArray, FloatArray]:
-    """Draw which signals are true; and gap, and time in the gap, of each unsignalled change.
-
-    Hazards of a gap follow each other on one axis: that of every signal, -ln(1 - p), and then
-    that of unsignalled changes, alpha times the length. The first event on this axis is drawn by
-    inversion, given that there is one where a change was found; what follows has no condition.
-    """
-    hazard = -np.log1p(-np.minimum(chance, MOST_CERTAIN))
-    total = np.concatenate([[0.0], np.cumsum(hazard)])
-    number = np.bincount(gaps.signal_gap, minlength=gaps.page.size)
-    begin = np.cumsum(number) - number
-    of_signals = total[begin + number] - total[begin]
-    whole_hazard = of_signals + rate * gaps.length
-    uniform = rng.random(gaps.page.size)
-    uniform *= np.where(gaps.known, -np.expm1(-whole_hazard), 1.0)
-    first = -np.log1p(-uniform)
-    first[gaps.known] = np.minimum(first, whole_hazard)[gaps.known]
-    first[gaps.known & ~gaps.changed] = np.inf
-    # Signals: none before the first event, the one at it, and each for itself after it.
-    position = np.arange(hazard.size)
-    reached = total[position] - total[begin[gaps.signal_gap]]
-    target = first[gaps.signal_gap]
-    true = (reached + hazard >= target) & (reached < target)
-    true |= (reached >= target) & (rng.random(hazard.size) < chance)
-    # Unsignalled changes: the first event if no signal is it, and a Poisson number in the rest.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        offset = np.where(first > of_signals, (first - of_signals) / rate, 0.0)
-    alone = (first > of_signals) & (first <= whole_hazard)
-    none = first > whole_hazard
-    rest = np.where(none, 0.0, gaps.length - np.minimum(offset, gaps.length))
-    more = np.repeat(np.arange(gaps.page.size), rng.poisson(rate * rest))
-    later = offset[more] + rng.random(more.size) * rest[more]
-    first_alone = np.flatnonzero(alone)
-    gap = np.concatenate([first_alone, more])
-    at = np.concatenate([np.minimum(offset[first_alone], gaps.length[first_alone]), later])
-    return true, gap, at

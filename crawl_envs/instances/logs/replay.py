@@ -5,6 +5,9 @@ A page exists from its first crawl on, with a fresh copy, until a crawl finds it
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
+
 import numpy as np
 
 from crawl_envs.instances.logs.crawl_log import CrawlLog
@@ -57,6 +60,42 @@ def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
     birth, _ = lives(log)
     inside = (log.time > start) & (log.time <= end) & (log.time > birth[log.page]) & ~log.gone
     return np.flatnonzero(inside)
+
+
+def in_turn(
+    log: CrawlLog, start: float, end: float, crawls_per_day: float
+) -> tuple[CrawlLog, float]:
+    """Return the log with round robin's crawls in place of its own, and the end of the last slot.
+
+    They come at even times after ``start``, when all copies are fresh, each of the page whose last
+    crawl or birth is longest ago, the first one of several, as by ``policies.RoundRobin``.
+    """
+    birth, death = lives(log)
+    since = np.maximum(birth, start)
+    waiting, place = np.argsort(since, kind="stable").tolist(), 0
+    times = start + np.arange(1, int((end - start) * crawls_per_day + 1e-9) + 1) / crawls_per_day
+    queue: deque[int] = deque()
+    page = np.full(times.size, -1)
+    for slot, time in enumerate(times):
+        while place < len(waiting) and since[waiting[place]] <= time:
+            queue.append(waiting[place])
+            place += 1
+        while queue and death[queue[0]] <= time:
+            queue.popleft()
+        if queue:
+            page[slot] = queue[0]
+            queue.rotate(-1)
+    made, bounds = page >= 0, (log.time == birth[log.page]) | log.gone
+    time = np.append(log.time[bounds], times[made])
+    order = np.argsort(time, kind="stable")
+    crawls = replace(
+        log,
+        page=np.append(log.page[bounds], page[made])[order],
+        time=time[order],
+        gone=np.append(log.gone[bounds], np.zeros(made.sum(), np.bool_))[order],
+        changed=np.zeros(time.size, np.bool_),
+    )
+    return crawls, float(times[-1] + 1.0 / crawls_per_day)
 
 
 def freshness_served(

@@ -12,7 +12,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from crawl_envs.instances.logs.imputation import Changes
 from scripts.experiments.real.setup import sites as histories
-from scripts.logs.backtesting import Backtest, backtest, estimate, fewer_crawls
+from scripts.experiments.real.setup.intervals import against_truth
+from scripts.logs.backtesting import Backtest, backtest
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Range
@@ -49,20 +50,7 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
     """Return saved crawls and freshness by the log and by the record, and what is contained."""
     test, true = tested(site, days, schedule, seed)
-    own = [test.own_freshness(changes) for changes in (*test.changes, true)]
-    played = [
-        [test.freshness(policy, share, changes) for share in SHARES]
-        for changes in (*test.changes, true)
-    ]
-    saved = [fewer_crawls(mine, SHARES, of) for mine, of in zip(own, played, strict=True)]
-    same = [of[SHARES.index(1.0)] for of in played]
-    measured = {"widening": test.widening}
-    for name, values in {"": saved, " of freshness": same, " of own freshness": own}.items():
-        *drawn, record = values
-        mean, half_width = estimate(drawn, test.widening)
-        measured[f"contained{name}"] = float(abs(record - mean) <= half_width)
-        measured |= {f"log{name}": mean, f"half width{name}": half_width, f"record{name}": record}
-    return measured
+    return against_truth(test, true, policy, SHARES)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

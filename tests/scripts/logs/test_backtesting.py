@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl_envs.evaluation import Row
+import policies
+from crawl_envs.evaluation import Row, play
 from scripts.logs import backtesting
 from scripts.logs.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
 from tests.crawl_envs.instances.logs.test_imputation import simulated
@@ -97,12 +99,55 @@ def test_policies_have_no_hindsight() -> None:
 
 
 def test_workers_read_the_same_backtest(tested: Backtest, tmp_path: Path) -> None:
-    path = tmp_path / "backtest.npz"
-    backtesting.save(path, tested)
-    own = backtesting.served(2, path=str(path))["freshness"]
-    assert own == tested.own_freshness(tested.changes[2])
-    again = backtesting.crawled(1, path=str(path), policy="Greedy", share=0.5)["freshness"]
+    path, digest = tmp_path / "backtest.npz", tested.digest(1)
+    assert not backtesting.has(path, digest, 1)
+    backtesting.save(path, tested, digest)
+    saved = {"path": str(path), "digest": digest}
+    assert backtesting.served(2, **saved)["freshness"] == tested.own_freshness(tested.changes[2])
+    again = backtesting.crawled(1, **saved, policy="Greedy", share=0.5)["freshness"]
     assert again == tested.freshness("Greedy", 0.5, tested.changes[1], 1)
+    assert backtesting.has(path, digest, 4)
+    assert not backtesting.has(path, digest, 5)
+    assert not backtesting.has(path, tested.digest(2), 1)
+    with pytest.raises(ValueError, match="expected the backtest"):
+        backtesting.load(str(path), tested.digest(2))
+
+
+def test_round_robin_is_that_of_an_environment(tested: Backtest) -> None:
+    for share in (0.125, 0.7, 2.0):
+        env = tested._env(share, tested.changes[0])
+        env.reset(seed=0)
+        expected = play(env, policies.make("RoundRobin", env), 0).freshness
+        found = tested.freshness("RoundRobin", share, tested.changes[0])
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_fewer_draws_are_the_first_ones(tested: Backtest) -> None:
+    [first, *_] = tested.changes
+    [alone] = tested.drawn(1, 1).changes
+    assert alone.time.tobytes() == first.time.tobytes()
+
+
+def test_a_digest_is_of_all_that_matters(tested: Backtest) -> None:
+    log, digest = tested.log, tested.digest(1)
+    later = dataclasses.replace(log, time=log.time + 1e-9)
+    known = {**tested.known, "importance": tested.known["importance"] * 2.0}
+    others = (
+        dataclasses.replace(tested, log=later),
+        dataclasses.replace(tested, known=known),
+        dataclasses.replace(tested, start=tested.start + 1.0),
+        dataclasses.replace(tested, group=tested.group + 1),
+    )
+    digests = {digest, tested.digest(2), *(other.digest(1) for other in others)}
+    assert len(digests) == 6
+    assert dataclasses.replace(tested, changes=()).digest(1) == digest
+
+
+def test_large_logs_have_less_effort() -> None:
+    log, _ = simulated(0, crawls=4, recall=0.0, false_rate=0.0)
+    assert backtesting.effort_for(log) == backtesting.STANDARD
+    many = dataclasses.replace(log, page=np.zeros(backtesting.LARGE + 1, np.int64))
+    assert backtesting.effort_for(many) == backtesting.OF_LARGE
 
 
 def test_more_crawls_are_fresher_and_signals_help(tested: Backtest) -> None:

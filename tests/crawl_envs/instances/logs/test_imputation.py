@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2_contingency, ks_2samp
 
-from crawl_envs.instances.logs import imputation
 from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.instances.logs.imputation import Changes, impute
 from crawl_envs.instances.logs.replay import freshness_served
-from tests.naive.replayed_logs import change_times, crawl_times, drawn_changes, make_log
+from tests.naive.replayed_logs import change_times, crawl_times, make_log
 
 
 def simulated(
@@ -73,40 +71,6 @@ def test_changes_agree_with_the_log(seed: int, sources: int) -> None:
             assert (count(times, low, high) > 0) == changed, (page, low, high)
     changed_at = set(zip(drawn.page.tolist(), drawn.time.tolist(), strict=True))
     assert sources == 0 or len(changed_at & heard) <= len(heard)
-
-
-@pytest.mark.parametrize("found", [True, False, None])
-@pytest.mark.parametrize("chances", [[], [0.4], [0.3, 0.05, 0.9]])
-def test_a_gap_is_drawn_as_by_rejection(chances: list[float], found: bool | None) -> None:
-    """Numbers of true signals and of other changes, and the times of these."""
-    draws, rate, length = 4000, 0.7, 1.5
-    n = len(chances)
-    gaps = imputation._Gaps(
-        page=np.zeros(draws, np.int64),
-        start=np.zeros(draws),
-        length=np.full(draws, length),
-        known=np.full(draws, found is not None),
-        changed=np.full(draws, bool(found)),
-        signal_gap=np.repeat(np.arange(draws), n),
-        signal_at=np.tile(np.arange(n) * 0.1, draws),
-        signal_source=np.zeros(draws * n, np.int64),
-    )
-    rng = np.random.default_rng(1)
-    true, gap, at = imputation._draw(gaps, np.full(draws, rate), np.tile(chances, draws), rng)
-    other = [drawn_changes(rng, rate, length, chances, found) for _ in range(draws)]
-    ours = true.reshape(draws, n) @ (2 ** np.arange(n)) * 8 + np.bincount(gap, minlength=draws)
-    theirs = np.array(
-        [sum(2**k for k in range(n) if one[k]) * 8 + len(times) for one, times in other]
-    )
-    kinds, place = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-    table = np.stack([np.bincount(part, minlength=kinds.size) for part in np.split(place, 2)])
-    common = table.sum(axis=0) >= 20
-    if found is False:
-        assert kinds.tolist() == [0]
-        return
-    assert chi2_contingency(table[:, common]).pvalue > 1e-4
-    times = [time for _, all_of_them in other for time in all_of_them]
-    assert ks_2samp(at, times).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("crawls", "recall", "false_rate"), [(8, 0.0, 0.0), (12, 0.6, 0.04)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crawl_envs import Instance
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances.logs.imputation import Changes
-from crawl_envs.instances.logs.replay import crawls_within, freshness_served, window
+from crawl_envs.instances.logs.replay import crawls_within, freshness_served, in_turn, window
 from crawl_envs.instances.traces.instance import Recorded
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from crawl_envs.spaces.actions import action_form
@@ -101,3 +101,32 @@ def test_a_window_has_births_signals_and_deaths() -> None:
     assert tape.alive.tolist() == [True, False, False]
     assert tape.num_sources == 2
     assert crawls_within(log, 1.0, 6.0).tolist() == [3]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_round_robin_crawls_the_page_that_waited_longest(seed: int) -> None:
+    rng, pages = np.random.default_rng(seed), 5
+    crawls = [
+        (page, float(time), False)
+        for page in range(pages)
+        for time in np.sort(rng.random(rng.integers(2, 6)) * 20.0)
+    ]
+    gone = {max(crawl[:2] for crawl in crawls if crawl[0] == page) for page in (1, 3)}
+    log = naive.make_log(crawls, num_pages=pages, gone=gone)
+    made, end = in_turn(log, 5.0, 20.0, 1.3)
+    death = dict(gone)
+    birth = {p: min(t for q, t, _ in crawls if q == p) for p in range(pages)}
+    since = {page: max(birth[page], 5.0) for page in range(pages)}
+    expected = []
+    for slot in range(1, int(15.0 * 1.3 + 1e-9) + 1):
+        time = 5.0 + slot / 1.3
+        alive = [p for p in range(pages) if birth[p] <= time < death.get(p, 99.0)]
+        if alive:
+            page = min(alive, key=lambda p: (since[p], p))
+            since[page] = time
+            expected.append((page, time))
+    inside = crawls_within(made, 5.0, end)
+    found = list(zip(made.page[inside].tolist(), made.time[inside].tolist(), strict=True))
+    assert found == expected
+    assert abs(end - time - 1.0 / 1.3) < 1e-12

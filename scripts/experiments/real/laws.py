@@ -1,0 +1,110 @@
+"""Backtests of simulated logs, whose pages change by eight laws, against the true changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binomtest
+
+from crawl_envs.evaluation import Row
+from crawl_envs.instances.logs.imputation import Changes
+from scripts.experiments.real.setup.intervals import QUANTITIES, against_truth
+from scripts.logs.backtesting import Backtest, backtest
+from scripts.logs.simulated_logs import SETTINGS, simulated_log
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Range
+
+TITLE = "Backtests of simulated logs of eight laws of changes"
+CLAIM = (
+    "Whatever the law of changes, the 95% intervals of a backtest contain the true saved crawls "
+    "and freshness in at least 90% of the logs, and neither is too high more often than too low."
+)
+METRIC = "contained"
+SIGN = "sign test"
+"""Metric: p-value of as many estimates above the truth as below it, two-sided."""
+REPETITIONS, QUICK_REPETITIONS = 24, 1
+POLICIES = ("Greedy", "GreedyNCIS")
+SHARES = (0.25, 0.5, 1.0, 2.0)
+PAGES, CRAWLS, DRAWS = 120, 20, 12
+QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS = 20, 10, 3
+LEAST_COVERAGE, LEAST_P = 0.9, 0.01
+TOGETHER = "all laws"
+
+
+@lru_cache(maxsize=1)
+def tested(law: str, pages: int, crawls: int, draws: int, seed: int) -> tuple[Backtest, Changes]:
+    """Return the backtest of a log, and the true changes."""
+    rng = np.random.default_rng([seed, list(SETTINGS).index(law)])
+    log, true = simulated_log(law, rng, num_pages=pages, crawls=crawls)
+    return backtest(log, draws=draws, seed=seed), true
+
+
+def covered(
+    seed: int, *, policy: str, law: str, pages: int, crawls: int, draws: int
+) -> Mapping[str, float]:
+    """Return saved crawls and freshness by the log and in truth, and what is contained."""
+    test, true = tested(law, pages, crawls, draws, seed)
+    return against_truth(test, true, policy, SHARES)
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return a measurement of every law."""
+    sizes = (QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS) if quick else (PAGES, CRAWLS, DRAWS)
+    given = dict(zip(("pages", "crawls", "draws"), sizes, strict=True))
+    return [
+        Measurement(
+            law,
+            {policy: partial(covered, policy=policy) for policy in POLICIES},
+            {"law": law, **given},
+            "CrawlTrace-v0",
+        )
+        for law in SETTINGS
+    ]
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Return the p-values of sign tests of every law, and coverage over all logs."""
+    values = {(row.setting, row.policy, row.metric, row.seed): row.value for row in rows}
+    derived = []
+    for law in SETTINGS:
+        seeds = sorted({row.seed for row in rows if row.setting == law})
+        for policy in POLICIES if seeds else ():
+            for name in QUANTITIES:
+                pairs = [
+                    [values[law, policy, f"{what}{name}", k] for what in ("log", "record")]
+                    for k in seeds
+                    if (law, policy, f"log{name}", k) in values
+                ]
+                signs = np.sign(np.diff(pairs, axis=1))
+                above, below = int((signs < 0).sum()), int((signs > 0).sum())
+                p = binomtest(above, above + below).pvalue if above + below else 1.0
+                derived.append(Row("CrawlTrace-v0", law, policy, 0, f"{SIGN}{name}", p))
+    logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
+    number = {log: place for place, log in enumerate(logs)}
+    return derived + [
+        row._replace(setting=TOGETHER, seed=number[row.setting, row.seed])
+        for row in rows
+        if row.metric.startswith(METRIC)
+    ]
+
+
+CLAIMS = ()
+EXPECTED = tuple(
+    Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
+    for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
+    for name in QUANTITIES
+    for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
+)
+
+
+def _saved(rows: Sequence[Row], path: Path) -> None:
+    """Draw the saved crawls by the logs against those by the true changes."""
+    from scripts.experiments.real.setup.charts import backtests
+
+    backtests(rows, path, title=TITLE)
+
+
+PICTURES = {"saved": _saved}

@@ -1,0 +1,145 @@
+"""Crawl logs of simulated pages: eight laws of changes, of which one is that of the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.instances.logs.crawl_log import CrawlLog
+from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.types import FloatArray, IntArray
+from scripts.logs.thinned_logs import changes_found
+
+SHAPE = 1.5
+"""Shape of the Gamma distribution of the pages' rates."""
+
+
+def poisson(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
+    """Return Poisson changes of m pages."""
+    page = np.repeat(np.arange(rate.size), rng.poisson(rate * days))
+    return Changes(page, rng.random(page.size) * days)
+
+
+def bursts(
+    rng: np.random.Generator, rate: FloatArray, days: float, size: float = 4.0, gap: float = 0.3
+) -> Changes:
+    """Return bursts at Poisson times: a geometric number of changes, of exponential gaps."""
+    begun = poisson(rng, rate / size, days)
+    number = rng.geometric(1.0 / size, begun.page.size)
+    page, time = np.repeat(begun.page, number), np.repeat(begun.time, number)
+    since = rng.exponential(gap, page.size)
+    first = np.cumsum(number) - number
+    since[first] = 0.0
+    total = np.cumsum(since)
+    return Changes(page, time + total - np.repeat(total[first], number))
+
+
+def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: float = 8.0) -> Changes:
+    """Return changes whose rate falls from ``times`` as high at the first day, over days / 8."""
+    drawn = poisson(rng, rate * times, days)
+    still = 1.0 / times + (1.0 - 1.0 / times) * np.exp(-drawn.time * 8.0 / days)
+    kept = rng.random(still.size) < still
+    return Changes(drawn.page[kept], drawn.time[kept])
+
+
+def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
+    """Return changes from 8 to 18 o'clock on five days of the week."""
+    drawn = poisson(rng, rate * 24.0 / 10.0 * 7.0 / 5.0, days)
+    hour, day = drawn.time % 1.0 * 24.0, drawn.time % 7.0
+    kept = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
+    return Changes(drawn.page[kept], drawn.time[kept])
+
+
+def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
+    """Return Poisson changes, and as many at common times, of a fifth of all pages each."""
+    own = poisson(rng, rate / 2.0, days)
+    time = rng.random(rng.poisson(rate.mean() / 2.0 / 0.2 * days)) * days
+    changed, page = np.nonzero(rng.random((time.size, rate.size)) < 0.2)
+    return Changes(np.append(own.page, page), np.append(own.time, time[changed]))
+
+
+class Setting(NamedTuple):
+    """A law of changes, and days between crawls of a page."""
+
+    law: Callable[[np.random.Generator, FloatArray, float], Changes]
+    spacing: float
+
+
+SETTINGS = {
+    "Poisson, 2 days": Setting(poisson, 2.0),
+    "Poisson, 8 days": Setting(poisson, 8.0),
+    "bursts, 2 days": Setting(bursts, 2.0),
+    "bursts, 8 days": Setting(bursts, 8.0),
+    "slowing down, 2 days": Setting(slowing, 2.0),
+    "slowing down, 8 days": Setting(slowing, 8.0),
+    "weekly, 3 days": Setting(weekly, 3.0),
+    "deploys, 3 days": Setting(deploys, 3.0),
+}
+
+
+def simulated_log(
+    name: str,
+    rng: np.random.Generator,
+    *,
+    num_pages: int,
+    crawls: int,
+    recall: float = 0.6,
+    false_signal_rate: float = 0.03,
+    change_rate: float = 0.2,
+) -> tuple[CrawlLog, Changes]:
+    """Return a log of a setting and the true changes.
+
+    Args:
+        name: of SETTINGS.
+        rng: source of randomness.
+        num_pages: number of pages.
+        crawls: crawls of each page after the first, about.
+        recall: share of the changes with a signal.
+        false_signal_rate: false signals per day and page.
+        change_rate: mean changes per day and page.
+    """
+    law, spacing = SETTINGS[name]
+    days = crawls * spacing
+    rate = rng.gamma(SHAPE, change_rate / SHAPE, num_pages)
+    page, time = law(rng, rate, days)
+    kept = time < days
+    order = np.argsort(time[kept], kind="stable")
+    true = Changes(page[kept][order], time[kept][order])
+    false = poisson(rng, np.full(num_pages, false_signal_rate), days)
+    sent = rng.random(true.page.size) < recall
+    signal_page = np.append(true.page[sent], false.page)
+    signal_time = np.append(true.time[sent], false.time)
+    order = np.argsort(signal_time, kind="stable")
+    page, time = _crawls(rng, num_pages, days, spacing)
+    changed = changes_found(page, time, true)
+    by_time = np.argsort(time, kind="stable")
+    log = CrawlLog(
+        urls=np.array([str(number) for number in range(num_pages)], np.object_),
+        page=page[by_time],
+        time=time[by_time],
+        changed=changed[by_time],
+        gone=np.zeros(page.size, np.bool_),
+        signal_page=signal_page[order],
+        signal_time=signal_time[order],
+        signal_source=np.zeros(order.size, np.int64),
+        sources=("feed",),
+        timed=np.ones(1, np.bool_),
+    )
+    return log, true
+
+
+def _crawls(
+    rng: np.random.Generator, num_pages: int, days: float, spacing: float
+) -> tuple[IntArray, FloatArray]:
+    """Return pages and times of crawls at day 0 and then every ``spacing`` days, by page and time.
+
+    Each page has a phase of its own, and each crawl is up to a fifth of the spacing early or late.
+    """
+    phase = rng.random(num_pages)[:, None]
+    number = np.arange(int(days / spacing))
+    late = 0.4 * (rng.random((num_pages, number.size)) - 0.5)
+    time = np.clip((number + phase + late) * spacing, 1e-3, days)
+    time = np.column_stack([np.zeros(num_pages), np.sort(time, axis=1)])
+    return np.repeat(np.arange(num_pages), number.size + 1), time.ravel()
