@@ -8,7 +8,8 @@ those of the log. RoundRobin is always played, as what a crawler reaches without
 The same command goes on after an interruption; with another log or seed it needs another folder, or
 ``--fresh``.
 
-Writes rows.parquet (freshness of every draw), backtest.csv, backtest.png and provenance.json.
+First it says what the log contains. Writes summary.csv and log.png with that, rows.parquet
+(freshness of every draw), backtest.csv, backtest.png and provenance.json.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from scripts.logs.backtesting import (
     Effort,
     Outcome,
 )
+from scripts.logs.summary import print_summary, write_summary
 from scripts.reporting import tables
 from scripts.reporting.commands import (
     Fresh,
@@ -93,6 +95,10 @@ def main(
     format: options.Format = None,
     events: options.Events = None,
     pages: options.Pages = None,
+    time_unit: options.TimeUnit = None,
+    clock_tolerance: options.ClockTolerance = options.CLOCK_TOLERANCE,
+    max_bad: options.MaxBad = options.MAX_BAD,
+    merge: options.Merge = None,
     policies: Policies = None,
     start: Start = None,
     draws: Draws = None,
@@ -103,15 +109,17 @@ def main(
     fresh: Fresh = False,
 ) -> None:
     """Run the backtest."""
-    folder = out or default_folder("backtest", log.name)
+    folder, title = out or default_folder("backtest", log[0].name), log[0].name
     if draws is not None:
         at_least(2, draws=draws)
     chosen = chosen_workers(backend, workers)
-    recorded = options.read_log(log, column, format, events)
+    reading = options.Reading(column, format, events, time_unit, clock_tolerance, max_bad, merge)
+    recorded = options.read_log(log, reading)
     effort = backtesting.effort_for(recorded)
     names = _names(policies, recorded, effort)
     effort = effort._replace(draws=effort.draws if draws is None else draws)
     importance, group = options.weights_and_groups(recorded, pages)
+    print_summary(recorded, title)
     test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
     test.check(names)
     check_folder(folder)
@@ -120,8 +128,9 @@ def main(
     store = played_in(folder, test, names, effort, seed, chosen, fresh)
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
-    archive = format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & set(log.suffixes))
-    report(test, outcomes, log.name, folder, archive)
+    archive = format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & set(log[0].suffixes))
+    write_summary(recorded, title, folder)
+    report(test, outcomes, title, folder, archive)
     write_provenance(
         folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
     )
@@ -199,13 +208,10 @@ def report(
     console.print(CAVEAT)
     if archive:
         console.print(ARCHIVE)
-    for item in outcomes:
-        if (item.policy, item.share) == (
-            REFERENCE,
-            1.0,
-        ) and item.ahead.mean > item.ahead.half_width:
-            ahead = tables.plus_minus(*item.ahead, signed=True)
-            console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(item)))
+    [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
+    if alike.ahead.mean > alike.ahead.half_width:
+        ahead = tables.plus_minus(*alike.ahead, signed=True)
+        console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(alike)))
 
 
 def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:

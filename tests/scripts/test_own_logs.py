@@ -173,7 +173,8 @@ def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -
 def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
     few = ("--draws", 3, "--workers", 1, "--policies", "GreedyNCIS")
     result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
-    names = {"backtest.csv", "backtest.png", "provenance.json", "rows.parquet"}
+    names = {"summary.csv", "log.png", "backtest.csv", "backtest.png", "provenance.json"}
+    names.add("rows.parquet")
     assert {path.name for path in tmp_path.iterdir()} == names
     rows = rows_of(tmp_path / "backtest.csv")
     assert [row["policy"] for row in rows if row["share of crawls"] == "1.0"] == [
