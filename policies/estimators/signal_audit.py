@@ -2,46 +2,51 @@ r"""An audit of sources of signals: precision, recall and delay from the results
 
 A source (sitemaps, ETags, a feed, pushes) is worth its trust if its signals follow changes, soon.
 Crawls tell only whether a page changed since its last crawl, so that a signal is never seen to be
-true or false. In the model of :mod:`policies.estimators.audit_likelihood` (Busa-Fekete et al.,
-section 3, with exponential delays) it raises the probability of a change in its interval from what
-the page's other crawls suggest. That probability is exact given the source's signals in the
-interval, if signals were sent before the log began as they are later. Signals that arrive after the
-interval would tell more about the delay. They are left out, because the time of the next crawl may
-depend on the result. Intervals of a page count as independent given its rates: with a delay they
-are not quite, which affects errors (taken from the scores of whole pages) more than estimates.
+true or false. It raises the probability of a change in its interval from what the page's other
+crawls suggest. The likelihood is that of :mod:`policies.estimators.signal_likelihood` (Busa-Fekete
+et al., section 3) with one precision p and one mean delay d for all pages. Delays are exponential:
+F(x) = 1 - exp(-x / d), H(x) = d F(x). An interval of length tau, with signals at ages x_j, has
+
+    P(no change) = exp(-alpha_i tau - p g H(tau)) prod_j (1 - p F(x_j)).
+
+g is the rate of signals in the page's other intervals, shrunk towards the mean of all pages: a
+signal still under way at a crawl arrives later. Signals after the interval would tell more about
+the delay. They are left out, because the time of the next crawl may depend on the result.
 
 **Every source is audited alone.** Changes that only another source signals are then among those
-without a signal, whose rate is the page's own. So the estimates hold whether two sources signal the
-same changes (a feed and a sitemap) or different ones; a joint model must assume the latter. What
-they need is that crawls are not prompted by signals of *another* source: those of the source itself
-and results of earlier crawls may decide when to crawl.
+without a signal, whose rate is alpha_i. So the estimates hold whether two sources signal the same
+changes (a feed and a sitemap) or different ones. What they need is that crawls are not prompted by
+signals of *another* source: those of the source itself and earlier results may prompt crawls.
 
-The rate of changes without a signal is integrated out. Profiling it, page by page, estimated a
-precision of .5 as .47 with four crawls a page, and no recall: rates of pages that changed at every
-crawl are infinite. One distribution of all pages gave .54, and a recall of .69 instead of .6,
-because pages with more changes have more signals. So its mean depends on signals and crawls: .51
-and .61.
+alpha_i is integrated out. It has a Gamma distribution of shape a and mean exp(z_i . k), where z_i
+is 1, the log of the page's mean interval and the log of its rate of signals. Estimated page by
+page, rates of pages that changed at every crawl would be infinite, and a precision of .5 was found
+as .47; with one mean for all pages as .54, since pages with more changes have more signals.
 
-Simulated logs, of 200 each and a recall of .6: shares of intervals that cover the truth
+Newton's method finds the maximum over arcsin sqrt(1 - p), sqrt(d), ln a and k. The first two and
+arcsin sqrt(1 - recall) have normal intervals. Their variance is the larger of that by second
+derivatives and that of a bootstrap over pages: pages get exponential weights (Rubin 1981), and a
+resample is one step of Newton's method with weighted sums of pages' slopes (the score bootstrap,
+Kline and Santos 2012). Intervals are at least as wide as binomial ones if so many signals had been
+seen to be true or false: after n signals, that of a precision of 1 begins at 1 + ln(.025) / n.
 
-=======================================  =========  ======  =====
-pages, crawls each, precision, delay     precision  recall  delay
-=======================================  =========  ======  =====
-300, 20, .7, .3 mean intervals           .955       .945    .95
-300, 6, .5, 0                            .98        .985    1
-20, 60, .7, .2                           .96        .965    .95
-=======================================  =========  ======  =====
+Simulated logs, 200 of each kind: shares of intervals that cover the truth, and mean estimates
 
-What the intervals do not include, so that they are too narrow where pages are many:
+=======================================  ==========================  ==================
+pages, crawls, precision, recall, delay  precision, recall, delay    estimates
+=======================================  ==========================  ==================
+300, 20, .7, .6, .3 mean intervals       .955, .955, .95             .703, .599, .305
+300, 6, .5, .6, 0                        .98, .99, .975              .506, .602, .003
+20, 60, .7, .6, .2                       .98, .98, .975              .712, .612, .219
+100, 30, .9, .8, .1                      .94, .955, .975             .901, .802, .102
+1000, 10, .6, .4, .2                     .95, .93, .955              .601, .397, .204
+=======================================  ==========================  ==================
 
-* Few crawls of a page, with a delay: rates of signals are then not known well. With 10 crawls and a
-  delay of .3 mean intervals, precision is 2% and recall 6% too low; with 100, 1% at most.
-* No false signals and a short delay: with .02 mean intervals and a recall of .8, intervals of
-  recall and delay cover the truth in 8 of 10 logs only. Estimates are .79 and .018.
+With few pages, or a delay of 0, intervals are too wide. Not included in them:
+
 * Precisions that differ between pages: false signals at the same rate on all pages, with changes at
-  very different ones, gave .54 instead of .70. Audit groups of similar pages then.
-* Crawls prompted by another source: .73 instead of .70 where its signals, half of the changes, each
-  prompted a crawl.
+  very different ones (Gamma of shape 1/2), gave .47 instead of .70. Audit groups of similar pages.
+* Crawls prompted by another source. A source of no use has a precision below .05 or is "unknown".
 """
 
 from __future__ import annotations
@@ -51,27 +56,37 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import amounts, check_domain, floats, whole
-from policies.estimators.audit_fit import FEWEST_PAGES, HIGH, LOW, Maximum, maximise
-from policies.estimators.audit_likelihood import Source, U, W
+from crawl_envs.types.compiling import compiled
+from policies.estimators.gamma_prior import gamma_log_density, gamma_nodes
 from policies.estimators.histories import rows_of_pages, truths
+from policies.estimators.signal_likelihood import Crawls, log_likelihood_at
+from policies.values.delays import EXPONENTIAL, arrived, under_way
 
-QUANTILE = 1.96
-"""Of the normal distribution, for intervals of 95%."""
-INFORMATIVE = 3.0
-"""Gain of the log-likelihood over signals without changes (95% of chi-squared with 2 degrees of
-freedom, precision and delay, halved) from which a precision differs from 0."""
+FALSE, DELAY, SHAPE, MEAN = 0, 1, 2, slice(3, 6)
+"""Positions of the parameters arcsin sqrt(1 - p), sqrt(d), ln a and k."""
+PRIOR = np.array([0.0, 1.0, 0.25, 1e-2, 1.0, 1.0])
+"""Precision of normal priors of mean 0, which keep finite what the crawls do not determine."""
+STEP = np.diag([1e-4, 0.05, 1e-3, 1e-3, 1e-3, 1e-3])
+"""Differences of parameters for derivatives; in delays, one that spans many ages."""
+FARTHEST = np.array([0.2, 0.2, 1.0, 1.0, 1.0, 1.0])
+PASSES, DECREMENT, GROWTH, CLOSE = 25, 3e-3, 1.2, 0.3
+"""Longest step; number of steps; gain of the log-likelihood to be expected at which they end (.08
+standard errors), its growth from step to step, since nodes that move may keep it up, and the gain
+up to which they have converged if no step improves: small delays make kinks at signals' ages."""
+AWAY = (0.0, 0.1, 0.2, 0.4)
+FLOOR = np.array([1e-3, 0.03, -math.inf, -math.inf, -math.inf, -math.inf])
+"""Values that are tried before parameter 1 or 2 is 0, where the slope is always 0; and values below
+which they are 0: the smallest ages are no evidence of a delay."""
+RESAMPLES, TAIL, QUANTILE = 200, 0.025, 1.96
+NO_MAXIMUM = "the maximum of the likelihood was not found"
 ROUNDING = 1e-15
 """Relative: start + elapsed need not be exactly the next start."""
-MANY = 200_000
-"""Intervals and signals from which the ascent begins with a tenth of the pages."""
-TRUSTED = 0.9
-USELESS = 0.05
-WIDEST = 0.5
-SHORT = 0.5
-"""Limits of the verdicts: precisions, their range, and the delay in mean intervals."""
+TRUSTED, USELESS, WIDEST, SHORT, LONGEST = 0.9, 0.05, 0.5, 0.5, 3.0
+"""Limits: of precisions, their range, and delays in mean intervals for a verdict and at all."""
 
 
 class SignalAudit(NamedTuple):
@@ -79,18 +94,17 @@ class SignalAudit(NamedTuple):
 
     Attributes:
         precision: share of signals that follow a change, over all pages, (S,).
-        precision_interval: of 95%, (S, 2); its lower end is 0 if the results are as likely without
-            any true signal.
+        precision_interval: of 95%, as the others, (S, 2).
         recall: share of changes that are signalled, (S,).
-        recall_interval: of 95%, (S, 2).
+        recall_interval: (S, 2).
         delay: mean time from a change to its signal, (S,); at most three mean intervals: longer
-            delays cannot be told from false signals. nan without times, or if the precision may
-            be 0.
-        delay_interval: of 95%, (S, 2).
+            ones cannot be told from false signals. nan without times, and for the verdict "ignore".
+        delay_interval: (S, 2).
         num_signals: signals in the intervals given, (S,).
-        verdict: "trust", "discount", "ignore" or "unknown", as :func:`audit_signals` explains; S
-            of them.
-        converged: whether the maximum of the likelihood was found, (S,) bool.
+        verdict: "trust", "discount", "ignore" or "unknown", (S,); see :func:`audit_signals`.
+        converged: whether the maximum of the likelihood was found, or none looked for, (S,) bool.
+            Where it was not, all numbers but ``num_signals`` are nan.
+        reason: of the verdict, a short sentence, (S,).
     """
 
     precision: FloatArray
@@ -102,16 +116,7 @@ class SignalAudit(NamedTuple):
     num_signals: IntArray
     verdict: tuple[str, ...]
     converged: BoolArray
-
-
-class _Quality(NamedTuple):
-    """Quality of a source: estimates with both ends of their intervals, (3,) each."""
-
-    precision: FloatArray
-    recall: FloatArray
-    delay: FloatArray
-    verdict: str
-    converged: bool
+    reason: tuple[str, ...]
 
 
 class _Crawls(NamedTuple):
@@ -133,15 +138,16 @@ def audit_signals(
     signal_source: ArrayLike,
     num_sources: int,
     timed: ArrayLike | None = None,
+    seed: int = 0,
 ) -> SignalAudit:
     """Estimate precision, recall and mean delay of every source, and judge it.
 
     Verdicts, the first that holds:
 
-    * "unknown": no signals, no change or no unchanged crawl; or the interval of the precision is
-      wider than 1/2.
-    * "ignore": the lower end of the precision is below .05. At 0, the results are as likely if
-      changes come at the rates of pages, whatever the source says.
+    * "unknown": no signals, no change or no unchanged crawl; no maximum of the likelihood was
+      found; or the interval of the precision is wider than 1/2.
+    * "ignore": the lower end of the precision is below .05. It is 0 where the delay may be three
+      mean intervals or more: the results are then about as likely if all signals are false.
     * "trust": the lower end is above .9, and the upper end of the delay is below half the mean
       interval between crawls. Without times the precision decides alone.
     * "discount": otherwise. The source helps if its precision is taken into account.
@@ -159,13 +165,14 @@ def audit_signals(
         num_sources: S.
         timed: whether the times of a source are known, (S,) bool; None for all. Otherwise only
             the number in each interval matters, and signals are taken to be immediate.
+        seed: of the bootstrap, >= 0.
 
     Raises:
         ValueError: numbers are not finite or outside the domain, shapes disagree, a page or source
             is out of range, intervals overlap, or a page changed in no time.
     """
     crawls = _checked_intervals(page, start, elapsed, changed)
-    num_sources = whole("num_sources", num_sources, 0)
+    num_sources, seed = whole("num_sources", num_sources, 0), whole("seed", seed, 0)
     time = floats("signal_time", signal_time)
     if time.ndim != 1 or not np.isfinite(time).all():
         raise ValueError(f"signal_time must be (k,) finite numbers, got {time}")
@@ -173,26 +180,19 @@ def audit_signals(
     source = _checked_rows("signal_source", signal_source, time.size, num_sources)
     known = truths("timed", np.ones(num_sources, bool) if timed is None else timed, (num_sources,))
     row = _intervals_of(crawls, of, time)
-    audits, number = [], np.zeros(num_sources, np.int64)
+    numbers, number, judged = np.full((3, num_sources, 3), math.nan), np.zeros(num_sources, int), []
     for s in range(num_sources):
         mine = np.flatnonzero((row >= 0) & (source == s))
         mine = mine[np.argsort(row[mine], kind="stable")]
         at, number[s] = row[mine], mine.size
         age = np.minimum(time[mine] - crawls.start[at], crawls.elapsed[at])
-        audits.append(_audit_source(crawls, at, age, bool(known[s])))
-    precision, recall, delay = (
-        np.array([audit[j] for audit in audits]).reshape(num_sources, 3) for j in range(3)
-    )
+        judged.append(_audit_source(crawls, at, age, bool(known[s]), seed, numbers[:, s]))
+    values, ends = numbers[:, :, 0], numbers[:, :, 1:]
     return SignalAudit(
-        precision=precision[:, 0],
-        precision_interval=precision[:, 1:],
-        recall=recall[:, 0],
-        recall_interval=recall[:, 1:],
-        delay=delay[:, 0],
-        delay_interval=delay[:, 1:],
-        num_signals=number,
-        verdict=tuple(audit.verdict for audit in audits),
-        converged=np.array([audit.converged for audit in audits], bool),
+        *(values[0], ends[0], values[1], ends[1], values[2], ends[2], number),
+        verdict=tuple(verdict for verdict, _ in judged),
+        converged=np.array([reason != NO_MAXIMUM for _, reason in judged], bool),
+        reason=tuple(reason for _, reason in judged),
     )
 
 
@@ -227,12 +227,10 @@ def _checked_intervals(
 def _checked_rows(name: str, values: ArrayLike, size: int, below: float) -> IntArray:
     rows = np.asarray(values)
     if rows.shape != (size,) or (rows.dtype.kind not in "iu" and size):
-        raise ValueError(
-            f"{name} must be {size} whole numbers, got dtype {rows.dtype}, shape {rows.shape}"
-        )
-    wrong = (rows < 0) | (rows >= below)
-    if wrong.any():
-        raise ValueError(f"{name} must be >= 0 and below {below:g}, got {rows[wrong][0]}")
+        raise ValueError(f"{name} must be {size} whole numbers, got {rows.dtype}, {rows.shape}")
+    wrong = rows[(rows < 0) | (rows >= below)]
+    if wrong.size:
+        raise ValueError(f"{name} must be >= 0 and below {below:g}, got {wrong[0]}")
     return rows.astype(np.int64)
 
 
@@ -253,104 +251,216 @@ def _intervals_of(crawls: _Crawls, page: IntArray, time: FloatArray) -> IntArray
     return np.where(own, row, -1)
 
 
-def _audit_source(crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool) -> _Quality:
-    """Audit a source with signals in these intervals, sorted, at these ages."""
-    unknown = np.full(3, math.nan)
-    if row.size == 0 or crawls.changed.all() or not crawls.changed.any():
-        return _Quality(unknown, unknown, unknown, "unknown", True)
-    source, counts = _source(crawls, row, age, timed)
-    start = None
-    if row.size + crawls.page.size > MANY:  # climb with a tenth of the pages first
-        chosen = crawls.page % 10 == 0
-        position, own = np.cumsum(chosen) - 1, chosen[row]
-        part = _Crawls(*(column[chosen] for column in crawls))
-        if own.any() and part.changed.any() and not part.changed.all():
-            start = maximise(_source(part, position[row[own]], age[own], timed)[0]).theta
-    best = maximise(source, start)
-    precision, recall = 1.0 - _ends(best, U)[[0, 2, 1]] ** 2, _recall(best, counts)
-    delay = source.unit * np.expm1(_ends(best, W))
-    if best.gain_by_delay < QUANTILE**2 / 2.0:
-        delay[1] = 0.0
-    if best.gain_by_precision < INFORMATIVE:
-        precision[1] = recall[1] = 0.0
-    if not timed or precision[1] == 0.0:
-        delay = unknown
-    verdict = _verdict(precision, delay, source.unit)
-    return _Quality(precision, recall, delay, verdict, best.converged)
+def _audit_source(
+    crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool, seed: int, numbers: FloatArray
+) -> tuple[str, str]:
+    """Return the verdict of a source with signals in these intervals, sorted, and its reason.
 
-
-def _source(
-    crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool
-) -> tuple[Source, FloatArray]:
-    """Return the data of a source, and its number of signals per page.
-
-    Rates of signals are shrunk towards their mean: posterior means of a Gamma distribution whose
-    variance is that of the counts beyond Poisson's.
+    Sets ``numbers``, (3, 3): precision, recall and delay, each with its interval.
     """
-    _, of = np.unique(crawls.page, return_inverse=True)
-    intervals = np.bincount(of)
-    time = np.bincount(of, crawls.elapsed).astype(np.float64)
-    counts = np.bincount(of[row], minlength=len(time)).astype(np.float64)
+    if row.size == 0:
+        return "unknown", "no signal lies in the intervals"
+    if crawls.changed.all() or not crawls.changed.any():
+        return "unknown", "there are not both changes and intervals without one"
+    best = _climb(_source(crawls, row, age, timed))
+    if best is None:
+        return "unknown", NO_MAXIMUM
+    numbers[:] = _intervals(*best, seed)
+    if numbers[2, 2] >= LONGEST:  # signals as late as that are like false ones
+        numbers[:2, 1] = 0.0
+    low, high = numbers[0, 1:]
+    longest = numbers[2, 2]
+    numbers[2] *= crawls.elapsed.mean() if timed and low >= USELESS else math.nan
+    if high - low > WIDEST:
+        return "unknown", f"the interval of the precision is wider than {WIDEST:g}"
+    if low < USELESS:
+        return "ignore", f"the lower end of the precision, {low:.3g}, is below {USELESS:g}"
+    if low <= TRUSTED:
+        return "discount", f"the lower end of the precision, {low:.3g}, is not above {TRUSTED:g}"
+    if timed and longest >= SHORT:
+        reason = f"the upper end of the delay, {longest:.3g} mean intervals, is not below {SHORT:g}"
+        return "discount", reason
+    return "trust", f"the lower end of the precision, {low:.3g}, is above {TRUSTED:g}"
+
+
+class _Source(NamedTuple):
+    """Intervals between crawls of m pages and the signals of one source; unit: mean interval."""
+
+    offsets: IntArray  # the intervals of page i are rows offsets[i] .. offsets[i + 1] - 1, (m + 1,)
+    elapsed: FloatArray  # length of each interval, (n,)
+    changed: BoolArray  # whether the page changed in it, (n,)
+    signal_offsets: IntArray  # first signal of each interval, (n + 1,)
+    age: FloatArray  # time of each signal after the start of its interval, (k,)
+    other_rate: FloatArray  # g, (n,)
+    covariates: FloatArray  # z_i, (m, 3)
+    time: FloatArray  # sum of the page's intervals, (m,)
+    signals: FloatArray  # number of the page's signals, (m,)
+
+
+def _source(crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool) -> _Source:
+    """Return the data of a source.
+
+    Rates of signals are posterior means of a Gamma distribution whose variance is that of the
+    pages' counts beyond Poisson's.
+    """
+    _, of, intervals = np.unique(crawls.page, return_inverse=True, return_counts=True)
+    elapsed, own = crawls.elapsed / crawls.elapsed.mean(), np.bincount(row, minlength=len(of))
+    time, counts = (np.bincount(of, x).astype(np.float64) for x in (elapsed, own))
     pooled = counts.sum() / time.sum()
     excess = ((counts - pooled * time) ** 2).sum() - counts.sum()
-    variance = max(excess / (time**2).sum(), 1e-6 * pooled**2)
-    rate = (counts + pooled**2 / variance) / (time + pooled / variance)
-    z = np.log(np.stack([time / intervals, rate]))
+    rate = pooled / max(excess / (time**2).sum(), 1e-6 * pooled**2)
+    z = np.log(np.stack([time / intervals, (counts + pooled * rate) / (time + rate)]))
     z -= z.mean(axis=1, keepdims=True)
-    source = Source(
+    return _Source(
         offsets=np.append(0, np.cumsum(intervals)),
-        elapsed=crawls.elapsed,
+        elapsed=elapsed,
         changed=crawls.changed,
-        signal_offsets=np.searchsorted(row, np.arange(crawls.page.size + 1)),
-        age=age,
-        signal_rate=rate,
+        signal_offsets=np.append(0, np.cumsum(own)),
+        age=age / crawls.elapsed.mean() if timed else np.full(len(age), math.inf),
+        other_rate=timed * (counts[of] - own + pooled * rate) / (time[of] - elapsed + rate),
         covariates=np.column_stack([np.ones(len(time)), *z]),
         time=time,
-        unit=float(crawls.elapsed.mean()),
-        timed=timed,
+        signals=counts,
     )
-    return source, counts
 
 
-def _ends(best: Maximum, j: int) -> FloatArray:
-    """Return a parameter with its interval: where its parabola is within 1.96^2 / 2 of the top.
+@compiled()
+def _evidence(source: _Source, precision: float, delay: float) -> FloatArray:
+    """Return -ln P(no change) - alpha tau of every interval, (n,)."""
+    result = np.empty(len(source.elapsed))
+    for k in range(len(result)):
+        pending = under_way(EXPONENTIAL, delay, 0.0, source.elapsed[k])
+        result[k] = precision * source.other_rate[k] * pending
+        for j in range(source.signal_offsets[k], source.signal_offsets[k + 1]):
+            soon, _ = arrived(EXPONENTIAL, delay, 0.0, source.age[j])
+            result[k] -= math.log(max(1.0 - precision * soon, 1e-12))
+    return result
 
-    On a bound the parabola has a slope. The lower bounds stand for 0.
+
+def _posterior(
+    source: _Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
+) -> FloatArray:
+    """Return every page's marginal log-likelihood, and mean and variance of its alpha, (3, m)."""
+    alpha, log_weight = nodes
+    shape, mean = math.exp(theta[SHAPE]), np.exp(source.covariates @ theta[MEAN])
+    evidence = _evidence(source, math.cos(theta[FALSE]) ** 2, theta[DELAY] ** 2)
+    design = np.column_stack([source.elapsed, evidence])
+    weight = log_likelihood_at(Crawls(design, source.changed, source.offsets), alpha)
+    weight += gamma_log_density(alpha, shape, shape / mean) + log_weight
+    top = weight.max(axis=1)
+    weight = np.exp(weight - top[:, None])
+    total = weight.sum(axis=1)
+    mean, square = (weight * alpha).sum(axis=1) / total, (weight * alpha**2).sum(axis=1) / total
+    return np.stack([top + np.log(total), mean, np.maximum(square - mean**2, 1e-12 * mean**2)])
+
+
+def _climb(source: _Source) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Return the maximum with its :func:`_derivatives`; None if it is not found.
+
+    Newton's method; quadrature nodes follow the posteriors of the pages.
     """
-    variance = best.variance[j]
-    slope = 0.0 if LOW[j] < best.theta[j] < HIGH[j] else best.gradient[j]
-    reach = math.sqrt(variance * (variance * slope**2 + QUANTILE**2))
-    middle = best.theta[j] + variance * slope
-    ends: FloatArray = np.array([best.theta[j], middle - reach, middle + reach])
-    return np.where(ends <= LOW[j], 0.0, np.minimum(ends, HIGH[j]))
+    guess = (source.changed.sum() + 0.5) / (source.elapsed @ np.where(source.changed, 0.5, 1.0))
+    theta = np.array([math.pi / 4.0, 0.3, 0.0, math.log(guess), 0.0, 0.0])
+    changes = 1.0 + np.add.reduceat(source.changed, source.offsets[:-1], dtype=np.float64)
+    nodes = gamma_nodes(changes, changes / (1.0 / guess + source.time))
+
+    def value_at(theta: FloatArray) -> float:
+        return float(_posterior(source, nodes, theta)[0].sum() - PRIOR @ theta**2 / 2.0)
+
+    for number in range(PASSES):
+        _, mean, variance = _posterior(source, nodes, theta)
+        nodes = gamma_nodes(mean**2 / variance, mean)
+        value, (columns, inverse) = value_at(theta), _derivatives(source, nodes, theta)
+        slope = columns[:, :6].sum(axis=0) - PRIOR * theta
+        step, gain = inverse @ slope, slope @ inverse @ slope / 2.0
+        step *= min(1.0, (FARTHEST / np.maximum(abs(step), 1e-300)).min())
+        trials, least = [theta + step / 2.0**k for k in range(10)], value
+        trials = [np.where(x < FLOOR, 0.0, x) for x in trials]
+        if gain < DECREMENT * GROWTH**number:
+            kinds = [j for j in (FALSE, DELAY) if theta[j] < AWAY[1]]
+            trials = [np.where(np.arange(6) == j, x, theta) for j in kinds for x in AWAY]
+            least = value + DECREMENT
+        near = next((x for x in trials if value_at(x) > least), None)
+        if near is None:
+            return (theta, columns, inverse) if gain < CLOSE else None
+        theta = near
+    return None
 
 
-def _recall(best: Maximum, counts: FloatArray) -> FloatArray:
-    """Return true signals over changes, with its interval, by the delta method.
+def _derivatives(
+    source: _Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return derivatives by differences: columns of pages, (m, 14), and inverse second ones.
 
-    Changes without a signal are the posterior means of the pages' rates, times their time.
+    Columns are the first derivatives of a page's log-likelihood (6), its number of signals, the
+    expected number of its changes without a signal, and the derivatives of that (6). Second
+    derivatives, (6, 6), are minus those of the penalised sum, and made positive definite.
     """
-    true = (1.0 - best.theta[U] ** 2) * counts
-    changes = true.sum() + best.unsignalled.sum()
-    recall = true.sum() / changes
-    slope = -recall * best.by_unsignalled
-    slope[U] -= (1.0 - recall) * 2.0 * best.theta[U] * counts.sum()
-    share = (1.0 - recall) * true - recall * best.unsignalled
-    if len(counts) >= FEWEST_PAGES:
-        variance = ((share + best.evaluation.scores @ best.inverse @ slope) ** 2).sum()
-    else:
-        variance = slope @ best.inverse @ slope + (share**2).sum()
-    u = math.sqrt(1.0 - recall)  # as for the precision
-    reach = QUANTILE * math.sqrt(variance) / changes / (2.0 * max(u, 1e-9))
-    ends: FloatArray = 1.0 - np.clip([u, u + reach, u - reach], 0.0, 1.0) ** 2
-    return ends
+    size, here = np.diag(STEP), _posterior(source, nodes, theta)
+    above, below = (
+        np.stack([_posterior(source, nodes, theta + side * step) for step in STEP])
+        for side in (1.0, -1.0)
+    )
+    slopes = (above - below) / (2.0 * size[:, None, None])
+    minus = np.diag((2.0 * here - above - below)[:, 0].sum(axis=1) / size**2 + PRIOR)
+    for i in range(6):
+        for j in range(i):
+            both = _posterior(source, nodes, theta + STEP[i] + STEP[j])[0]
+            both += _posterior(source, nodes, theta - STEP[i] - STEP[j])[0]
+            bend = (above[i] + above[j] + below[i] + below[j] - 2.0 * here)[0] - both
+            minus[i, j] = minus[j, i] = bend.sum() / (2.0 * size[i] * size[j])
+    scale = 1.0 / np.sqrt(np.maximum(abs(np.diag(minus)), 1e-12))
+    values, vectors = np.linalg.eigh(minus * scale * scale[:, None])
+    inverse = vectors / np.maximum(abs(values), 1e-6) @ vectors.T * scale * scale[:, None]
+    unsignalled = np.vstack([here[1], slopes[:, 1]]) * source.time
+    return np.vstack([slopes[:, 0], source.signals, unsignalled]).T, inverse
 
 
-def _verdict(precision: FloatArray, delay: FloatArray, unit: float) -> str:
-    """Return the verdict; rules in :func:`audit_signals`."""
-    _, low, high = precision
-    if high - low > WIDEST:
-        return "unknown"
-    if low < USELESS:
-        return "ignore"
-    return "trust" if low > TRUSTED and not delay[2] >= SHORT * unit else "discount"
+def _angles(theta: FloatArray, sums: FloatArray, step: FloatArray) -> FloatArray:
+    """Return arcsin sqrt(1 - precision), the same of recall, and sqrt(delay), (B, 3).
+
+    ``sums`` are weighted sums of columns, (B, 14), and ``step`` is the way from theta, (B, 6).
+    """
+    false, delay = (theta + step)[:, :SHAPE].T
+    missed = np.maximum(sums[:, 7] + (sums[:, 8:] * step).sum(axis=1), 0.0)
+    recall = np.arctan2(np.sqrt(missed), abs(np.cos(false)) * np.sqrt(sums[:, 6]))
+    return np.column_stack([false, recall, delay])
+
+
+def _intervals(
+    theta: FloatArray, columns: FloatArray, inverse: FloatArray, seed: int
+) -> FloatArray:
+    """Return precision, recall and delay, each with the ends of its interval, (3, 3)."""
+    rng, pages, total = np.random.default_rng(seed), len(columns), columns.sum(axis=0)
+    weights = (rng.standard_exponential(pages) for _ in range(RESAMPLES))
+    sums = np.stack([total, *(w @ columns / w.mean() for w in weights)])
+    steps = (sums[:, :6] - PRIOR * theta) @ inverse
+    angles = _angles(theta, sums, steps)
+    slopes = (_angles(theta, np.tile(total, (6, 1)), steps[0] + STEP) - angles[0]).T / np.diag(STEP)
+    curvature = ((slopes @ inverse) * slopes).sum(axis=1)
+    spread = angles[1:].var(axis=0) * pages / max(pages - len(theta), 1)
+    middle = np.where(angles[0] < [FLOOR[FALSE], 0.0, FLOOR[DELAY]], 0.0, angles[0])
+    reach = QUANTILE * np.sqrt(np.maximum(curvature, spread))
+    shares, (root, farther) = middle[:2], (middle[2], reach[2])
+    low, high = np.clip([shares + reach[:2], shares - reach[:2]], 0.0, math.pi / 2.0)
+    numbers = np.cos(np.stack([shares, low, high], axis=1)) ** 2
+    numbers[:, 1] = np.clip(numbers[:, 0] - np.sin(2.0 * shares) * reach[:2], 0.0, numbers[:, 1])
+    seen = 1.0 / (curvature[0] * (4.0 if shares[0] > 0.0 else 2.0))
+    for share, number in zip(
+        numbers, (seen, total[6] * numbers[0, 0] / numbers[1, 0]), strict=True
+    ):
+        _widen(share, number)
+    delay = np.clip([root**2, root**2 - 2.0 * root * farther, (root + farther) ** 2], 0.0, LONGEST)
+    return np.vstack([numbers, delay])
+
+
+def _widen(share: FloatArray, number: float) -> None:
+    """Widen an interval to that of as many binomial observations (Clopper and Pearson 1934).
+
+    If n of N signals are seen to be false, n ln sin^2 x + (N - n) ln cos^2 x has the second
+    derivative -4 N at its maximum, and -2 N for n = 0.
+    """
+    yes, no = number * share[0], number * (1.0 - share[0])
+    if yes > 0.0:
+        share[1] = min(share[1], 1.0 - betaincinv(no + 1.0, yes, 1.0 - TAIL))
+        share[2] = max(share[2], 1.0 - (betaincinv(no, yes + 1.0, TAIL) if no > 0.0 else 0.0))

@@ -63,13 +63,13 @@ def fresh_probability(alpha, signal_rate, precision, delay, elapsed, ages):
     return result
 
 
-def page_likelihood(shape, mean, signal_rate, precision, delay, elapsed, changed, ages):
-    """The likelihood of a page's crawls, its rate of changes without a signal integrated out."""
+def page_likelihood(shape, mean, other_rate, precision, delay, elapsed, changed, ages, power=0):
+    """The integral of the likelihood of a page's crawls times alpha^power over alpha's prior."""
 
     def integrand(alpha):
-        value = gamma.pdf(alpha, shape, scale=mean / shape)
-        for tau, flag, given in zip(elapsed, changed, ages, strict=True):
-            fresh = fresh_probability(alpha, signal_rate, precision, delay, tau, given)
+        value = alpha**power * gamma.pdf(alpha, shape, scale=mean / shape)
+        for tau, flag, given, rate in zip(elapsed, changed, ages, other_rate, strict=True):
+            fresh = fresh_probability(alpha, rate, precision, delay, tau, given)
             value *= 1.0 - fresh if flag else fresh
         return value
 

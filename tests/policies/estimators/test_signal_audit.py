@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
-from policies.estimators import audit_signals
-from policies.estimators.audit_likelihood import (
-    Source,
-    conditional_parts,
-    evaluate,
-    place_nodes,
-)
-from policies.estimators.signal_likelihood import fit_pages
+from policies.estimators import audit_signals, signal_audit
+from policies.estimators.gamma_prior import gamma_nodes
+from policies.estimators.signal_audit import DELAY, FALSE
+from policies.estimators.signal_likelihood import Crawls, fit_pages, log_likelihood_at
 from policies.estimators.signal_quality import crawls_of_pages
 from tests.naive.signal_audit import crawl_log, fresh_probability, page_likelihood
 
@@ -35,51 +31,44 @@ def log_of(rng, pages=150, crawls=15, recall=(0.6,), precision=(0.7,), delay=(0.
 
 
 def source_of(rng, pages=3, crawls=4):
-    """A few random intervals with signals."""
+    """A few random intervals with signals, and the ages of the signals of each."""
     n = pages * crawls
     elapsed = rng.exponential(1.0, n)
     counts = rng.poisson(1.2, n)
     ages = [np.sort(rng.uniform(0.0, tau, k)) for tau, k in zip(elapsed, counts, strict=True)]
-    z = rng.normal(size=(pages, 2))
-    source = Source(
+    source = signal_audit._Source(
         offsets=np.arange(pages + 1) * crawls,
         elapsed=elapsed,
         changed=rng.random(n) < 0.6,
         signal_offsets=np.append(0, np.cumsum(counts)),
         age=np.concatenate(ages),
-        signal_rate=rng.uniform(0.5, 2.0, pages),
-        covariates=np.column_stack([np.ones(pages), z]),
+        other_rate=rng.uniform(0.5, 2.0, n),
+        covariates=np.column_stack([np.ones(pages), rng.normal(size=(pages, 2))]),
         time=elapsed.reshape(pages, crawls).sum(axis=1),
-        unit=1.0,
-        timed=True,
+        signals=counts.reshape(pages, crawls).sum(axis=1).astype(float),
     )
     return source, ages
 
 
+def perfect_log(pages, crawls, true, false=0):
+    """Intervals of length 1; signals in ``true`` of them, which all changed, and in others."""
+    rng = np.random.default_rng([20, pages])
+    rows = rng.permutation(pages * crawls)[: true + false]
+    changed = np.zeros(pages * crawls, bool)
+    changed[rows[:true]] = True
+    page, start = np.divmod(np.arange(pages * crawls), crawls)
+    intervals = (page, start.astype(float), np.ones(pages * crawls), changed)
+    signals = (page[rows], start[rows] + rng.uniform(0.0, 1.0, rows.size))
+    return (*intervals, *signals, np.zeros(rows.size, int), 1)
+
+
 @pytest.mark.parametrize("delay", [0.0, 1e-3, 0.4, 30.0])
-def test_probability_and_its_derivatives(delay):
+def test_evidence(delay):
     source, ages = source_of(np.random.default_rng(1))
-    parts, precision = np.empty((4, 3)), 0.8
-    for page in range(3):
-        conditional_parts(source, page, precision, delay, parts)
-        gamma = source.signal_rate[page]
-        for k in range(4):
-            tau, given = source.elapsed[4 * page + k], ages[4 * page + k]
-            fresh = fresh_probability(0.0, gamma, precision, delay, tau, given)
-            assert math.exp(parts[k, 0]) == pytest.approx(fresh, rel=1e-12)
-            if delay == 0.0:
-                assert parts[k, 1] == pytest.approx(-len(given) / (1.0 - precision))
-                continue
-
-            def logarithm(p, d, tau=tau, given=given, gamma=gamma):
-                late = -p * gamma * d * (1 - mpmath.exp(-tau / d))
-                return late + sum(mpmath.log(1 - p * (1 - mpmath.exp(-x / d))) for x in given)
-
-            with mpmath.workdps(40):
-                by_p = mpmath.diff(logarithm, (precision, delay), (1, 0))
-                by_d = mpmath.diff(logarithm, (precision, delay), (0, 1))
-            assert parts[k, 1] == pytest.approx(float(by_p), rel=1e-9)
-            assert parts[k, 2] == pytest.approx(float(by_d), rel=1e-9, abs=1e-12)
+    evidence = signal_audit._evidence(source, 0.8, delay)
+    for k in range(12):
+        given = source.other_rate[k], 0.8, delay, source.elapsed[k], ages[k]
+        assert math.exp(-evidence[k]) == pytest.approx(fresh_probability(0.0, *given), rel=1e-12)
 
 
 def test_probability_by_simulation():
@@ -114,34 +103,27 @@ def test_probability_by_simulation():
 
 
 @pytest.mark.parametrize(("shape", "error"), [(0.7, 0.06), (3.0, 2e-3), (40.0, 1e-5)])
-def test_marginal_likelihood_by_integration(shape, error):
+def test_posteriors_by_integration(shape, error):
     source, ages = source_of(np.random.default_rng(3), pages=5)
-    theta = np.array([0.5, math.log1p(0.4), math.log(shape), -0.2, 0.3, -0.4])
-    nodes = place_nodes(np.full(5, 0.8), np.full(5, max(shape, 1.0)))
-    for _ in range(4):
-        found = evaluate(source, nodes, theta)
-        nodes = place_nodes(found.mean, found.mean**2 / found.variance)
-    found = evaluate(source, nodes, theta)
+    theta = np.array([math.asin(0.5), math.sqrt(0.4), math.log(shape), -0.2, 0.3, -0.4])
+    mean, variance = np.full(5, 0.8), np.full(5, 0.64 / max(shape, 1.0))
+    for _ in range(5):
+        nodes = gamma_nodes(mean**2 / variance, mean)
+        found, mean, variance = signal_audit._posterior(source, nodes, theta)
     means = np.exp(source.covariates @ theta[3:])
     for page in range(5):
         rows = slice(4 * page, 4 * page + 4)
-        exact = page_likelihood(
-            shape,
-            means[page],
-            source.signal_rate[page],
-            0.75,
-            0.4,
-            source.elapsed[rows],
-            source.changed[rows],
-            ages[rows],
+        exact, first, second = (
+            page_likelihood(
+                *(shape, means[page], source.other_rate[rows], 0.75, 0.4, source.elapsed[rows]),
+                *(source.changed[rows], ages[rows], power),
+            )
+            for power in range(3)
         )
-        assert found.log_likelihood[page] == pytest.approx(math.log(exact), abs=error)
-    for j in range(6):
-        near, far = theta.copy(), theta.copy()
-        near[j], far[j] = near[j] - 1e-5, far[j] + 1e-5
-        slope = evaluate(source, nodes, far).log_likelihood
-        slope = (slope - evaluate(source, nodes, near).log_likelihood) / 2e-5
-        np.testing.assert_allclose(found.scores[:, j], slope, rtol=1e-6, atol=1e-8)
+        assert found[page] == pytest.approx(math.log(exact), abs=error)
+        assert mean[page] == pytest.approx(first / exact, rel=3.0 * error)
+        expected = second / exact - (first / exact) ** 2
+        assert variance[page] == pytest.approx(expected, rel=10.0 * error)
 
 
 def test_without_delay_it_is_the_likelihood_of_signal_quality():
@@ -152,35 +134,159 @@ def test_without_delay_it_is_the_likelihood_of_signal_quality():
     none = np.zeros((1, 2))
     fit = fit_pages(crawls, none, none, none)
     alpha, b = fit.theta[0]
-    parts = np.empty((60, 3))
-    conditional_parts(source, 0, -math.expm1(-b), 0.0, parts)
-    fresh = np.exp(parts[:, 0] - alpha * source.elapsed)
-    total = np.log(np.where(source.changed, 1.0 - fresh, fresh)).sum()
+    design = np.column_stack([source.elapsed, signal_audit._evidence(source, -math.expm1(-b), 0.0)])
+    own = Crawls(design, source.changed, source.offsets)
+    total = log_likelihood_at(own, np.array([[alpha, 2.0 * alpha]]))
     assert b > 0.0
-    assert total == pytest.approx(fit.log_likelihood[0], rel=1e-10)
+    assert total[0, 0] == pytest.approx(fit.log_likelihood[0], rel=1e-10)
+    assert total[0, 1] < total[0, 0]
+
+
+def test_many_improbable_changes():
+    design = np.column_stack([np.full(400, 1e-3), np.zeros(400)])
+    crawls = Crawls(design, np.ones(400, bool), np.array([0, 400]))
+    found = log_likelihood_at(crawls, np.array([[1.0]]))
+    assert found[0, 0] == pytest.approx(400.0 * math.log(-math.expm1(-1e-3)), rel=1e-12)
+
+
+def source_from(log):
+    """The source of a log with one."""
+    crawls = signal_audit._checked_intervals(*log[:4])
+    row = signal_audit._intervals_of(crawls, log[4], log[5])
+    order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
+    age = log[5][order] - crawls.start[row[order]]
+    return signal_audit._source(crawls, row[order], age, True)
+
+
+def test_derivatives():
+    """Slopes and curvature at the maximum by other differences, of the corners of squares."""
+    source = source_from(log_of(np.random.default_rng(13), 200, 10))
+    theta, _, _ = signal_audit._climb(source)
+    nodes = gamma_nodes(np.full(200, 4.0), np.full(200, 0.5))
+    for _ in range(6):
+        _, mean, variance = signal_audit._posterior(source, nodes, theta)
+        nodes = gamma_nodes(mean**2 / variance, mean)
+
+    def value(x):
+        prior = signal_audit.PRIOR @ x**2 / 2.0
+        return signal_audit._posterior(source, nodes, x)[0].sum() - prior
+
+    columns, inverse = signal_audit._derivatives(source, nodes, theta)
+    wide, expected = np.eye(6) * 0.02, np.empty((6, 6))
+    for i in range(6):
+        slope = (value(theta + wide[i]) - value(theta - wide[i])) / 0.04
+        found = columns[:, i].sum() - signal_audit.PRIOR[i] * theta[i]
+        assert found == pytest.approx(slope, abs=0.1 / math.sqrt(inverse[i, i]))
+        for j in range(6):
+            corners = [
+                a * b * value(theta + a * wide[i] + b * wide[j]) for a in (1, -1) for b in (1, -1)
+            ]
+            expected[i, j] = -sum(corners) / 0.04**2
+    found, known = np.linalg.inv(inverse), [FALSE, DELAY]  # shapes are not, from few crawls
+    scale = np.sqrt(np.diag(expected)[known])
+    difference = (found - expected)[np.ix_(known, known)] / scale / scale[:, None]
+    np.testing.assert_allclose(difference, 0.0, atol=0.1)
+
+
+@pytest.mark.parametrize(("false", "number"), [(0, 54), (1, 30), (7, 40), (40, 80)])
+def test_intervals_are_at_least_binomial(false, number):
+    share = np.repeat(1.0 - false / number, 3)
+    signal_audit._widen(share, number)
+    exact = binomtest(number - false, number).proportion_ci()
+    np.testing.assert_allclose(share[1:], exact, rtol=1e-9)
+
+
+def test_bootstrap_agrees_with_scores_of_pages():
+    """The standard errors of 200 resamples are those of sums of independent scores."""
+    log = log_of(np.random.default_rng(13), 200, 10)
+    theta, columns, inverse = signal_audit._climb(source_from(log))
+    numbers = signal_audit._intervals(theta, columns, inverse, 0)
+    error = np.sqrt(((columns[:, :6] @ inverse) ** 2).sum(axis=0) * 200.0 / 194.0)
+    error = np.maximum(error, np.sqrt(np.diag(inverse)))
+    assert numbers[0, 0] == pytest.approx(math.cos(theta[0]) ** 2, abs=0.01)
+    angles = np.arccos(np.sqrt(numbers[0]))
+    assert angles[1] - angles[0] == pytest.approx(1.96 * error[0], rel=0.25)
+    assert np.sqrt(numbers[2, 2]) - theta[1] == pytest.approx(1.96 * error[1], rel=0.25)
+    assert audit_signals(*log).precision[0] == pytest.approx(numbers[0, 0], rel=1e-12)
+
+
+def share_covered(pages, crawls, precision, recall, delay, logs):
+    """Shares of logs whose intervals cover precision, recall and delay, and the estimates."""
+    truth, hits, estimates = np.array([precision, recall, delay]), [], []
+    for seed in range(logs):
+        rng = np.random.default_rng([5, pages, crawls, seed])
+        audit = audit_signals(*log_of(rng, pages, crawls, (recall,), (precision,), (delay,)))
+        ends = (audit.precision_interval, audit.recall_interval, audit.delay_interval)
+        hits.append([low <= x <= high for ((low, high),), x in zip(ends, truth, strict=True)])
+        estimates.append([audit.precision[0], audit.recall[0], audit.delay[0]])
+    return np.mean(hits, axis=0), np.array(estimates)
+
+
+def test_intervals_of_a_few_logs():
+    share, estimates = share_covered(100, 12, 0.7, 0.6, 0.2, 14)
+    assert np.all(share >= 11 / 14)
+    np.testing.assert_allclose(estimates.mean(axis=0), [0.7, 0.6, 0.2], atol=0.05)
+    assert np.all(estimates.std(axis=0) < [0.09, 0.09, 0.1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("pages", "crawls", "precision", "delay"),
-    [(300, 20, 0.7, 0.3), (300, 6, 0.5, 0.0), (20, 60, 0.7, 0.2)],
+    ("pages", "crawls", "precision", "recall", "delay"),
+    [
+        (300, 20, 0.7, 0.6, 0.3),
+        (300, 6, 0.5, 0.6, 0.0),
+        (20, 60, 0.7, 0.6, 0.2),
+        (100, 30, 0.9, 0.8, 0.1),
+        (1000, 10, 0.6, 0.4, 0.2),
+    ],
 )
-def test_intervals_cover_the_truth(pages, crawls, precision, delay):
+def test_intervals_cover_the_truth(pages, crawls, precision, recall, delay):
     """In 95% of 200 logs, give or take 4% (2.6 errors); in more for a delay of 0, on its bound."""
-    hits, estimates = [], []
-    truth = np.array([precision, 0.6, delay])
-    for seed in range(200):
-        rng = np.random.default_rng([5, pages, crawls, seed])
-        log = log_of(rng, pages, crawls, precision=(precision,), delay=(delay,))
-        audit = audit_signals(*log)
-        found = (audit.precision, audit.recall, audit.delay)
-        ends = (audit.precision_interval, audit.recall_interval, audit.delay_interval)
-        hits.append([low <= x <= high for ((low, high),), x in zip(ends, truth, strict=True)])
-        estimates.append([value[0] for value in found])
-    share = np.mean(hits, axis=0)
+    share, estimates = share_covered(pages, crawls, precision, recall, delay, 200)
     assert np.all(share > 0.91)
     assert np.all(share < 0.99) or delay == 0.0
-    np.testing.assert_allclose(np.median(estimates, axis=0)[:2], truth[:2], atol=0.02)
+    median = np.median(estimates, axis=0)
+    np.testing.assert_allclose(median[:2], [precision, recall], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("pages", "crawls", "true", "false"),
+    [(60, 4, 54, 0), (200, 4, 180, 0), (1000, 4, 900, 0), (60, 90, 840, 2)],
+)
+def test_perfect_sources(pages, crawls, true, false):
+    audit = audit_signals(*perfect_log(pages, crawls, true, false))
+    assert audit.verdict == ("trust",)
+    assert audit.converged[0]
+    assert audit.precision[0] == pytest.approx(1.0 - false / (true + false), abs=1e-3)
+    low, high = audit.precision_interval[0]
+    assert high > 0.999
+    worst = binomtest(true, true + false).proportion_ci().low
+    assert worst - 0.03 < low <= worst + 1e-3
+    assert audit.recall[0] > 0.99
+    assert audit.recall_interval[0, 1] > 0.999
+
+
+def test_without_a_maximum_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(signal_audit, "PASSES", 2)
+    audit = audit_signals(*log_of(np.random.default_rng(14), 30, 10))
+    assert audit.verdict == ("unknown",)
+    assert audit.reason == ("the maximum of the likelihood was not found",)
+    assert not audit.converged[0]
+    assert np.isnan([audit.precision[0], audit.recall[0], audit.delay[0]]).all()
+    assert np.isnan(audit.precision_interval).all()
+
+
+def test_reasons():
+    rng = np.random.default_rng(6)
+    useless = audit_signals(*log_of(rng, 300, 20, (0.0,), (0.0,), (0.0,)))
+    assert useless.reason == ("the lower end of the precision, 0, is below 0.05",)
+    late = audit_signals(*log_of(rng, 200, 20, (0.9,), (1.0,), (1.0,)))
+    assert "lower end of the precision" in late.reason[0] or "delay" in late.reason[0]
+    noisy = audit_signals(*log_of(rng, 100, 15, (0.6,), (0.5,), (0.1,)))
+    assert noisy.reason[0].endswith("is not above 0.9")
+    other = audit_signals(*perfect_log(60, 4, 54))
+    assert other.reason[0].startswith("the lower end of the precision, 0.9")
+    assert other.reason[0].endswith("is above 0.9")
 
 
 def test_useless_perfect_and_useful_sources():
@@ -287,6 +393,7 @@ def test_without_times_only_counts_matter():
         ({"signal_source": [1]}, "signal_source must be >= 0 and below 1, got 1"),
         ({"num_sources": -1}, "num_sources must be an integer"),
         ({"timed": [True, False]}, "timed must have shape"),
+        ({"seed": -1}, "seed must be an integer"),
     ],
 )
 def test_bad_input(change, message):
