@@ -130,9 +130,10 @@ def audit(log: CrawlLog, folder: Path) -> None:
         num_sources=len(log.sources),
         timed=log.timed,
     )
-    names = ("source", "signals", "verdict", *(f"{x}{end}" for x in AUDITED for end in ENDS))
+    words = ("source", "signals", "verdict", "reason")
+    names = (*words, *(f"{x}{end}" for x in AUDITED for end in ENDS))
     records = [
-        (source, int(found.num_signals[k]), found.verdict[k], *_numbers(found, k))
+        (source, int(found.num_signals[k]), found.verdict[k], found.reason[k], *_numbers(found, k))
         for k, source in enumerate(log.sources)
     ]
     write_csv(folder / "audit.csv", names, records)
@@ -158,11 +159,13 @@ def _numbers(found: SignalAudit, source: int) -> list[float]:
 def table_of_audit(sources: tuple[str, ...], found: SignalAudit) -> Table:
     """Return the audit as a table."""
     table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
-    for name in ("source", "signals", "precision", "recall", "delay in days", "verdict"):
-        table.add_column(name, justify="left" if name in ("source", "verdict") else "right")
+    left = ("source", "verdict", "why")
+    for name in ("source", "signals", "precision", "recall", "delay in days", *left[1:]):
+        table.add_column(name, justify="left" if name in left else "right")
     for k, source in enumerate(sources):
         cells = [_cell(*ends_of(found, name, k)) for name in AUDITED]
-        table.add_row(source, str(found.num_signals[k]), *cells, str(found.verdict[k]))
+        cells += [found.verdict[k], found.reason[k]]
+        table.add_row(source, str(found.num_signals[k]), *cells)
     return table
 
 

@@ -141,8 +141,8 @@ def _sums(values: FloatArray, group: IntArray) -> FloatArray:
 def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
     """Return means (G, d) as if each change were counted once, halfway through its interval.
 
-    Half a change is added, so that they are positive; without any signal, evidence is 1. Groups
-    without crawls have the mean of all pages.
+    Half a change is added, in the time that it takes by the mean of all pages: a group of little
+    evidence has about that mean. Without any signal, evidence is 1.
     """
     of_crawl = np.repeat(group, np.diff(crawls.offsets))
     count = int(group.max()) + 1
@@ -151,8 +151,7 @@ def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
     total = np.stack([np.bincount(of_crawl, x, minlength=count) for x in exposure.T], axis=1)
     pooled = np.ones(total.shape[1])
     np.divide(events.sum() + EXTRA_EVENTS, total.sum(axis=0), out=pooled, where=total.any(axis=0))
-    guess = np.tile(pooled, (count, 1))
-    np.divide(events[:, None] + EXTRA_EVENTS, total, out=guess, where=total > 0.0)
+    guess: FloatArray = (events[:, None] + EXTRA_EVENTS) / (total + EXTRA_EVENTS / pooled)
     return guess
 
 
