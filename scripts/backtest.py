@@ -25,17 +25,7 @@ from rich.table import Table
 import policies as crawl_policies
 from crawl_envs.instances.logs import CrawlLog
 from scripts.logs import backtesting, options
-from scripts.logs.backtesting import (
-    LARGE,
-    OF_LARGE,
-    OWN,
-    REFERENCE,
-    SHARES,
-    STANDARD,
-    Backtest,
-    Effort,
-    Outcome,
-)
+from scripts.logs.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort, Outcome
 from scripts.logs.summary import print_summary, write_summary
 from scripts.reporting import tables
 from scripts.reporting.commands import (
@@ -82,7 +72,7 @@ Draws = Annotated[
     int | None,
     typer.Option(
         help="Draws of the unknown changes.",
-        show_default=f"{STANDARD.draws}; {OF_LARGE.draws} of a log of over {LARGE} crawls",
+        show_default=f"{backtesting.STANDARD.draws}, or fewer of a large log",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
@@ -169,11 +159,11 @@ def played_in(
 
 def _less(effort: Effort, left_out: bool) -> str:
     """Return what is done less for a large log."""
+    (draws, first, passes, _), end = backtesting.STANDARD, f"; {SLOW} is left out." * left_out
     return (
-        f"The log has over {LARGE} crawls: {effort.draws} draws (else {STANDARD.draws}) after "
-        f"{effort.first} passes (else {STANDARD.first}), {effort.passes} apart (else "
-        f"{STANDARD.passes}), and {len(effort.shares)} budgets (else {len(SHARES)})"
-        + (f"; {SLOW} is left out." if left_out else ".")
+        f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
+        f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
+        f"{len(SHARES)}), as the log has over {backtesting.LARGE} crawls{end or '.'}"
     )
 
 

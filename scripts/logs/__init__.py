@@ -1,4 +1,5 @@
 """One's own crawl log: estimates, backtests and schedules.
 
-Public modules: backtesting, fitting, live, options, pictures, planning, thinned_logs.
+Public modules: backtesting, fitting, live, options, pictures, planning, simulated_logs,
+thinned_logs.
 """

@@ -12,8 +12,8 @@ change rates and rates of false signals have Gamma distributions of unknown mean
 signal unknown shares of the changes; the rate of bursts and the probabilities to enter and to stay
 in one are unknown. :func:`impute` draws changes, rates and distributions in turn (Gibbs sampling by
 data augmentation, Tanner and Wong 1987): given changes and phases, rates and the factor have Gamma,
-probabilities Beta and shares Dirichlet distributions, the rate of bursts is drawn on a grid, and
-means and shapes by Metropolis steps. Several draws differ as much as the log leaves open.
+probabilities Beta and shares Dirichlet distributions; means and shapes are drawn by Metropolis
+steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. Probabilities have Beta
 distributions with most mass near their ends, so that pages without bursts stay so, and that to
@@ -47,9 +47,8 @@ PERIODS, PERIOD_SHAPE = 8, 2.0
 """Parts of a log with a factor of their own, and the shape of its Gamma distribution of mean 1."""
 BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
 """Beta distributions of a burst after a single change, after one of a burst, and at the start."""
-GAPS = 0.1 * np.exp(2.0 * np.linspace(-4.0, 4.0, 161))
-GAPS_LOG_PRIOR = -0.5 * np.linspace(-4.0, 4.0, 161) ** 2
-"""Mean times between changes of a burst, in median times between crawls, and their log density."""
+BURST_SHAPE, BURST_DAYS = 0.5, 0.0227
+"""Gamma distribution of the rate in bursts: shape, and rate in median times between crawls."""
 LEAST_CHANCE = 1e-12
 
 
@@ -117,15 +116,15 @@ class _Chain:
         self.rates = np.repeat(np.array(typical)[:, None], m, axis=1)
         self.shares = np.full((1 + sources, count), 1.0 / (1 + sources))
         lengths = gaps.length[gaps.length > 0.0]
-        self.burst_gaps = GAPS * (np.median(lengths) if lengths.size else 1.0)
-        self.burst_gap = np.full(count, self.burst_gaps[GAPS.size // 2])
+        self.burst_days = BURST_DAYS * float(np.median(lengths) if lengths.size else 1.0)
+        self.burst_rate = np.full(count, BURST_SHAPE / self.burst_days)
         self.chances = np.tile(BURST_PRIOR[:, :1] / BURST_PRIOR.sum(axis=1)[:, None], count)
         self.edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
         self.factor = np.ones(PERIODS)
 
     def advance(self) -> Drawn:
         """Draw the changes, and then the rates given these."""
-        self.change_rates = np.stack([self.rates[0], 1.0 / self.burst_gap[self.group]], axis=1)
+        self.change_rates = np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
         law = Law(
             self.group,
             self.change_rates,
@@ -174,18 +173,16 @@ class _Chain:
         self.factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
-        """Draw probabilities of bursts, and the mean time between the changes of one."""
-        count = self.burst_gap.size
+        """Draw probabilities of bursts, and the change rate in them."""
+        count = self.burst_rate.size
         for kind, prior in enumerate(BURST_PRIOR):
             of = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
             self.chances[kind] = self.rng.beta(prior[0] + of[0], prior[1] + of[1])
         np.clip(self.chances, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=self.chances)
         number = np.bincount(self.group, drawn.moves[:, 1].sum(axis=1), count)
         days = np.bincount(self.group, drawn.days[:, 1], count)
-        gap = self.burst_gaps[:, None]
-        density = GAPS_LOG_PRIOR[:, None] - number * np.log(gap) - days / gap
-        best = np.argmax(density + self.rng.gumbel(size=density.shape), axis=0)
-        self.burst_gap = self.burst_gaps[best]
+        rate = self.rng.gamma(BURST_SHAPE + number, 1.0 / (self.burst_days + days))
+        self.burst_rate = np.maximum(rate, LEAST_RATE)
 
     def _draw_rates(self, drawn: Drawn) -> None:
         """Draw rates, shares and distributions."""

@@ -25,7 +25,7 @@ CLAIM = (
 METRIC = "contained"
 SIGN = "sign test"
 """Metric: p-value of as many estimates above the truth as below it, two-sided."""
-REPETITIONS, QUICK_REPETITIONS = 24, 1
+REPETITIONS, QUICK_REPETITIONS = 20, 1
 POLICIES = ("Greedy", "GreedyNCIS")
 SHARES = (0.25, 0.5, 1.0, 2.0)
 PAGES, CRAWLS, DRAWS = 120, 20, 12

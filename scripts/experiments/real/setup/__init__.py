@@ -1,4 +1,4 @@
 """Shared parts of the experiments: sites, assumptions, charts.
 
-Public modules: assumptions, charts, clairvoyant, history, sites.
+Public modules: assumptions, charts, clairvoyant, history, intervals, sites.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import islice
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawl_envs.instances.logs import imputation
 from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.instances.logs.imputation import Changes, impute
 from crawl_envs.instances.logs.replay import freshness_served
+from scripts.logs.simulated_logs import simulated_log
 from tests.naive.replayed_logs import change_times, crawl_times, make_log
 
 
@@ -77,22 +80,56 @@ def test_changes_agree_with_the_log(seed: int, sources: int) -> None:
 def test_true_changes_look_like_one_more_draw(
     crawls: int, recall: float, false_rate: float
 ) -> None:
-    """Number of changes and freshness of simulated logs: standardised by draws, near N(0, 1)."""
+    """Freshness in both halves of simulated logs: standardised by draws, near N(0, 1)."""
     scores = []
     for seed in range(16):
         log, true = simulated(seed, crawls=crawls, recall=recall, false_rate=false_rate)
-        draws = list(islice(impute(log, np.random.default_rng(seed), end=100.0), 12))
-        for measure in (
-            lambda changes: float(changes.page.size),
-            lambda changes, log=log: freshness_served(log, changes, np.ones(100), 50.0, 100.0),
-        ):
-            values = [measure(changes) for changes in draws]
-            spread = np.std(values, ddof=1) * np.sqrt(1.0 + 1.0 / len(values))
-            scores.append((measure(true) - np.mean(values)) / spread)
-    number, fresh = np.reshape(scores, (16, 2)).T
-    for score in (number, fresh):
+        chain = impute(log, np.random.default_rng(seed), end=100.0, first=100, passes=8)
+        draws = list(islice(chain, 12))
+        for start in (0.0, 50.0):
+            values = [
+                freshness_served(log, changes, np.ones(100), start, start + 50.0)
+                for changes in (*draws, true)
+            ]
+            spread = np.std(values[:-1], ddof=1) * np.sqrt(1.0 + 1.0 / len(draws))
+            scores.append((values[-1] - np.mean(values[:-1])) / spread)
+    for score in np.reshape(scores, (16, 2)).T:
         assert abs(score.mean()) < 0.8, score
         assert 0.5 < score.std() < 1.7, score
+
+
+def chain_after(log: CrawlLog, passes: int) -> list[imputation._Chain]:
+    """Return copies of a chain after each of the last half of its passes."""
+    group, rng = np.zeros(log.num_pages, np.int64), np.random.default_rng(0)
+    chain, states = imputation._Chain(log, float(log.time[-1]), group, rng), []
+    for _ in range(passes):
+        chain.advance()
+        states.append(copy.copy(chain))
+        chain.chances = chain.chances.copy()
+    return states[passes // 2 :]
+
+
+def test_bursts_are_found() -> None:
+    """Bursts of four changes on average, .3 days apart; three in five changes are signalled."""
+    log, _ = simulated_log("bursts, 2 days", np.random.default_rng(1), num_pages=150, crawls=40)
+    states = chain_after(log, 160)
+    enter, stay, _ = np.mean([state.chances[:, 0] for state in states], axis=0)
+    assert enter == pytest.approx(0.75, abs=0.1)
+    assert stay == pytest.approx(0.75, abs=0.1)
+    assert np.mean([1.0 / state.burst_rate[0] for state in states]) == pytest.approx(0.3, rel=0.2)
+    shares = [state.shares[1, 0] for state in states]
+    assert abs(np.mean(shares) - 0.6) < 3.0 * np.std(shares) < 0.2
+
+
+def test_a_slowdown_is_found() -> None:
+    """Rates that fall to an eighth: the factor of each period is that of the true changes."""
+    rng = np.random.default_rng(1)
+    log, true = simulated_log("slowing down, 2 days", rng, num_pages=150, crawls=40)
+    states = chain_after(log, 120)
+    found = np.mean([state.factor for state in states], axis=0)
+    expected = np.histogram(true.time, states[0].edges)[0].astype(np.float64)
+    np.testing.assert_allclose(found, expected / expected.mean(), rtol=0.25)
+    assert found[0] > 4.0 * found[-1]
 
 
 def test_the_same_seed_draws_the_same() -> None:
