@@ -168,9 +168,7 @@ def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
     """Return the times of rows, at noon where only the day is known, and whether they are dates."""
     times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
     times.whole_day[:] &= not rows.stamped
-    days = int(np.count_nonzero(times.whole_day & rows.good))
-    if days:
-        rows.notes.append(f"crawls with a date alone, taken at noon (UTC): {days}")
+    rows.note("crawls with a date alone, taken at noon (UTC)", times.whole_day & rows.good)
     value = times.value + 0.5 * MICROSECONDS_PER_DAY * times.whole_day
     return times._replace(value=value), bool(times.dated[rows.good].any())
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl_envs.types import BoolArray, FloatArray
 
@@ -26,6 +28,8 @@ SPREADSHEET = (2e4, 8e4)
 """Days since 1900 of the years 1954 to 2119."""
 YEARS = (1900, 2100)
 """A column of digits of one length in these years, most of them stamps, has no other unit."""
+FIRST, LAST = -6.2e16, 2.5e17
+"""Microseconds since 1970 from the year 5 to 9892; what is outside is no time."""
 EXPECTED = (
     "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
     "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
@@ -47,7 +51,8 @@ _TEXTS = (
     rf"^[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) +(?P<day>\d{{1,2}}) {_CLOCK} (?:{_ZONE} )?"
     r"(?P<year>\d{4})$",
 )
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
+MONTHS = {text: k for k, name in enumerate(NAMES.split(), 1) for text in (name, f"{k:02}")}
 ZONES = dict.fromkeys(("", "Z", "UT", "UTC", "GMT", "WET"), 0)
 ZONES |= {"EDT": -4, "EST": -5, "CDT": -5, "CST": -6, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
 ZONES |= {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
@@ -78,31 +83,36 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
         column: the array; strings have no blanks at their ends.
         unit: one of TIME_UNITS, of bare numbers; None to guess it.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind, size = column.type, len(column)
+    kind = column.type
     if pa.types.is_temporal(kind):
-        whole = np.full(size, pa.types.is_date(kind))
-        return Times(_microseconds(column), np.ones(size, np.bool_), whole)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        value, size = (
+            _float(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())),
+            len(column),
+        )
+        times = Times(value, np.ones(size, np.bool_), np.full(size, pa.types.is_date(kind)))
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, None)
-        texts = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
-        return _of_numbers(_float(column), texts, unit)
+        digits = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
+        times = _of_numbers(_float(column), digits, unit)
+    else:
+        times = _of_texts(column, unit)
+    times.value[times.dated & ((times.value < FIRST) | (times.value > LAST))] = np.nan
+    return times
+
+
+def _of_texts(column: Any, unit: str | None) -> Times:
+    """Return times of texts: numbers, or dates in one of the forms."""
     numeric = pc.fill_null(pc.match_substring_regex(column, NUMBER), False)
     numbers = pc.if_else(numeric, column, None)
     times = _of_numbers(_float(numbers.cast(pa.float64())), numbers, unit)
     texts, zoneless = pc.if_else(numeric, None, column), 0
     for pattern in _TEXTS:
-        if texts.null_count == size:
+        if texts.null_count == len(texts):
             break
         value, whole, local = _of_dates(texts, pattern)
         known = ~np.isnan(value)
-        times.value[known], times.whole_day[known], times.dated[known] = (
-            value[known],
-            whole[known],
-            1,
-        )
+        times.value[known], times.whole_day[known] = value[known], whole[known]
+        times.dated[known] = True
         zoneless += int(np.count_nonzero(known & local))
         texts = pc.if_else(pa.array(known), None, texts)
     more = (f"times without a zone, read as UTC: {zoneless}",) if zoneless else ()
@@ -111,8 +121,6 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
 
 def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     """Return times of numbers, whose texts have the digits; negative ones are NaN."""
-    import pyarrow as pa
-
     value = np.where((number < 0.0) | np.isinf(number), np.nan, number)
     given = ~np.isnan(value)
     if unit is None and given.any() and _are_stamps(texts):
@@ -141,8 +149,6 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
 
 def _are_stamps(texts: Any) -> bool:
     """Return whether texts have one length, from 8 on, and years of YEARS, and most are stamps."""
-    import pyarrow.compute as pc
-
     texts = texts.drop_null()
     first, last = pc.min_max(texts).as_py().values()
     if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 8:
@@ -153,8 +159,6 @@ def _are_stamps(texts: Any) -> bool:
 
 def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return microseconds since 1970, whether only the day is given, and whether no zone is."""
-    import pyarrow.compute as pc
-
     parts = pc.extract_regex(texts, pattern)
     groups = re.compile(pattern).groupindex
 
@@ -169,12 +173,12 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
 
     hour = part("hour", default=np.nan)
     whole = np.isnan(hour)
-    month, day = part("month", _month, 1.0), part("day", default=np.nan)
+    month = part("month", lambda text: MONTHS.get(text.lower(), np.nan), 1.0)
+    day = part("day", default=np.nan)
     dates, day = whole & ~np.isnan(day), np.where(np.isnan(day), 1.0, day)
     months = (part("year", _year) - 1970.0) * 12.0 + month - 1.0
     minute, second, zone = part("minute"), part("second"), part("zone", _zone)
-    right = (month >= 1.0) & (month <= 12.0) & (minute < 60.0) & (second < 60.0) & ~np.isnan(zone)
-    right &= whole | (hour < 24.0)
+    right = (minute < 60.0) & (second < 60.0) & ~np.isnan(month + zone) & (whole | (hour < 24.0))
     start = np.where(right, months, 0.0).astype("datetime64[M]")
     first, following = (x.astype("datetime64[D]").astype(np.float64) for x in (start, start + 1))
     right &= (day >= 1.0) & (day <= following - first)
@@ -182,13 +186,6 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
     value = (minutes * 60.0 + second) * 1e6 + part("fraction", _fraction)
     no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
     return np.where(right, value, np.nan), dates, no_zone & ~whole
-
-
-def _month(text: str) -> float:
-    """Return the number of a month, given in digits or as three letters."""
-    if text.isdigit():
-        return float(text)
-    return MONTHS.index(text.lower()) + 1.0 if text.lower() in MONTHS else np.nan
 
 
 def _year(text: str) -> float:
@@ -209,18 +206,7 @@ def _fraction(text: str) -> float:
     return float(text[:6].ljust(6, "0"))
 
 
-def _microseconds(column: Any) -> FloatArray:
-    """Return timestamps or dates as microseconds since 1970, NaN if null."""
-    import pyarrow as pa
-
-    return _float(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()))
-
-
 def _float(column: Any) -> FloatArray:
     """Return numbers as float64, NaN if null."""
-    import pyarrow as pa
-
-    values: FloatArray = np.array(
-        column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    )
+    values: FloatArray = np.array(column.cast(pa.float64(), safe=False).to_numpy(False))
     return values
