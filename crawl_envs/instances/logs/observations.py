@@ -46,21 +46,12 @@ class Crawls(NamedTuple):
 
     def subset(self, kept: BoolArray) -> Crawls:
         """Return the crawls in a mask."""
-        return Crawls(*(values[kept] for values in self))
+        return Crawls(self.row[kept], self.page[kept], self.time[kept], self.status[kept])
 
     def first(self) -> BoolArray:
         """Return which crawls are the first of their page."""
         first: BoolArray = np.diff(self.page, prepend=-1) != 0
         return first
-
-
-class Observations(NamedTuple):
-    """Crawls that observed something, as in :class:`CrawlLog`, but sorted by page and time."""
-
-    page: IntArray
-    time: FloatArray
-    changed: BoolArray
-    gone: BoolArray
 
 
 def evidence_of(
@@ -86,7 +77,7 @@ def evidence_of(
         expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
         raise ValueError(rows.wrong(word, row, expected)[2])
     day = MICROSECONDS_PER_DAY if dated else 1.0
-    slack = 0.5 * day * times.whole_day + day * tolerance / 86_400.0
+    slack = day * (np.where(times.whole_day, 0.5, 0.0) + tolerance / 86_400.0)
     late = ~wrong & (last.value > times.value + slack)
     rows.note("rows whose Last-Modified cannot be read, no evidence", wrong)
     rows.note("rows whose Last-Modified is later than the crawl, no evidence", late)
@@ -107,27 +98,26 @@ def distinct_crawls(
     return crawls.subset(crawls.first() | (np.diff(crawls.time, prepend=-1.0) != 0.0))
 
 
-def observed(evidence: Evidence, crawls: Crawls) -> tuple[Observations, NDArray[np.int8]]:
-    """Return the crawls that observed something, and the outcome of all, an index into OUTCOMES."""
+def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], BoolArray]:
+    """Return the outcome of each crawl, an index into OUTCOMES, and at which one its page is gone.
+
+    This is the first 404 or 410 after the last crawl that found the page.
+    """
     outcome = _kinds(crawls.status)
-    content, gone = outcome == NO_EVIDENCE, outcome == NOT_FOUND
-    value = evidence.value[crawls.row]
-    tells = ~np.isnan(value) | (crawls.status == NOT_MODIFIED)
+    content = outcome == NO_EVIDENCE
+    tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
     if evidence.word in ("changed", "last_modified"):
         tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
     alive = content & tells
-    # A page is gone at the first 404 or 410 after the last crawl that found it.
+    found = crawls.subset(alive)
+    changed = np.where(_changes(evidence, found), CHANGED, UNCHANGED)
+    outcome[alive] = np.where(found.first(), FIRST, changed)
     last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
-    last[crawls.page[alive]] = np.flatnonzero(alive)
-    after = np.flatnonzero(gone & (np.arange(gone.size) > last[crawls.page]))
-    death = np.zeros(gone.size, np.bool_)
-    death[after[np.unique(crawls.page[after], return_index=True)[1]]] = True
-    kept = alive | death
-    found = crawls.subset(kept)
-    changed = _changes(evidence, found) & ~death[kept]
-    outcome[kept] = np.where(found.first(), FIRST, np.where(changed, CHANGED, UNCHANGED))
-    outcome[death] = NOT_FOUND
-    return Observations(found.page, found.time, changed, death[kept]), outcome
+    last[found.page] = np.flatnonzero(alive)
+    missing = (outcome == NOT_FOUND) & (np.arange(outcome.size) > last[crawls.page])
+    gone = np.zeros(outcome.size, np.bool_)
+    gone[np.flatnonzero(missing)[crawls.subset(missing).first()]] = True
+    return outcome, gone
 
 
 def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
