@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from crawl_envs.instances.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
+FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+
 
 class Wanted(NamedTuple):
     """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
@@ -209,24 +211,18 @@ class Columns:
 
     def numbers(self, word: str, expected: str = "a number") -> FloatArray:
         """Return numbers, NaN where there is none."""
-        texts = self.text(word)
-        absent = pc.fill_null(pc.is_in(texts, pa.array(["nan", "NaN"], texts.type)), False)
-        known = pc.fill_null(pc.match_substring_regex(texts, NUMBER), False)
-        wrong = pc.and_not(pc.and_not(pc.is_valid(texts), known), absent)
-        self.check(word, wrong.to_numpy(zero_copy_only=False), expected)
-        number = pc.if_else(known, texts, None).cast(pa.float64())
-        values: FloatArray = np.array(number.to_numpy(zero_copy_only=False))
-        return values
+        return self._values(word, _number, expected)
 
     def flags(self, word: str) -> FloatArray:
         """Return truth values as 1 and 0, NaN where there is none."""
-        texts = pc.utf8_lower(self.text(word))
-        forms = pa.array(["0", "1", "false", "true", "0.0", "1.0"], texts.type)
-        index = pc.index_in(texts, forms).cast(pa.float64())
-        values: FloatArray = np.array(index.to_numpy(zero_copy_only=False))
-        wrong = np.isnan(values) & texts.is_valid().to_numpy(zero_copy_only=False)
-        self.check(word, wrong, "0, 1, true or false")
-        return values % 2.0
+        return self._values(word, lambda text: FLAGS.get(text.lower()), "0, 1, true or false")
+
+    def _values(self, word: str, read: Callable[[str], float | None], expected: str) -> FloatArray:
+        """Return what ``read`` makes of texts, NaN where there is none; None where one is wrong."""
+        number, texts = self.codes(word, optional=True)
+        values = [*map(read, texts.to_pylist()), np.nan]
+        self.check(word, np.array([value is None for value in values])[number], expected)
+        return np.array(values, np.float64)[number]
 
     def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
         """Return times, unchecked, and where a value is given, (n,) each."""
@@ -267,6 +263,11 @@ class Columns:
         self.check(word, known & (times.dated != dated), expected_kind(dated))
         self.guessed(word, times.guesses)
         return times
+
+
+def _number(text: str) -> float | None:
+    """Return a number, or None of what is none."""
+    return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
 
 
 def _joined(parts: Sequence[Part]) -> Any:

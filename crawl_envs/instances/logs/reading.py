@@ -25,7 +25,7 @@ from crawl_envs.instances.logs.observations import (
     observed,
     shared_digests,
 )
-from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, timed_signals
+from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, with_events
 from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.instances.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
@@ -146,20 +146,16 @@ def read_crawl_log(
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
-    signals, timed = spread_signals(*counts, crawls), len(counts[0])
-    if events is not None:
-        more = timed_signals(Path(events), pages, dated, time_unit, wanted)
-        repeated = set(signals.sources) & set(more.sources)
-        if repeated:
-            raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {paths[0]}")
-        signals = signals.and_timed(more)
     outcome, gone = observed(tells, crawls)
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
     if not count["first"]:
         what = ", ".join(f"{number} {name}" for name, number in count.items() if number)
         raise ValueError(f"{paths[0]}: no crawl observed anything, {what}")
-    rows.notes += [*shared_digests(tells, crawls, outcome), *signals.notes]
-    return _log(rows, pages, crawls, outcome, gone, signals, timed, dated)
+    rows.notes += shared_digests(tells, crawls, outcome)
+    signals = spread_signals(*counts, crawls)
+    if events is not None:
+        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, wanted)
+    return _log(rows, pages, crawls, outcome, gone, signals, dated)
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
@@ -178,10 +174,9 @@ def _log(
     outcome: NDArray[np.int8],
     gone: BoolArray,
     signals: Signals,
-    timed: int,
     dated: bool,
 ) -> CrawlLog:
-    """Return the log of the pages that were found; sources from ``timed`` on have times."""
+    """Return the log of the pages that were found."""
     kept = (outcome <= CHANGED) | gone
     known = np.unique(crawls.page[kept])
     number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
@@ -211,7 +206,7 @@ def _log(
         signal_time=time[order],
         signal_source=source[order],
         sources=signals.sources,
-        timed=np.arange(len(signals.sources)) >= timed,
+        timed=np.arange(len(signals.sources)) >= signals.counted,
         origin=_iso(start) if dated else "",
         dropped=dropped,
         signal_day=day[order],

@@ -67,11 +67,11 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     if keyed:
         key = rows.codes("urlkey", optional=True).number
         number = np.where(key < 0, number, len(forms) + key)
-    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
-    number = np.argsort(np.argsort(first))[inverse]
+    coded = pa.array(number).dictionary_encode()  # in the order of first mention
+    number = coded.indices.to_numpy().astype(np.int64)
     order = np.argsort(np.nan_to_num(time, nan=-np.inf), kind="stable")
     order = order[rows.good[order]]
-    name, page = np.zeros(first.size, np.int64), np.full(len(forms), -1)
+    name, page = np.zeros(len(coded.dictionary), np.int64), np.full(len(forms), -1)
     name[number[order]] = url.number[order]
     page[of_text[url.number[order]]] = number[order]
     page_of, text_of = np.divmod(
