@@ -191,7 +191,8 @@ def _log(
     crawls = crawls._replace(page=number[crawls.page], time=(crawls.time - start) / unit)
     found, changed, time = crawls.subset(kept), outcome[kept] == CHANGED, (time - start) / unit
     day = np.where(dates, time, np.nan)
-    time[dates] = place(page[dates], day[dates], found.page, found.time, changed)
+    if dates.any():
+        time[dates] = place(page[dates], day[dates], found.page, found.time, changed)
     in_time, order = np.lexsort((found.page, found.time)), np.lexsort((source, page, time))
     redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
     rows.note("signals with a date alone, at an unknown time of this day", dates)

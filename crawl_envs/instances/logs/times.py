@@ -26,7 +26,7 @@ BOUNDS = (1e7, 1e8, 1e11, 1e14, 1e17)
 """Numbers from these on are no longer of each of TIME_UNITS, from 1e13 to 1e14 again stamps."""
 SPREADSHEET = (2e4, 8e4)
 """Days since 1900 of the years 1954 to 2119."""
-YEARS = (1900, 2100)
+YEARS = ("1900", "2100")
 """A column of digits of one length in these years, most of them stamps, has no other unit."""
 FIRST, LAST = -6.2e16, 2.5e17
 """Microseconds since 1970 from the year 5 to 9892; what is outside is no time."""
@@ -36,7 +36,9 @@ EXPECTED = (
 )
 STAMP_EXPECTED = "4, 6, 8, 10, 12, 14 or 17 digits of a time yyyymmddhhmmss and milliseconds"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+_CLOCK = (
+    r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,6})\d{0,3})?)?"
+)
 _ZONE = r"(?P<zone>[A-Za-z]{1,4}|[+-]\d\d(?::?\d\d)?)"
 _STAMP = (
     r"^(?P<year>\d{4})(?:(?P<month>\d\d)(?:(?P<day>\d\d)(?:(?P<hour>\d\d)(?:(?P<minute>\d\d)"
@@ -85,11 +87,9 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
     """
     kind = column.type
     if pa.types.is_temporal(kind):
-        value, size = (
-            _float(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())),
-            len(column),
-        )
-        times = Times(value, np.ones(size, np.bool_), np.full(size, pa.types.is_date(kind)))
+        microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        whole = np.full(len(column), pa.types.is_date(kind))
+        times = Times(_float(microseconds), np.ones(len(column), np.bool_), whole)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, None)
         digits = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
@@ -153,7 +153,7 @@ def _are_stamps(texts: Any) -> bool:
     first, last = pc.min_max(texts).as_py().values()
     if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 8:
         return False
-    in_years = str(YEARS[0]) <= first and last < str(YEARS[1])
+    in_years = YEARS[0] <= first and last < YEARS[1]
     return bool(in_years and np.isnan(_of_dates(texts, _STAMP)[0]).mean() < 0.5)
 
 
@@ -183,7 +183,8 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
     first, following = (x.astype("datetime64[D]").astype(np.float64) for x in (start, start + 1))
     right &= (day >= 1.0) & (day <= following - first)
     minutes = (first + day - 1.0) * 1440.0 + np.where(whole, 0.0, hour) * 60.0 + minute - zone
-    value = (minutes * 60.0 + second) * 1e6 + part("fraction", _fraction)
+    value = (minutes * 60.0 + second) * 1e6
+    value += _float(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0"))  # microseconds
     no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
     return np.where(right, value, np.nan), dates, no_zone & ~whole
 
@@ -199,11 +200,6 @@ def _zone(text: str) -> float:
         return ZONES.get(text.upper(), np.nan) * 60.0
     minutes = int(text[1:3]) * 60 + int(text[3:].lstrip(":") or 0)
     return -minutes if text[0] == "-" else minutes
-
-
-def _fraction(text: str) -> float:
-    """Return microseconds of the digits after the point; further ones are cut."""
-    return float(text[:6].ljust(6, "0"))
 
 
 def _float(column: Any) -> FloatArray:
