@@ -9,10 +9,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crawl_envs.instances.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
 
 
 class Wanted(NamedTuple):
@@ -58,8 +62,8 @@ class Wanted(NamedTuple):
             word, alias = self.word(name)
             if word and word not in given and name not in given.values():
                 found[alias].setdefault(word, []).append(name)
-        named = {word: [name] * present.count(name) for word, name in given.items()}
-        words = found[True] | found[False] | named
+        words = found[True] | found[False]
+        words |= {word: [name] * present.count(name) for word, name in given.items()}
         for word in (*given, *self.required):
             if not self.known.fullmatch(word):
                 raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
@@ -137,15 +141,12 @@ class Columns:
     """
 
     def __init__(self, parts: Sequence[Part], absent: Sequence[str], bad: BadRows) -> None:
-        import pyarrow as pa
-
         self.path, self.names = parts[0].path, parts[0].names
         of_server = "urlkey" in self.names or self.names.get("url") == "original"
         of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
-        tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
-        table = pa.concat_tables(tables, promote_options="permissive")
         self._parts, self._absent = parts, absent
+        table = _joined(parts)
         self._columns = {word: table[word].combine_chunks() for word in table.column_names}
         self.num_rows: int = table.num_rows
         self.bad, self.good = bad, np.ones(self.num_rows, np.bool_)
@@ -167,34 +168,26 @@ class Columns:
         rows = np.flatnonzero(wrong & self.good)
         self.good[rows] = False
         for row in rows[:3].tolist():
-            self.bad.add(*self._place(row), self.message(word, row, expected))
+            self.bad.add(*self.wrong(word, row, expected))
         self.bad.count += max(rows.size - 3, 0)
 
-    def message(self, word: str, row: int, expected: str) -> str:
-        """Return what is wrong with a value: file, line, column, the value, what was expected."""
+    def wrong(self, word: str, row: int, expected: str) -> tuple[int, int, str]:
+        """Return number of the file and in it of a row, and what is wrong with its value."""
         value = self._columns[word][row].as_py()
         got = "nothing" if value in (None, "") else repr(value)
-        file, number = self._place(row)
-        path, _, names, counted, *_ = self._parts[file]
-        return f"{path}, {counted} {number}, column {names[word]!r}: got {got}, expected {expected}"
+        ends = np.cumsum([part.table.num_rows for part in self._parts])
+        file = int(np.searchsorted(ends, row, side="right"))
+        path, table, names, counted, number_of, *_ = self._parts[file]
+        number = number_of(row - int(ends[file]) + table.num_rows)
+        where = f"{path}, {counted} {number}, column {names[word]!r}"
+        return file, number, f"{where}: got {got}, expected {expected}"
 
     def settle(self) -> None:
         """Note which rows are bad; raise ValueError if they are too many."""
         self.notes += self.bad.settle(int(self.good.sum()) + self.bad.count)
 
-    def _place(self, row: int) -> tuple[int, int]:
-        """Return the number of the file of a row, and the row's number in it."""
-        for file, part in enumerate(self._parts):
-            if row < part.table.num_rows:
-                return file, part.number(row)
-            row -= part.table.num_rows
-        raise IndexError(row)
-
     def text(self, word: str) -> Any:
         """Return a column as Arrow strings without blanks at the ends, null where there is none."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         try:
             texts = pc.utf8_trim_whitespace(self._columns[word].cast(pa.large_string()))
         except pa.ArrowException:
@@ -206,8 +199,6 @@ class Columns:
 
     def codes(self, word: str, *, optional: bool = False) -> Codes:
         """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
-        import pyarrow.compute as pc
-
         texts = self.text(word).dictionary_encode()
         number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
         self.check(word, (number < 0) & (not optional), "text")
@@ -215,48 +206,37 @@ class Columns:
 
     def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
         """Return texts as str objects; nulls are refused, or "" if ``optional``."""
-        texts = self.text(word)
-        self.check(word, texts.is_null().to_numpy(zero_copy_only=False) & (not optional), "text")
-        values: NDArray[np.object_] = texts.fill_null("").to_numpy(zero_copy_only=False)
-        return values
+        number, texts = self.codes(word, optional=optional)
+        return np.array([*texts.to_pylist(), ""], np.object_)[number]
 
     def numbers(self, word: str, expected: str = "a number") -> FloatArray:
         """Return numbers, NaN where there is none."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        texts = self.text(word)
-        absent = pc.fill_null(pc.is_in(texts, pa.array(["nan", "NaN"], texts.type)), False)
-        known = pc.fill_null(pc.match_substring_regex(texts, NUMBER), False)
-        wrong = pc.and_not(pc.and_not(pc.is_valid(texts), known), absent)
-        self.check(word, wrong.to_numpy(zero_copy_only=False), expected)
-        number = pc.if_else(known, texts, None).cast(pa.float64())
-        values: FloatArray = np.array(number.to_numpy(zero_copy_only=False))
-        return values
+        return self._values(word, _number, expected)
 
     def flags(self, word: str) -> FloatArray:
         """Return truth values as 1 and 0, NaN where there is none."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        return self._values(word, lambda text: FLAGS.get(text.lower()), "0, 1, true or false")
 
-        texts = pc.utf8_lower(self.text(word))
-        forms = pa.array(["0", "1", "false", "true", "0.0", "1.0"], texts.type)
-        index = pc.index_in(texts, forms).cast(pa.float64())
-        values: FloatArray = np.array(index.to_numpy(zero_copy_only=False))
-        wrong = np.isnan(values) & texts.is_valid().to_numpy(zero_copy_only=False)
-        self.check(word, wrong, "0, 1, true or false")
-        return values % 2.0
+    def _values(self, word: str, read: Callable[[str], float | None], expected: str) -> FloatArray:
+        """Return what ``read`` makes of texts, NaN where there is none; None where one is wrong."""
+        number, texts = self.codes(word, optional=True)
+        values = [*map(read, texts.to_pylist()), np.nan]
+        self.check(word, np.array([value is None for value in values])[number], expected)
+        return np.array(values, np.float64)[number]
 
     def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
         """Return times, unchecked, and where a value is given, (n,) each."""
-        import pyarrow as pa
-
         column = self._columns[word]
-        kind = column.type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if not (pa.types.is_temporal(kind) or numeric):
+        types = pa.types
+        read = types.is_timestamp, types.is_date, types.is_integer, types.is_floating
+        if not any(is_one(column.type) for is_one in read):
             column = self.text(word)
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
+
+    def note(self, what: str, where: BoolArray) -> None:
+        """Note the number of rows in a mask, (n,), if there are any."""
+        if count := int(np.count_nonzero(where)):
+            self.notes.append(f"{what}: {count}")
 
     def guessed(self, word: str, guesses: Iterable[str]) -> None:
         """Note what was guessed of a column."""
@@ -283,6 +263,22 @@ class Columns:
         self.check(word, known & (times.dated != dated), expected_kind(dated))
         self.guessed(word, times.guesses)
         return times
+
+
+def _number(text: str) -> float | None:
+    """Return a number, or None of what is none."""
+    return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+
+
+def _joined(parts: Sequence[Part]) -> Any:
+    """Return the rows of all files, with words for names; raise ValueError if types differ."""
+    tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{parts[0].path}: expected columns of the same types in all files, but {error}"
+        ) from None
 
 
 def expected_kind(dated: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -71,10 +71,8 @@ class History(NamedTuple):
     time: FloatArray
     outcome: NDArray[np.int8]
 
-    @classmethod
-    def empty(cls) -> History:
-        """Return a history without fetches."""
-        return cls(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int8))
+
+NO_FETCHES = History(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,7 +120,7 @@ class CrawlLog:
     signal_day: FloatArray = None  # type: ignore[assignment]  # set in __post_init__, as two below
     redirect: NDArray[np.object_] = None  # type: ignore[assignment]
     redirected: BoolArray = None  # type: ignore[assignment]
-    history: History = field(default_factory=History.empty)
+    history: History = NO_FETCHES
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

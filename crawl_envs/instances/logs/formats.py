@@ -30,14 +30,19 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
 
 from crawl_envs.instances.logs.columns import BadRows, Columns, Part, Wanted
+from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 
 FORMATS = ("csv", "jsonl", "parquet", "heritrix", "cdx", "cdxj")
@@ -97,12 +102,11 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
 
 def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
     """Read the wanted columns of one file."""
-    import pyarrow as pa
-
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     try:
-        first = _first_line(path)
+        with _open(path, "replace") as file:
+            first = file.readline(100_000).rstrip("\r\n")
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
         if NUTCH.match(first):
@@ -119,7 +123,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
             return _read_json(path, wanted, format == "cdxj", bad)
         pattern = HERITRIX if format == "heritrix" else cdx_pattern(path, first)
         return _read_fields(path, wanted, pattern, bad)
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
         words = f"a whole {format or 'text'} file"
         raise ValueError(f"{path}: expected {words}, but {str(error).splitlines()[0]}") from None
 
@@ -152,30 +156,14 @@ def cdx_pattern(path: Path, first: str) -> str:
     return f"^{re.escape(between).join(parts)}(?:{re.escape(between)}|$)"
 
 
-def _stream(path: Path) -> Any:
-    """Return the file as bytes, decompressed by its extension."""
-    import pyarrow as pa
-
-    return pa.input_stream(str(path), compression="detect")
-
-
-def _first_line(path: Path) -> str:
-    """Return the beginning of the first line."""
-    with io.BufferedReader(_stream(path)) as file:
-        return file.readline(100_000).decode("utf-8-sig", "replace").rstrip("\r\n")
-
-
-def _open(path: Path) -> io.TextIOWrapper:
-    """Return the file as UTF-8 text without a byte order mark."""
-    stream = io.BufferedReader(_stream(path), 1 << 20)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def _open(path: Path, errors: str = "strict") -> io.TextIOWrapper:
+    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension."""
+    stream = io.BufferedReader(pa.input_stream(str(path), compression="detect"), 1 << 20)
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
 
 
 def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
     """Read a CSV file; all columns are text."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
     _, header = next(_records(path, delimiter))
     names = wanted.names(path, header)
     skipped = []
@@ -184,45 +172,52 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
         skipped.append(row)
         return "skip"
 
-    table = arrow.read_csv(
-        _stream(path),
-        read_options=arrow.ReadOptions(block_size=BLOCK),
-        parse_options=arrow.ParseOptions(
+    table = pa.csv.read_csv(
+        pa.input_stream(str(path), compression="detect"),
+        read_options=pa.csv.ReadOptions(block_size=BLOCK),
+        parse_options=pa.csv.ParseOptions(
             delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
         ),
-        convert_options=arrow.ConvertOptions(
+        convert_options=pa.csv.ConvertOptions(
             include_columns=list(names.values()),
             column_types=dict.fromkeys(names.values(), pa.large_string()),
         ),
     )
 
-    def records(whole: bool) -> Iterator[tuple[int, list[str]]]:
-        every = _records(path, delimiter)
-        return (pair for pair in every if (len(pair[1]) == len(header)) == whole)
+    @cache
+    def records() -> IntArray:
+        """Return line and number of values of each record, (r, 2)."""
+        pairs = ((line, len(record)) for line, record in _records(path, delimiter))
+        return np.fromiter(pairs, np.dtype((np.int64, 2)))
 
-    for line, record in records(False) if skipped else ():
-        expected = f"expected {len(header)}, as the header has"
-        bad(line, f"{path}, line {line}: got {len(record)} values, {expected}")
-    number = lambda row: next(islice(records(True), row + 1, None))[0]  # noqa: E731
+    for line, size in records().tolist() if skipped else ():
+        if size != len(header):
+            expected = f"expected {len(header)}, as the header has"
+            bad(line, f"{path}, line {line}: got {size} values, {expected}")
+
+    def number(row: int) -> int:
+        return int(records()[records()[:, 1] == len(header), 0][row + 1])
+
     return Part(path, table, names, "line", number)
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Iterate over the records of a CSV file that are not empty, with the line of each."""
-    with _open(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        line = 1
-        for record in reader:
-            if record:
-                yield line, record
-            line = reader.line_num + 1
+    limit = csv.field_size_limit(BLOCK)
+    try:
+        with _open(path) as file:
+            reader, line = csv.reader(file, delimiter=delimiter), 1
+            for record in reader:
+                if record:
+                    yield line, record
+                line = reader.line_num + 1
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
+    with pa.parquet.ParquetFile(path) as file:
         names = wanted.names(path, file.schema_arrow.names)
         table = file.read(columns=list(names.values()))
     return Part(path, table, names, "row", lambda row: row + 1)
@@ -240,9 +235,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _read_fields(path: Path, wanted: Wanted, pattern: str, bad: Bad) -> Part:
     """Read lines whose fields are the groups of a pattern."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     numbers = array("q")
 
     def lines() -> Iterator[str]:
@@ -269,8 +261,6 @@ def _read_fields(path: Path, wanted: Wanted, pattern: str, bad: Bad) -> Part:
 
 def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     """Read JSON lines, those of an index, or an array, in batches; all columns are text."""
-    import pyarrow as pa
-
     with _open(path) as file:
         in_array = file.read(1) == "["
     records, notes = _in_array(path, bad) if in_array else (_objects(path, in_index, bad), ())
@@ -279,7 +269,8 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     present: dict[str, None] = {}
     while batch := list(islice(records, BATCH)):
         numbers += [number for number, _ in batch]
-        present |= dict.fromkeys(filter(wanted.includes, chain(*(row for _, row in batch))))
+        keys = dict.fromkeys(chain(*(row for _, row in batch)))
+        present |= dict.fromkeys(filter(wanted.includes, keys))
         texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in present}
         batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
     if not batches:
@@ -295,7 +286,7 @@ def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[s
         found = CDXJ.match(line) if in_index else None
         try:
             record = json.loads(line[found.end() :] if found else line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or (in_index and not found):
             words = "urlkey, timestamp and a JSON object" if in_index else "a JSON object"
@@ -309,7 +300,7 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
     with _open(path) as file:
         try:
             rows = json.load(file)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: expected a whole JSON array, but {error}") from None
     notes: tuple[str, ...] = ()
     if len(rows) > 2 and rows[-2] == []:

@@ -54,15 +54,6 @@ class Crawls(NamedTuple):
         return first
 
 
-class Observations(NamedTuple):
-    """Crawls that observed something, as in :class:`CrawlLog`, but sorted by page and time."""
-
-    page: IntArray
-    time: FloatArray
-    changed: BoolArray
-    gone: BoolArray
-
-
 def evidence_of(
     rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
 ) -> Evidence:
@@ -73,10 +64,9 @@ def evidence_of(
     if word != "last_modified":
         number, texts = digests(rows, word)
         empty = [k for k, text in enumerate(texts) if text in NOTHING]
-        count = np.count_nonzero(np.isin(number, empty) & (np.isnan(status) | (status == 200.0)))
-        if count:
-            what = "rows without an error that have the digest of no bytes, taken as content"
-            rows.notes.append(f"{what}: {count}")
+        fine = np.isnan(status) | (status == 200.0)
+        what = "rows without an error that have the digest of no bytes, taken as content"
+        rows.note(what, np.isin(number, empty) & fine)
         value = np.where(number < 0, np.nan, number)
         return Evidence(word, value, texts, value, value)
     last, given = rows.parsed(word)
@@ -85,53 +75,49 @@ def evidence_of(
     if wrong.any() and (wrong == given).all():
         row = int(np.argmax(wrong))
         expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
-        raise ValueError(rows.message(word, row, expected))
+        raise ValueError(rows.wrong(word, row, expected)[2])
     day = MICROSECONDS_PER_DAY if dated else 1.0
-    slack = np.where(times.whole_day, 0.5 * day, 0.0) + day * tolerance / 86_400.0
-    late = last.value > times.value + slack
+    slack = day * (np.where(times.whole_day, 0.5, 0.0) + tolerance / 86_400.0)
+    late = ~wrong & (last.value > times.value + slack)
+    rows.note("rows whose Last-Modified cannot be read, no evidence", wrong)
+    rows.note("rows whose Last-Modified is later than the crawl, no evidence", late)
     value = np.where(wrong | late, np.nan, last.value)
-    for count, what in (
-        (wrong.sum(), "cannot be read"),
-        ((late & ~wrong).sum(), "is later than the crawl"),
-    ):
-        if count:
-            rows.notes.append(f"rows whose Last-Modified {what}, no evidence: {count}")
     return Evidence(word, value, [], value + day * last.whole_day, slack)
 
 
 def distinct_crawls(
     page: IntArray, time: FloatArray, status: FloatArray, good: BoolArray
 ) -> Crawls:
-    """Return the crawls of good rows; of a page's at one time, the first that did not fail."""
-    row = np.lexsort((_failed(status), time, page))
+    """Return the crawls of good rows; of a page's at one time, the first that tells most.
+
+    Content tells more than 404 and 410, these more than a redirect, and this more than a failure.
+    """
+    row = np.lexsort((-_kinds(status), time, page))
     row = row[good[row]]
     crawls = Crawls(row, page[row], time[row], status[row])
     return crawls.subset(crawls.first() | (np.diff(crawls.time, prepend=-1.0) != 0.0))
 
 
-def observed(evidence: Evidence, crawls: Crawls) -> tuple[Observations, NDArray[np.int8]]:
-    """Return the crawls that observed something, and the outcome of all, an index into OUTCOMES."""
-    gone, redirected = np.isin(crawls.status, GONE), _redirected(crawls.status)
-    content = ~(gone | redirected | _failed(crawls.status))
-    value = evidence.value[crawls.row]
-    tells = ~np.isnan(value) | (crawls.status == NOT_MODIFIED)
+def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], BoolArray]:
+    """Return the outcome of each crawl, an index into OUTCOMES, and at which one its page is gone.
+
+    This is the first 404 or 410 after the last crawl that found the page.
+    """
+    outcome = _kinds(crawls.status)
+    content = outcome == NO_EVIDENCE
+    tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
     if evidence.word in ("changed", "last_modified"):
         tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
     alive = content & tells
-    # A page is gone at the first 404 or 410 after the last crawl that found it.
+    found = crawls.subset(alive)
+    changed = np.where(_changes(evidence, found), CHANGED, UNCHANGED)
+    outcome[alive] = np.where(found.first(), FIRST, changed)
     last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
-    last[crawls.page[alive]] = np.flatnonzero(alive)
-    after = np.flatnonzero(gone & (np.arange(gone.size) > last[crawls.page]))
-    death = np.zeros(gone.size, np.bool_)
-    death[after[np.unique(crawls.page[after], return_index=True)[1]]] = True
-    kept = alive | death
-    found = crawls.subset(kept)
-    changed = _changes(evidence, found) & ~death[kept]
-    outcome = np.full(gone.size, NO_EVIDENCE, np.int8)
-    outcome[kept] = np.where(found.first(), FIRST, np.where(changed, CHANGED, UNCHANGED))
-    outcome[gone], outcome[redirected] = NOT_FOUND, REDIRECTED
-    outcome[_failed(crawls.status)] = FAILED
-    return Observations(found.page, found.time, changed, death[kept]), outcome
+    last[found.page] = np.flatnonzero(alive)
+    missing = (outcome == NOT_FOUND) & (np.arange(outcome.size) > last[crawls.page])
+    gone = np.zeros(outcome.size, np.bool_)
+    gone[np.flatnonzero(missing)[crawls.subset(missing).first()]] = True
+    return outcome, gone
 
 
 def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
@@ -152,16 +138,14 @@ def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]
     ]
 
 
-def _failed(status: FloatArray) -> BoolArray:
-    """Return which fetches observed nothing, not even that the page is gone."""
-    failed: BoolArray = ((status < 100) | (status >= 400)) & ~np.isin(status, GONE)
-    return failed
-
-
-def _redirected(status: FloatArray) -> BoolArray:
-    """Return which fetches were redirected."""
-    redirected: BoolArray = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
-    return redirected
+def _kinds(status: FloatArray) -> NDArray[np.int8]:
+    """Return NOT_FOUND, REDIRECTED or FAILED, or NO_EVIDENCE for content, of each status."""
+    redirected = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
+    failed = (status < 100) | (status >= 400)
+    kinds = np.select(
+        [np.isin(status, GONE), redirected, failed], [NOT_FOUND, REDIRECTED, FAILED], NO_EVIDENCE
+    )
+    return kinds.astype(np.int8)
 
 
 def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.instances.logs.columns import Columns, Wanted
@@ -19,11 +23,44 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST
 from crawl_envs.types.files import replacing
 
+
+def _quantities(rows: Columns, word: str) -> FloatArray:
+    """Return a column of weights or rates."""
+    values = rows.numbers(word)
+    right = (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
+    rows.check(word, ~right, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
+    return values
+
+
+def _ends(rows: Columns, word: str) -> FloatArray:
+    """Return a column of ends of intervals, NaN where there is none."""
+    values = rows.numbers(word)
+    rows.check(word, values < 0.0, "a number that is not negative, or nothing")
+    return values
+
+
+def _truths(rows: Columns, word: str) -> BoolArray:
+    """Return a column of truth values."""
+    flags = rows.flags(word)
+    rows.check(word, np.isnan(flags), "0, 1, true or false")
+    truths: BoolArray = flags == 1.0
+    return truths
+
+
+READERS: dict[str, Callable[[Columns, str], Any]] = {
+    "importance": _quantities,
+    "host": Columns.words,
+    "group": Columns.words,
+    "change_rate": _quantities,
+    "complete": _truths,
+    "gone": _truths,
+    "evidence": partial(Columns.words, optional=True),
+    "change_rate_low": _ends,
+    "change_rate_high": _ends,
+}
+"""Columns that a table may have, as fields of the same name, and what reads them."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision")
-PAGE_COLUMNS = re.compile(
-    rf"url|importance|host|group|change_rate(_low|_high)?|complete|last_crawl|gone|evidence"
-    rf"|({'|'.join(OF_SIGNALS)})(:.+)?"
-)
+PAGE_COLUMNS = re.compile(rf"url|last_crawl|{'|'.join(READERS)}|({'|'.join(OF_SIGNALS)})(:.+)?")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,27 +131,20 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     seen = np.zeros(rows.num_rows, np.bool_)
     seen[np.unique(codes.number, return_index=True)[1]] = True
     rows.check("url", ~seen, "another URL: this one stands above")
-    importance = _quantities(rows, "importance")
-    change_rate = _quantities(rows, "change_rate")
-    sources, recall, false_signal_rate = _signals(rows, change_rate)
-    last_crawl, dated = _copies(rows)
-    low, high = _ends(rows)
+    values = {name: read(rows, name) for name, read in READERS.items() if name in rows}
+    if "change_rate_low" in rows and "change_rate_high" in rows:
+        low, high = values["change_rate_low"], values["change_rate_high"]
+        high[np.isnan(high) & ~np.isnan(low)] = np.inf
+    copies = rows.times("last_crawl", optional=True) if "last_crawl" in rows else None
+    dated = copies is not None and bool(copies.dated.any())
+    unit = MICROSECONDS_PER_DAY if dated else 1.0
+    defaults = {"importance": np.ones(rows.num_rows), "host": hosts_of(codes.texts)}
     return PageTable(
         urls=rows.words("url"),
-        importance=np.ones(rows.num_rows) if importance is None else importance,
-        host=rows.words("host") if "host" in rows else hosts_of(codes.texts),
-        group=rows.words("group") if "group" in rows else None,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-        complete=_truths(rows, "complete"),
-        last_crawl=last_crawl,
+        last_crawl=None if copies is None else copies.value / unit,
         dated=dated,
-        sources=sources,
-        gone=_truths(rows, "gone"),
-        evidence=rows.words("evidence", optional=True) if "evidence" in rows else None,
-        change_rate_low=low,
-        change_rate_high=high,
+        **_signals(rows, values.get("change_rate")),
+        **defaults | values,
     )
 
 
@@ -132,19 +162,14 @@ def write_page_table(
         ValueError: another extension.
         OSError: the file cannot be written.
     """
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
     path = Path(path)
     if path.suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet, got {str(path)!r}")
     columns: dict[str, Any] = {"url": table.urls}
-    for name in ("importance", "host", "group", "change_rate", "complete", "gone", "evidence"):
-        columns[name] = getattr(table, name)
+    columns |= {name: getattr(table, name) for name in READERS}
     for name in ("change_rate_low", "change_rate_high"):
-        ends = getattr(table, name)
-        columns[name] = None if ends is None else pa.array(ends, mask=~np.isfinite(ends))
+        if (ends := columns[name]) is not None:
+            columns[name] = pa.array(ends, mask=~np.isfinite(ends))
     for name in ("recall", "false_signal_rate"):
         values = getattr(table, name)
         if values is not None:
@@ -160,44 +185,8 @@ def write_page_table(
 
 def _dates(days: FloatArray) -> Any:
     """Return days since 1970 as Arrow timestamps, null where NaN."""
-    import pyarrow as pa
-
     microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY).astype(np.int64)
     return pa.array(microseconds, pa.timestamp("us", "UTC"), mask=np.isnan(days))
-
-
-def _quantities(rows: Columns, word: str) -> FloatArray | None:
-    """Return a column of weights or rates, None if there is none."""
-    if word not in rows:
-        return None
-    values = rows.numbers(word)
-    right = (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
-    rows.check(word, ~right, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
-    return values
-
-
-def _ends(rows: Columns) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the ends of intervals; an upper one that is absent beside a lower one is inf."""
-    low, high = (
-        rows.numbers(word) if (word := f"change_rate_{end}") in rows else None
-        for end in ("low", "high")
-    )
-    for word, ends in (("change_rate_low", low), ("change_rate_high", high)):
-        if ends is not None:
-            rows.check(word, ends < 0.0, "a number that is not negative, or nothing")
-    if low is not None and high is not None:
-        high[np.isnan(high) & ~np.isnan(low)] = np.inf
-    return low, high
-
-
-def _truths(rows: Columns, word: str) -> BoolArray | None:
-    """Return a column of truth values, None if there is none."""
-    if word not in rows:
-        return None
-    flags = rows.flags(word)
-    rows.check(word, np.isnan(flags), "0, 1, true or false")
-    truths: BoolArray = flags == 1.0
-    return truths
 
 
 def _shares(rows: Columns, word: str) -> FloatArray:
@@ -207,34 +196,29 @@ def _shares(rows: Columns, word: str) -> FloatArray:
     return values
 
 
-def _signals(
-    rows: Columns, change_rate: FloatArray | None
-) -> tuple[tuple[str, ...], FloatArray | None, FloatArray | None]:
-    """Return names, recall and false signal rates of the sources."""
+def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
+    """Return names, recall and false signal rates of the sources, as fields of a table."""
     words = [word for word in rows if word.partition(":")[0] in OF_SIGNALS]
     endings = list(dict.fromkeys("".join(word.partition(":")[1:]) for word in words))
-    sources = tuple(ending[1:] or "signals" for ending in endings)
-    recall, false = [], []
+    found: dict[str, list[FloatArray]] = {"recall": [], "false_signal_rate": []}
+    recall, false = found.values()
     for ending in endings:
-        if f"recall{ending}" in rows:
-            recall.append(_shares(rows, f"recall{ending}"))
-            rows.check(
-                f"recall{ending}",
-                np.sum(recall, axis=0) > 1.0 + 1e-12,
-                "recall of all sources that sums to at most 1",
-            )
-        rates = _quantities(rows, f"false_signal_rate{ending}")
-        if rates is None and f"precision{ending}" in rows:
-            rates = _false_rates(rows, ending, change_rate)
-        if rates is not None:
-            false.append(rates)
-    for name, of_sources in (("recall", recall), ("false_signal_rate", false)):
+        if (word := f"recall{ending}") in rows:
+            recall.append(_shares(rows, word))
+            expected = "recall of all sources that sums to at most 1"
+            rows.check(word, np.sum(recall, axis=0) > 1.0 + 1e-12, expected)
+        if (word := f"false_signal_rate{ending}") in rows:
+            false.append(_quantities(rows, word))
+        elif f"precision{ending}" in rows:
+            false.append(_false_rates(rows, ending, change_rate))
+    for name, of_sources in found.items():
         if len(of_sources) not in (0, len(endings)):
-            lacking = [e for e in endings if f"{name}{e}" not in rows]
+            lacking = next(e for e in endings if f"{name}{e}" not in rows)
             raise ValueError(
-                f"{rows.path}: column {name + lacking[0]!r} is missing, other sources have one"
+                f"{rows.path}: column {name + lacking!r} is missing, other sources have one"
             )
-    return sources, np.array(recall) if recall else None, np.array(false) if false else None
+    fields = {name: np.array(values) if values else None for name, values in found.items()}
+    return {"sources": tuple(ending[1:] or "signals" for ending in endings), **fields}
 
 
 def _false_rates(rows: Columns, ending: str, change_rate: FloatArray | None) -> FloatArray:
@@ -251,12 +235,3 @@ def _false_rates(rows: Columns, ending: str, change_rate: FloatArray | None) -> 
     odds = (1.0 - precision) / np.where(silent, 1.0, precision)
     rates: FloatArray = np.where(silent, 0.0, recall * change_rate * odds)
     return rates
-
-
-def _copies(rows: Columns) -> tuple[FloatArray | None, bool]:
-    """Return the times of copies, in days, and whether they are dates; None without a column."""
-    if "last_crawl" not in rows:
-        return None, False
-    times = rows.times("last_crawl", optional=True)
-    dated = bool(times.dated.any())
-    return times.value / (MICROSECONDS_PER_DAY if dated else 1.0), dated

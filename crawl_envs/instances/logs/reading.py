@@ -15,20 +15,18 @@ from crawl_envs.instances.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, His
 from crawl_envs.instances.logs.dated_signals import place
 from crawl_envs.instances.logs.formats import read_columns
 from crawl_envs.instances.logs.observations import (
+    CHANGED,
     EVIDENCE,
+    NO_EVIDENCE,
+    REDIRECTED,
     Crawls,
-    Observations,
     distinct_crawls,
     evidence_of,
     observed,
     shared_digests,
 )
-from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, timed_signals
-from crawl_envs.instances.logs.times import (
-    MICROSECONDS_PER_DAY,
-    TIME_UNITS,
-    Times,
-)
+from crawl_envs.instances.logs.signals import Signals, signal_counts, spread_signals, with_events
+from crawl_envs.instances.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.instances.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
@@ -148,29 +146,23 @@ def read_crawl_log(
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
-    signals, timed = spread_signals(*counts, crawls), len(counts[0])
+    outcome, gone = observed(tells, crawls)
+    count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
+    if not count["first"]:
+        what = ", ".join(f"{number} {name}" for name, number in count.items() if number)
+        raise ValueError(f"{paths[0]}: no crawl observed anything, {what}")
+    rows.notes += shared_digests(tells, crawls, outcome)
+    signals = spread_signals(*counts, crawls)
     if events is not None:
-        more = timed_signals(Path(events), pages, dated, time_unit, wanted)
-        repeated = set(signals.sources) & set(more.sources)
-        if repeated:
-            raise ValueError(f"{events}: source {min(repeated)!r} is also a column of {paths[0]}")
-        signals = signals.and_timed(more)
-    found, outcome = observed(tells, crawls)
-    if not found.page.size:
-        counts = np.bincount(outcome, minlength=len(OUTCOMES)).tolist()
-        what = [f"{count} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count]
-        raise ValueError(f"{paths[0]}: no crawl observed anything, {', '.join(what)}")
-    rows.notes += [*shared_digests(tells, crawls, outcome), *signals.notes]
-    return _log(rows, pages, crawls, found, outcome, signals, timed, dated)
+        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, wanted)
+    return _log(rows, pages, crawls, outcome, gone, signals, dated)
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
     """Return the times of rows, at noon where only the day is known, and whether they are dates."""
     times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
     times.whole_day[:] &= not rows.stamped
-    days = int(np.count_nonzero(times.whole_day & rows.good))
-    if days:
-        rows.notes.append(f"crawls with a date alone, taken at noon (UTC): {days}")
+    rows.note("crawls with a date alone, taken at noon (UTC)", times.whole_day & rows.good)
     value = times.value + 0.5 * MICROSECONDS_PER_DAY * times.whole_day
     return times._replace(value=value), bool(times.dated[rows.good].any())
 
@@ -179,67 +171,69 @@ def _log(
     rows: Columns,
     pages: Pages,
     crawls: Crawls,
-    found: Observations,
     outcome: NDArray[np.int8],
+    gone: BoolArray,
     signals: Signals,
-    timed: int,
     dated: bool,
 ) -> CrawlLog:
-    """Return the log of the pages that were observed; sources from ``timed`` on have times."""
-    known = np.unique(found.page)
+    """Return the log of the pages that were found."""
+    kept = (outcome <= CHANGED) | gone
+    known = np.unique(crawls.page[kept])
     number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
     number[known] = np.arange(known.size)
-    kept = number[signals.page] >= 0
-    page, time = number[signals.page[kept]], signals.time[kept]
-    source, dates = signals.source[kept], signals.whole_day[kept]
-    start = min(found.time.min(), time.min(initial=np.inf))
+    of_known = number[signals.page] >= 0
+    page, time = number[signals.page[of_known]], signals.time[of_known]
+    source, dates = signals.source[of_known], signals.whole_day[of_known]
+    lost = signals.lost + int(np.count_nonzero(~of_known))
+    dropped = _left_out(rows, crawls, outcome, kept, signals.duplicates, lost)
+    start = min(crawls.time[kept].min(), time.min(initial=np.inf))
     unit = MICROSECONDS_PER_DAY if dated else 1.0
-    time, crawled = (time - start) / unit, (found.time - start) / unit
+    crawls = crawls._replace(page=number[crawls.page], time=(crawls.time - start) / unit)
+    found, changed, time = crawls.subset(kept), outcome[kept] == CHANGED, (time - start) / unit
     day = np.where(dates, time, np.nan)
-    time[dates] = place(page[dates], day[dates], number[found.page], crawled, found.changed)
+    if dates.any():
+        time[dates] = place(page[dates], day[dates], found.page, found.time, changed)
     in_time, order = np.lexsort((found.page, found.time)), np.lexsort((source, page, time))
     redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
-    lost = signals.lost + int(np.count_nonzero(~kept))
-    dropped, notes = _left_out(rows, crawls, found, outcome, lost, signals.duplicates)
-    if dates.any():
-        notes.append(f"signals with a date alone, at an unknown time of this day: {dates.sum()}")
+    rows.note("signals with a date alone, at an unknown time of this day", dates)
     history = np.argsort(crawls.time, kind="stable")
     return CrawlLog(
         urls=pages.urls[known],
-        page=number[found.page[in_time]],
-        time=crawled[in_time],
-        changed=found.changed[in_time],
-        gone=found.gone[in_time],
+        page=found.page[in_time],
+        time=found.time[in_time],
+        changed=changed[in_time],
+        gone=gone[kept][in_time],
         signal_page=page[order],
         signal_time=time[order],
         signal_source=source[order],
         sources=signals.sources,
-        timed=np.arange(len(signals.sources)) >= timed,
+        timed=np.arange(len(signals.sources)) >= signals.counted,
         origin=_iso(start) if dated else "",
         dropped=dropped,
         signal_day=day[order],
         redirect=redirect,
         redirected=redirected,
-        history=History(
-            number[crawls.page[history]], (crawls.time[history] - start) / unit, outcome[history]
-        ),
-        notes=(*rows.notes, *notes),
+        history=History(crawls.page[history], crawls.time[history], outcome[history]),
+        notes=tuple(rows.notes),
     )
 
 
 def _redirects(
     rows: Columns, pages: Pages, crawls: Crawls, outcome: NDArray[np.int8], number: IntArray
 ) -> tuple[BoolArray, NDArray[np.object_]]:
-    """Return whether the last fetch of each page was redirected elsewhere, and the last target."""
-    mine, moved = number[crawls.page], outcome == OUTCOMES.index("redirected")
+    """Return whether the last fetch of each page was redirected elsewhere, and the last target.
+
+    ``number`` is the number in the log of each of ``pages``, -1 if it is not there.
+    """
+    moved = outcome == REDIRECTED
     redirected, target = np.zeros(number.size, np.bool_), np.full(number.size, "", np.object_)
     if "redirect" in rows:
         texts = rows.words("redirect", optional=True)[crawls.row]
         known = np.flatnonzero(moved & (texts != ""))
-        elsewhere = pages.find(texts[known]) != crawls.page[known]
+        elsewhere = number[pages.find(texts[known])] != crawls.page[known]
         moved[known] = elsewhere
-        target[mine[known[elsewhere]]] = texts[known[elsewhere]]
-    redirected[mine] = moved  # rows are sorted: the last one of a page stays
+        target[crawls.page[known[elsewhere]]] = texts[known[elsewhere]]
+    redirected[crawls.page] = moved  # crawls are sorted: the last one of a page stays
     m = number.max() + 1
     return redirected[:m], target[:m]
 
@@ -247,23 +241,20 @@ def _redirects(
 def _left_out(
     rows: Columns,
     crawls: Crawls,
-    found: Observations,
     outcome: NDArray[np.int8],
-    lost: int,
+    kept: BoolArray,
     repeated: int,
-) -> tuple[Dropped, list[str]]:
-    """Return what was left out, as numbers and sentences; ``lost`` and ``repeated`` are signals."""
-    silent, redirected = (
-        int(np.count_nonzero(outcome == OUTCOMES.index(name)))
-        for name in ("no evidence", "redirected")
-    )
+    lost: int,
+) -> Dropped:
+    """Return and note what was left out; ``repeated`` and ``lost`` are signals."""
+    silent, redirected = (int((outcome == kind).sum()) for kind in (NO_EVIDENCE, REDIRECTED))
     dropped = Dropped(
-        failed=crawls.page.size - found.page.size - redirected,
-        duplicates=int(np.count_nonzero(rows.good)) - crawls.page.size + repeated,
+        failed=int(np.count_nonzero(~kept)) - redirected,
+        duplicates=int(np.count_nonzero(rows.good)) - kept.size + repeated,
         signals=lost,
         redirected=redirected,
         unreadable=rows.bad.count,
-        absent=np.unique(crawls.page).size - np.unique(found.page).size,
+        absent=np.unique(crawls.page).size - np.unique(crawls.page[kept]).size,
     )
     failed = dropped.failed - silent
     counted = {
@@ -274,7 +265,8 @@ def _left_out(
         "pages that were never found": dropped.absent,
         "signals of unknown pages, or since an unknown time": lost,
     }
-    return dropped, [f"{what}: {count}" for what, count in counted.items() if count]
+    rows.notes += [f"{what}: {count}" for what, count in counted.items() if count]
+    return dropped
 
 
 def _iso(microseconds: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +22,8 @@ MOST_SIGNALS = 1e6
 class Signals(NamedTuple):
     """Signals of some sources: page, -1 if unknown, time, source, and whether it is a day's start.
 
-    ``duplicates`` were left out, and ``lost`` ones, whose time is unknown; ``notes`` are sentences.
+    The first sources are ``counted``, others timed. ``duplicates`` were left out, and ``lost``
+    ones, whose time is unknown.
     """
 
     page: IntArray
@@ -31,17 +31,9 @@ class Signals(NamedTuple):
     source: IntArray
     whole_day: BoolArray
     sources: tuple[str, ...]
+    counted: int
     duplicates: int = 0
     lost: int = 0
-    notes: Sequence[str] = ()
-
-    def and_timed(self, timed: Signals) -> Signals:
-        """Return these signals and those of further sources."""
-        source = timed.source + len(self.sources)
-        arrays = zip(self[:4], (*timed[:2], source, timed.whole_day), strict=True)
-        page, time, source, whole_day = (np.concatenate(pair) for pair in arrays)
-        sources, lost = self.sources + timed.sources, self.lost + timed.lost
-        return Signals(page, time, source, whole_day, sources, timed.duplicates, lost, timed.notes)
 
 
 def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
@@ -70,25 +62,39 @@ def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -
     elapsed = np.diff(crawls.time, prepend=crawls.time[0])[crawl]
     time = crawls.time[crawl] - (rank + 0.5) / np.repeat(number, number) * elapsed
     whole_day = np.zeros(time.size, np.bool_)
-    return Signals(crawls.page[crawl], time, source, whole_day, sources, lost=lost)
+    return Signals(crawls.page[crawl], time, source, whole_day, sources, len(sources), lost=lost)
 
 
-def timed_signals(
-    path: Path, pages: Pages, dated: bool, unit: str | None, wanted: Wanted
+def with_events(
+    signals: Signals,
+    path: Path,
+    pages: Pages,
+    dated: bool,
+    unit: str | None,
+    log: Columns,
+    wanted: Wanted,
 ) -> Signals:
-    """Read a file of signals of some pages, with limits for bad rows as in ``wanted``."""
-    wanted = wanted._replace(known=EVENT_COLUMNS, columns={})
-    rows = read_columns(path, wanted)
+    """Return signals and those of a file of events, with limits for bad rows as in ``wanted``."""
+    rows = read_columns(path, wanted._replace(known=EVENT_COLUMNS, columns={}))
     url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
     source, names = np.zeros(rows.num_rows, np.int64), ("events",)
     if "source" in rows:
         source, texts = rows.codes("source")
         names = tuple(texts.to_pylist())
     rows.settle()
+    if repeated := set(signals.sources) & set(names):
+        raise ValueError(f"{path}: source {min(repeated)!r} is also a column of {log.path}")
     page = np.append(pages.find(url.texts.to_pylist()), -1)[url.number]
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
     kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
-    time, whole_day, repeated = times.value[kept], times.whole_day[kept], order.size - kept.size
-    return Signals(page[kept], time, source[kept], whole_day, names, repeated, 0, rows.notes)
+    log.notes += rows.notes
+    return signals._replace(
+        page=np.append(signals.page, page[kept]),
+        time=np.append(signals.time, times.value[kept]),
+        source=np.append(signals.source, source[kept] + len(signals.sources)),
+        whole_day=np.append(signals.whole_day, times.whole_day[kept]),
+        sources=signals.sources + names,
+        duplicates=order.size - kept.size,
+    )

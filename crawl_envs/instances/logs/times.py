@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl_envs.types import BoolArray, FloatArray
 
@@ -24,15 +26,19 @@ BOUNDS = (1e7, 1e8, 1e11, 1e14, 1e17)
 """Numbers from these on are no longer of each of TIME_UNITS, from 1e13 to 1e14 again stamps."""
 SPREADSHEET = (2e4, 8e4)
 """Days since 1900 of the years 1954 to 2119."""
-YEARS = (1900, 2100)
+YEARS = ("1900", "2100")
 """A column of digits of one length in these years, most of them stamps, has no other unit."""
+FIRST, LAST = -6.2e16, 2.5e17
+"""Microseconds since 1970 from the year 5 to 9892; what is outside is no time."""
 EXPECTED = (
     "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
     "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
 )
 STAMP_EXPECTED = "4, 6, 8, 10, 12, 14 or 17 digits of a time yyyymmddhhmmss and milliseconds"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+_CLOCK = (
+    r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,6})\d{0,3})?)?"
+)
 _ZONE = r"(?P<zone>[A-Za-z]{1,4}|[+-]\d\d(?::?\d\d)?)"
 _STAMP = (
     r"^(?P<year>\d{4})(?:(?P<month>\d\d)(?:(?P<day>\d\d)(?:(?P<hour>\d\d)(?:(?P<minute>\d\d)"
@@ -47,7 +53,8 @@ _TEXTS = (
     rf"^[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) +(?P<day>\d{{1,2}}) {_CLOCK} (?:{_ZONE} )?"
     r"(?P<year>\d{4})$",
 )
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
+MONTHS = {text: k for k, name in enumerate(NAMES.split(), 1) for text in (name, f"{k:02}")}
 ZONES = dict.fromkeys(("", "Z", "UT", "UTC", "GMT", "WET"), 0)
 ZONES |= {"EDT": -4, "EST": -5, "CDT": -5, "CST": -6, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
 ZONES |= {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
@@ -78,31 +85,34 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
         column: the array; strings have no blanks at their ends.
         unit: one of TIME_UNITS, of bare numbers; None to guess it.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind, size = column.type, len(column)
+    kind = column.type
     if pa.types.is_temporal(kind):
-        whole = np.full(size, pa.types.is_date(kind))
-        return Times(_microseconds(column), np.ones(size, np.bool_), whole)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        whole = np.full(len(column), pa.types.is_date(kind))
+        times = Times(_float(microseconds), np.ones(len(column), np.bool_), whole)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, None)
-        texts = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
-        return _of_numbers(_float(column), texts, unit)
+        digits = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
+        times = _of_numbers(_float(column), digits, unit)
+    else:
+        times = _of_texts(column, unit)
+    times.value[times.dated & ((times.value < FIRST) | (times.value > LAST))] = np.nan
+    return times
+
+
+def _of_texts(column: Any, unit: str | None) -> Times:
+    """Return times of texts: numbers, or dates in one of the forms."""
     numeric = pc.fill_null(pc.match_substring_regex(column, NUMBER), False)
     numbers = pc.if_else(numeric, column, None)
     times = _of_numbers(_float(numbers.cast(pa.float64())), numbers, unit)
     texts, zoneless = pc.if_else(numeric, None, column), 0
     for pattern in _TEXTS:
-        if texts.null_count == size:
+        if texts.null_count == len(texts):
             break
         value, whole, local = _of_dates(texts, pattern)
         known = ~np.isnan(value)
-        times.value[known], times.whole_day[known], times.dated[known] = (
-            value[known],
-            whole[known],
-            1,
-        )
+        times.value[known], times.whole_day[known] = value[known], whole[known]
+        times.dated[known] = True
         zoneless += int(np.count_nonzero(known & local))
         texts = pc.if_else(pa.array(known), None, texts)
     more = (f"times without a zone, read as UTC: {zoneless}",) if zoneless else ()
@@ -111,8 +121,6 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
 
 def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     """Return times of numbers, whose texts have the digits; negative ones are NaN."""
-    import pyarrow as pa
-
     value = np.where((number < 0.0) | np.isinf(number), np.nan, number)
     given = ~np.isnan(value)
     if unit is None and given.any() and _are_stamps(texts):
@@ -141,20 +149,16 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
 
 def _are_stamps(texts: Any) -> bool:
     """Return whether texts have one length, from 8 on, and years of YEARS, and most are stamps."""
-    import pyarrow.compute as pc
-
     texts = texts.drop_null()
     first, last = pc.min_max(texts).as_py().values()
     if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 8:
         return False
-    in_years = str(YEARS[0]) <= first and last < str(YEARS[1])
+    in_years = YEARS[0] <= first and last < YEARS[1]
     return bool(in_years and np.isnan(_of_dates(texts, _STAMP)[0]).mean() < 0.5)
 
 
 def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return microseconds since 1970, whether only the day is given, and whether no zone is."""
-    import pyarrow.compute as pc
-
     parts = pc.extract_regex(texts, pattern)
     groups = re.compile(pattern).groupindex
 
@@ -169,26 +173,20 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
 
     hour = part("hour", default=np.nan)
     whole = np.isnan(hour)
-    month, day = part("month", _month, 1.0), part("day", default=np.nan)
+    month = part("month", lambda text: MONTHS.get(text.lower(), np.nan), 1.0)
+    day = part("day", default=np.nan)
     dates, day = whole & ~np.isnan(day), np.where(np.isnan(day), 1.0, day)
     months = (part("year", _year) - 1970.0) * 12.0 + month - 1.0
     minute, second, zone = part("minute"), part("second"), part("zone", _zone)
-    right = (month >= 1.0) & (month <= 12.0) & (minute < 60.0) & (second < 60.0) & ~np.isnan(zone)
-    right &= whole | (hour < 24.0)
+    right = (minute < 60.0) & (second < 60.0) & ~np.isnan(month + zone) & (whole | (hour < 24.0))
     start = np.where(right, months, 0.0).astype("datetime64[M]")
     first, following = (x.astype("datetime64[D]").astype(np.float64) for x in (start, start + 1))
     right &= (day >= 1.0) & (day <= following - first)
     minutes = (first + day - 1.0) * 1440.0 + np.where(whole, 0.0, hour) * 60.0 + minute - zone
-    value = (minutes * 60.0 + second) * 1e6 + part("fraction", _fraction)
+    value = (minutes * 60.0 + second) * 1e6
+    value += _float(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0"))  # microseconds
     no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
     return np.where(right, value, np.nan), dates, no_zone & ~whole
-
-
-def _month(text: str) -> float:
-    """Return the number of a month, given in digits or as three letters."""
-    if text.isdigit():
-        return float(text)
-    return MONTHS.index(text.lower()) + 1.0 if text.lower() in MONTHS else np.nan
 
 
 def _year(text: str) -> float:
@@ -204,23 +202,7 @@ def _zone(text: str) -> float:
     return -minutes if text[0] == "-" else minutes
 
 
-def _fraction(text: str) -> float:
-    """Return microseconds of the digits after the point; further ones are cut."""
-    return float(text[:6].ljust(6, "0"))
-
-
-def _microseconds(column: Any) -> FloatArray:
-    """Return timestamps or dates as microseconds since 1970, NaN if null."""
-    import pyarrow as pa
-
-    return _float(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()))
-
-
 def _float(column: Any) -> FloatArray:
     """Return numbers as float64, NaN if null."""
-    import pyarrow as pa
-
-    values: FloatArray = np.array(
-        column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    )
+    values: FloatArray = np.array(column.cast(pa.float64(), safe=False).to_numpy(False))
     return values

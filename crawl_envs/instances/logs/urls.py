@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from yarl import URL
 
 from crawl_envs.instances.logs.columns import Columns
 from crawl_envs.types import FloatArray, IntArray
@@ -37,8 +40,6 @@ def normal_url(text: str, merge_schemes: bool = False, merge_www: bool = False) 
     It has no fragment, which is no part of what is fetched (section 6.1), nor an empty query.
     Options take http as https, and leave out a leading www. of the host.
     """
-    from yarl import URL
-
     try:
         url = URL(text)
     except ValueError:
@@ -66,11 +67,11 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     if keyed:
         key = rows.codes("urlkey", optional=True).number
         number = np.where(key < 0, number, len(forms) + key)
-    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
-    number = np.argsort(np.argsort(first))[inverse]
+    coded = pa.array(number).dictionary_encode()  # in the order of first mention
+    number = coded.indices.to_numpy().astype(np.int64)
     order = np.argsort(np.nan_to_num(time, nan=-np.inf), kind="stable")
     order = order[rows.good[order]]
-    name, page = np.zeros(first.size, np.int64), np.full(len(forms), -1)
+    name, page = np.zeros(len(coded.dictionary), np.int64), np.full(len(forms), -1)
     name[number[order]] = url.number[order]
     page[of_text[url.number[order]]] = number[order]
     page_of, text_of = np.divmod(
@@ -93,12 +94,7 @@ def hosts_of(urls: Any) -> NDArray[np.object_]:
 
     ``urls`` are an array of strings, of NumPy or Arrow.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = urls if isinstance(urls, pa.Array) else pa.array(urls, pa.large_string())
     found = pc.struct_field(pc.extract_regex(texts, HOST), "host")
-    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(
-        zero_copy_only=False
-    )
+    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(False)
     return hosts

@@ -6,6 +6,8 @@ import json
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,6 +149,17 @@ KINDS = [
         [2.0],
         [0],
     ),
+    # Content in the second of its redirect, and a missing page in that of its redirect
+    (
+        "a.cdx",
+        "".join(
+            f"k 2026010{day}000000 http://a/ text/html 301 R\n"
+            f"k 2026010{day}000000 https://a/ text/html {status} {digest}\n"
+            for day, status, digest in ((1, 200, "A"), (3, 200, "B"), (4, 404, "C"))
+        ),
+        [2.0],
+        [1],
+    ),
     # Spellings of one page
     (
         "a.csv",
@@ -168,6 +181,16 @@ KINDS = [
     ("a.csv", f"url,time,hash\nu,{KEPT}u,soon,A\n", [1.0], [1]),
     ("a.csv", f"url,time,hash\nu\nu,{KEPT}", [1.0], [1]),
     ("a.csv", f"url,time,hash\n,2026-01-01,A\nu,{KEPT}", [1.0], [1]),
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,0001-01-01T00:00Z,A\n", [1.0], [1]),
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,9999-12-31T23:59-12:00,A\n", [1.0], [1]),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": "2026-01-01", "hash": "A"}\n{"url": "u", "n": '
+        + "9" * 5000
+        + '}\n{"url": "u", "time": "2026-01-03", "hash": "A"}\n',
+        [2.0],
+        [0],
+    ),
     (
         "a.jsonl",
         '{"url": "u", "time": "2026-01-01", "hash": "A"}\n{"url"\n'
@@ -234,6 +257,8 @@ REFUSED = [
         "column 'last_modified': got '0', expected a",
     ),
     ("a.json", '[["urlkey", "timestamp"', {}, "expected a whole JSON array, but"),
+    ("a.csv", "url,time,hash\nu,1e300,A\n", {}, "column 'time': got '1e300', expected"),
+    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "a.jsonl: expected a whole"),
     (
         "a.csv",
         "url,time,hash,status\nu,1,A,301\nu,2,A,302\n",
@@ -345,6 +370,10 @@ def test_several_files_are_one_log(tmp_path):
         ValueError, match=r"c.csv: expected columns as in .*a.csv, but 'etag' is on"
     ):
         read_crawl_log([*paths, tmp_path / "c.csv"])
+    table = {"url": ["u"], "time": [1.0], "hash": ["A"], "status": [200]}
+    pq.write_table(pa.table(table), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"a.csv: expected columns of the same types in all files"):
+        read_crawl_log([*paths, tmp_path / "d.parquet"])
     with pytest.raises(ValueError, match="path must be a file or some files"):
         read_crawl_log([])
 

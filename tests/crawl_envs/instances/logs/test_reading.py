@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawl_envs.instances.logs import formats
 from crawl_envs.instances.logs.crawl_log import OUTCOMES, Dropped
 from crawl_envs.instances.logs.formats import FORMATS
 from crawl_envs.instances.logs.reading import read_crawl_log
@@ -360,6 +361,29 @@ def test_a_column_of_lists_is_refused(tmp_path):
 def test_a_long_record(read):
     text = f'url,time,hash,body\na,0,x,"{"long" * 2_500_000}"\nb,0.5,x,\na,1,y,\n'
     assert crawls(read(text)) == A_THEN_B
+
+
+def test_bad_rows_beside_a_long_record(read):
+    text = f'url,time,hash,body\na,0,x,"{"long" * 50_000}"\na\nb,0.5,x,\na,soon,y,\na,1,y,\n'
+    log = read(text, max_bad=0.5)
+    assert crawls(log) == A_THEN_B
+    assert re.search(r"2 of 5 .*, line 3: got 1 values.*, line 5, column 'time'", log.notes[-1])
+
+
+def test_a_column_of_times_of_day_is_refused(tmp_path):
+    table = {"url": ["a"], "time": pa.array([1], pa.time32("s")), "hash": ["x"]}
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"row 1, column 'time': got .* expected an ISO 8601"):
+        read_crawl_log(tmp_path / "log.parquet")
+
+
+def test_lines_of_bad_rows_are_found_in_one_pass(read, monkeypatch):
+    passes, records = [], formats._records
+    monkeypatch.setattr(formats, "_records", lambda *a: passes.append(a) or records(*a))
+    rows = [f"u,{'x' if i % 10 == 9 else i},{i},{i},{i}\n" for i in range(1000)]
+    log = read("url,time,hash,status,signals\nu\n" + "".join(rows), max_bad=0.5)
+    assert log.dropped.unreadable == 101
+    assert len(passes) == 2  # the header, and all
 
 
 def test_bad_arguments(read, tmp_path):
