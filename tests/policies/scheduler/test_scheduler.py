@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import policies
 from crawl_envs.types import Delay, Problem
@@ -17,9 +18,8 @@ from policies.base.allocated import AllocatedPolicy
 from policies.base.binding import core_of
 from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
-from tests.naive.scheduler import NaiveScheduler, Page
+from tests.naive.scheduler import Host, NaiveScheduler, Page
 
-KINDS = ("add", "remove", "update", "report", "fail", "next")
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
@@ -34,14 +34,27 @@ def drawn(rng, count):
 
 
 def value_of(name):
-    """Return the value of a page by its columns, elapsed time and signals."""
+    """Return the value of a page by its columns, elapsed time and numbers of signals by source.
+
+    Several sources are those of one with the same rates of true signals and of evidence.
+    """
     policy = policies.find(name)(features=("elapsed", "signals", *policies.find(name).needs))
 
     def value(columns, elapsed, signals):
-        given = {key: np.array([columns[key]]) for key in policy.needs}
+        given, counted = {key: columns[key] for key in policy.needs}, sum(signals)
+        if len(signals) > 1 and "recall" in given:
+            true = columns["recall"] * columns["change_rate"]
+            rate = true + columns["false_signal_rate"]
+            nats = np.log(rate / columns["false_signal_rate"])
+            slope = (rate * nats).sum() / true.sum()
+            unit = brentq(lambda b: b / -math.expm1(-b) - slope, 1e-9, 60.0, xtol=1e-15)
+            given["recall"] = true.sum() / columns["change_rate"]
+            given["false_signal_rate"] = (rate * nats).sum() / unit * math.exp(-unit)
+            counted = float(np.dot(nats / unit, signals))
+        given = {key: np.array([x]) for key, x in given.items()}
         given["importance"] = np.array([columns["importance"]])
         form = policy.compile(Problem(1, math.nan, **given), 0, np.random.default_rng(0))
-        return form.value(form.parameters, 0, elapsed, signals)
+        return form.value(form.parameters, 0, elapsed, counted)
 
     return value
 
@@ -49,82 +62,180 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, **limits):
-        self.scheduler = CrawlScheduler(policy, bandwidth, timeout=1.5)
-        self.scheduler.limit_hosts(**limits)
-        self.naive = NaiveScheduler(value_of(policy), bandwidth, timeout=1.5)
-        self.naive.limits = limits.get("gap", 0.0), limits.get("most", math.inf)
-
-    def add(self, rng, ids, hosts, fetched):
-        columns = drawn(rng, len(ids))
-        copies = np.where(fetched, self.scheduler.time - rng.random(len(ids)), math.nan)
-        self.scheduler.add(ids, host=hosts, last_crawl=copies, **columns)
-        rows = self.scheduler.ids.rows(np.asarray(ids))
-        self.naive.add(
-            (
-                key,
-                Page(
-                    rows[k],
-                    {name: columns[name][k] for name in COLUMNS},
-                    None if hosts is None else hosts[k],
-                    float(copies[k]) if fetched[k] else None,
-                ),
-                columns["importance"][k],
-            )
-            for k, key in enumerate(ids)
+    def __init__(self, policy, bandwidth, sources, **limits):
+        slack = [0.0, 0.3][:sources]
+        settings = {"timeout": 1.5, "retry": 0.4}
+        self.scheduler = CrawlScheduler(
+            policy,
+            bandwidth,
+            burst=0.0,
+            num_sources=sources,
+            resolution=slack,
+            keep_gone=1e9,
+            **settings,
         )
+        self.scheduler.limit_hosts(**limits)
+        self.naive = NaiveScheduler(value_of(policy), bandwidth, slack=slack, **settings)
+        self.naive.limits = limits.get("gap", 0.0), limits.get("most", math.inf)
+        self.sources, self.largest, self.out, self.time = sources, 0, [], 0.0
+
+    def new_id(self, count):
+        self.largest += count
+        return [int(key) for key in range(self.largest - count, self.largest)]
+
+    def drawn(self, rng, count):
+        columns = drawn(rng, count)
+        if self.sources > 1:
+            columns["recall"] = rng.uniform(0.05, 0.45, (self.sources, count))
+            columns["false_signal_rate"] = rng.uniform(0.1, 0.6, (self.sources, count))
+        return columns
+
+    def add(self, rng, ids=None):
+        """Add new pages, or pages that are gone."""
+        back, ids = ids is not None, self.new_id(rng.integers(1, 30)) if ids is None else ids
+        count = len(ids)
+        hosts = None if rng.random() < 0.3 else [f"host{h}" for h in rng.integers(0, 4, count)]
+        columns, fetched = self.drawn(rng, count), rng.random(count) < 0.6
+        least = np.where(rng.random(count) < 0.3, 0.7, 0.0) * (not back)
+        copies = np.where(fetched, self.scheduler.time - rng.random(count), math.nan)
+        added = (
+            self.scheduler.add(
+                [*ids, *self.naive.present()[:2]],
+                known="skip" if not back else "raise",
+                host=None
+                if hosts is None
+                else [*hosts, "host1", "host1"][: count + self.skipped()],
+                last_crawl=[*copies, 0.0, 0.0][: count + self.skipped()],
+                least_interval=[*least, 0.0, 0.0][: count + self.skipped()],
+                **{
+                    name: np.concatenate([x, x[..., :1], x[..., :1]], axis=-1)[
+                        ..., : count + self.skipped()
+                    ]
+                    for name, x in columns.items()
+                },
+            )
+            if not back
+            else self.scheduler.add(ids, host=hosts, last_crawl=copies, **columns)
+        )
+        assert added == count
+        rows = self.scheduler.ids.rows(np.asarray(ids))
+        pages = []
+        for k, key in enumerate(ids):
+            own = {name: columns[name][..., k] for name in COLUMNS}
+            host, copy = None if hosts is None else hosts[k], float(copies[k])
+            copy = copy if fetched[k] else None
+            if back:
+                if host:
+                    self.naive.hosts.setdefault(host, Host(*self.naive.limits))
+                self.naive.come_back(key, own, host, copy)
+            else:
+                pages.append(
+                    (key, Page(rows[k], own, host, copy, least=float(least[k])), own["importance"])
+                )
+        self.naive.add(pages)
+
+    def skipped(self):
+        return len(self.naive.present()[:2])
+
+    def remove(self, rng):
+        for key in rng.choice(self.naive.present(), size=1):
+            self.scheduler.remove([key])
+            self.naive.remove(key)
+
+    def gone(self, rng):
+        key, time = int(rng.choice(self.naive.present())), self.time
+        self.scheduler.report([key], time, "gone")
+        self.naive.gone(key, time)
+        assert key not in self.scheduler
+        if rng.random() < 0.5:
+            assert self.scheduler.add([key], known="skip", **self.drawn(rng, 1)) == 0
+            self.add(rng, [key])
+
+    def move(self, rng):
+        key, (new,) = int(rng.choice(self.naive.present())), self.new_id(1)
+        self.scheduler.move([key], [new])
+        self.naive.move(key, new)
+        self.out = [new if other == key else other for other in self.out]
+
+    def update(self, rng):
+        key = rng.choice(self.naive.present())
+        if rng.random() < 0.5:
+            self.scheduler.update([key], importance=2.0)
+            self.naive.pages[key].parameters["importance"] = 2.0
+            return
+        least = float(rng.choice([0.0, 0.5, 3.0]))
+        self.scheduler.update([key], least_interval=least)
+        self.naive.set_least(key, least)
+
+    def hold(self, rng):
+        name, until = f"host{rng.integers(4)}", self.time + rng.uniform(-0.5, 1.0)
+        self.scheduler.hold(name, until)
+        self.naive.hold(name, until)
+
+    def report(self, rng):
+        if not self.out:
+            return
+        key = self.out.pop(rng.integers(len(self.out)))
+        moment = self.time + rng.choice(
+            [-rng.exponential(0.02), 0.0, 0.1, 50.0], p=[0.5, 0.2, 0.2, 0.1]
+        )
+        assert self.scheduler.report([key], moment) == self.naive.report(key, moment)
+
+    def fail(self, rng):
+        if not self.out:
+            return
+        key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
+        self.scheduler.report([key], self.time, "failed", retry_at=at)
+        self.naive.fail(key, self.time, at)
+
+    def next(self, rng):
+        count = int(rng.choice([1, 3, 20]))
+        chosen = self.scheduler.next_batch(self.time, count).tolist()
+        assert chosen == self.naive.next_batch(self.time, count)
+        self.out.extend(chosen)
+
+    def signal(self, rng):
+        for key in rng.choice([*self.naive.present(), -1], size=rng.poisson(2.0)):
+            moment = max(
+                self.time + rng.choice([-0.25, -0.05, 0.0, 30.0], p=[0.5, 0.3, 0.15, 0.05]), 0.0
+            )
+            source = int(rng.integers(self.sources))
+            noted = self.scheduler.signal([key], moment, source)
+            assert noted.ignored + noted.unknown.size == self.naive.signal(key, moment, source)
+
+
+KINDS = {
+    "add": 0.1,
+    "remove": 0.03,
+    "gone": 0.03,
+    "move": 0.04,
+    "update": 0.05,
+    "hold": 0.05,
+    "report": 0.25,
+    "fail": 0.1,
+    "next": 0.35,
+}
 
 
 @settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     policy=st.sampled_from(["Greedy", "GreedyNCIS", "RoundRobin"]),
+    sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, limits):
+def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
     rng = np.random.default_rng(seed)
-    both = Both(policy, bandwidth=10.0, **limits)
-    scheduler, naive, time, largest, out = both.scheduler, both.naive, 0.0, 0, []
+    both = Both(policy, 10.0, sources, **limits)
     for _ in range(120):
-        time += rng.choice([0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1])
-        present = list(naive.pages)
-        for key in rng.choice([*present, -1], size=rng.poisson(2.0)):
-            moment = max(time - rng.exponential(0.05), 0.0)
-            assert scheduler.signal([key], moment) == naive.signal(key, moment)
-        kind = rng.choice(
-            ["add", "remove", "update", "report", "fail", "next"],
-            p=[0.1, 0.05, 0.05, 0.3, 0.1, 0.4],
+        both.time += rng.choice(
+            [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]
         )
-        if kind == "add":
-            count = rng.integers(1, 30)
-            ids = [int(key) for key in range(largest, largest + count)]
-            largest += count
-            hosts = None if rng.random() < 0.3 else [f"host{h}" for h in rng.integers(0, 4, count)]
-            both.add(rng, ids, hosts, rng.random(count) < 0.6)
-        elif kind == "remove" and present:
-            for key in rng.choice(present, size=min(len(present), 3), replace=False):
-                scheduler.remove([key])
-                naive.remove(key)
-        elif kind == "update" and present:
-            key = rng.choice(present)
-            scheduler.update([key], importance=2.0)
-            naive.pages[key].parameters["importance"] = 2.0
-        elif kind == "report" and out:
-            key = out.pop(rng.integers(len(out)))
-            moment = time - rng.exponential(0.02)
-            assert scheduler.report([key], moment) == naive.report(key, moment)
-        elif kind == "fail" and out:
-            key = out.pop()
-            scheduler.report([key], time, "failed")
-            naive.fail(key)
-        elif kind == "next":
-            time = max(time, scheduler.time)
-            count = int(rng.choice([1, 3, 20]))
-            chosen = scheduler.next_batch(time, count).tolist()
-            assert chosen == naive.next_batch(time, count)
-            out.extend(chosen)
-        time = max(time, scheduler.time)
-    assert len(scheduler) == len(naive.pages)
+        both.signal(rng)
+        kind = rng.choice(list(KINDS), p=list(KINDS.values()))
+        if kind in ("add", "next", "report", "fail", "hold") or both.naive.present():
+            getattr(both, kind)(rng)
+    assert len(both.scheduler) == len(both.naive.present())
 
 
 @pytest.mark.parametrize("policy", ["GreedyNCIS", "Greedy", "GreedyCIS", "GreedyNCISApprox"])
