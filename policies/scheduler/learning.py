@@ -153,7 +153,7 @@ def learn_rows(
     changed: BoolArray,
 ) -> None:
     """Update the beliefs about pages after a fetch of each."""
-    own_counts, own_exposures = np.empty(3), np.empty(3)
+    own_counts, own_exposures = np.empty(counts.shape[1]), np.empty(counts.shape[1])
     for position in range(rows.size):
         row = rows[position]
         own_counts[:], own_exposures[:] = counts[row], exposures[row]

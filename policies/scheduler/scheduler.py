@@ -80,6 +80,7 @@ PLAIN = (
     "bandwidth",
     "time",
     "empty",
+    "taken",
     "burst",
     "num_sources",
     "learns",
@@ -190,6 +191,7 @@ class CrawlScheduler:
         self.values = PageValues(policy)
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         self.time = self.empty = real("start", start)
+        self.taken = 0
         self.num_sources = whole("num_sources", num_sources, 1)
         timeout = quantity("timeout", timeout, above=0.0)
         self.burst = BURST * timeout if burst is None else quantity("burst", burst)
@@ -422,7 +424,7 @@ class CrawlScheduler:
         self.burst, allowance = saved, self.allowance
         if "bandwidth" in given:
             self.bandwidth = given.pop("bandwidth")
-            self.empty = self.time - allowance / self.bandwidth
+            self.empty, self.taken = self.time - allowance / self.bandwidth, 0
             self.allocated &= self.values.apart
         for name, value in given.items():
             self.choices.lines[name] = value
@@ -645,10 +647,11 @@ class CrawlScheduler:
         if self.gone:
             self._forget()
         most = max(1.0 + self.burst * self.bandwidth, count)
-        self.empty = max(self.empty, self.time - most / self.bandwidth)
+        if self.allowance > most:
+            self.empty, self.taken = self.time - most / self.bandwidth, 0
         allowed = min(count, math.floor(self.allowance + self._rounding()), len(self.ids))
         pages = self._take(max(allowed, 0))
-        self.empty += pages.size / self.bandwidth
+        self.taken += pages.size
         return pages
 
     def _take(self, count: int) -> NDArray[Any]:
@@ -670,8 +673,8 @@ class CrawlScheduler:
 
     @property
     def allowance(self) -> float:
-        """The fetches that may be made now; the bandwidth was used up at time ``empty``."""
-        return self.bandwidth * (self.time - self.empty)
+        """The fetches that may be made now: those since time ``empty`` but for ``taken`` ones."""
+        return self.bandwidth * (self.time - self.empty) - self.taken
 
     @property
     def ahead(self) -> int:
@@ -691,7 +694,7 @@ class CrawlScheduler:
         lines, choices = self.choices.lines[0], self.choices
         times = [math.inf]
         if self.allowance < 1.0 - self._rounding():
-            times = [self.empty + 1.0 / self.bandwidth]
+            times = [self.empty + (self.taken + 1) / self.bandwidth]
         else:
             if choices.opening_size[0]:
                 times.append(float(choices.opening[choices.opening_host[0]]))

@@ -300,24 +300,60 @@ def test_allocations_crawl_at_their_rates():
     assert abs(crawls - 200.0 * rates).max() <= 2.0
 
 
-@pytest.mark.parametrize("policy", ["GreedyNCIS", "GreedyCIS"])
-def test_signals_of_several_sources_count_as_in_an_environment(policy):
-    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=20, horizon=4.0, instance="sources")
-    observation, _ = env.reset(seed=3)
+def played(seed, choose, policy):
+    """Return the freshness of an environment of several sources, by the pages that are chosen."""
+    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=20, horizon=30.0, instance="sources")
+    observation, _ = env.reset(seed=seed)
     core, player = core_of(env), policies.make(policy, env)
     problem = core.tracker().problem
-    columns = {name: getattr(problem, name) for name in COLUMNS}
     scheduler = CrawlScheduler(policy, problem.bandwidth, num_sources=problem.num_sources)
+    columns = {name: getattr(problem, name) for name in COLUMNS}
     scheduler.add(np.arange(20), last_crawl=0.0, **columns)
-    ended = False
+    ended, total, slots = False, 0.0, 0
     while not ended:
         log, time = core.last_log(), core.tracker().time
         scheduler.signal(log.signal_page, log.signal_time, log.signal_source)
-        page, _ = scheduler.next(time)
-        assert page == player.predict(observation)[0]
-        scheduler.report([page], time)
-        observation, _, terminated, truncated, _ = env.step(page)
-        ended = terminated or truncated
+        own, page = scheduler.next(time).id, player.predict(observation)[0]
+        page = choose(int(own), int(page))
+        scheduler.report([own, page], time)
+        observation, reward, terminated, truncated, _ = env.step(page)
+        ended, total, slots = terminated or truncated, total + float(reward), slots + 1
+    return total / slots
+
+
+def test_pooled_signals_of_several_sources_count_as_in_an_environment():
+    def same(own, page):
+        assert own == page
+        return page
+
+    assert played(3, same, "GreedyCIS") > 0.0
+
+
+def test_one_source_in_place_of_several_is_as_fresh():
+    """Of 600 crawls in an environment: the exact value of several sources, and the scheduler's."""
+    exact = [played(seed, lambda own, page: page, "GreedyNCIS") for seed in range(3)]
+    one = [played(seed, lambda own, page: own, "GreedyNCIS") for seed in range(3)]
+    assert np.mean(one) == pytest.approx(np.mean(exact), abs=0.005)
+    assert one != exact
+
+
+def test_pages_of_one_informative_source_are_as_with_one():
+    rng = np.random.default_rng(2)
+    columns = drawn(rng, 30) | {"recall": rng.uniform(0.1, 0.9, 30)}
+    none = {name: np.stack([columns[name], 0.0 * columns[name]]) for name in COLUMNS[2:]}
+    none["false_signal_rate"][1] = rng.random(30)
+    one, two = (CrawlScheduler("GreedyNCIS", 10.0, num_sources=n) for n in (1, 2))
+    one.add(np.arange(30), last_crawl=0.0, **columns)
+    two.add(np.arange(30), last_crawl=0.0, **(columns | none))
+    for turn in range(1, 400):
+        page, time = int(rng.integers(30)), turn / 10.0
+        one.signal([page], time - 0.05)
+        two.signal([page, page], time - 0.05, [0, 1])
+        chosen = one.next(time).id
+        assert two.next(time).id == chosen
+        one.report([chosen], time)
+        two.report([chosen], time)
+    assert np.allclose(two.lazy.parameters[:30, :13], one.lazy.parameters[:30, :13], rtol=1e-6)
 
 
 def filled(**more):
@@ -341,8 +377,14 @@ def test_a_fetch_comes_at_the_time_that_was_said():
             times.append(time)
     assert np.allclose(times, np.arange(1, len(times) + 1) / 10.0)
     assert scheduler.next(time).id is not None
-    scheduler.set_bandwidth(1.0, time)
+    scheduler.configure(time, bandwidth=1.0)
     assert scheduler.next(time).ask_again == pytest.approx(time + 1.0)
+    scheduler.configure(time, burst=5.0, timeout=0.5, retry=2.0)
+    assert len(scheduler.next_batch(time + 5.0, 20)) == 5
+    scheduler.report([0], time + 5.0, "failed")
+    assert scheduler.describe(0)["why"] == "it waits until 8 after 1 failures"
+    assert scheduler.next(time + 5.0).ask_again == pytest.approx(time + 6.0)
+    assert len(scheduler.next_batch(time + 26.0, 20)) == 20  # lost ones too
 
 
 def test_pages_that_are_not_reported_come_back_after_the_timeout():
@@ -355,7 +397,9 @@ def test_pages_that_are_not_reported_come_back_after_the_timeout():
 
 def test_unknown_and_old_events_are_counted_and_change_nothing():
     scheduler = filled()
-    assert scheduler.signal([3, 99, 98], [-1.0, 1.0, 1.0]) == 3
+    noted = scheduler.signal([3, 99, 98], [-1.0, 1.0, 1.0])
+    assert noted.ignored == 1
+    assert noted.unknown.tolist() == [99, 98]
     assert scheduler.report([99], 1.0) == 1
     assert scheduler.report([3], 0.0) == 1
     assert scheduler.report([3, 99], 1.0, "gone") == 1
@@ -363,7 +407,7 @@ def test_unknown_and_old_events_are_counted_and_change_nothing():
     assert scheduler.report([3], 2.0) == 1
 
 
-def test_limits_of_hosts_can_be_lifted():
+def test_limits_of_hosts_change_one_by_one():
     scheduler = CrawlScheduler("RoundRobin", bandwidth=10.0, burst=100, timeout=99.0)
     scheduler.add([1, 2, 3, 4], host=["a", "a", "a", "b"], last_crawl=0.0)
     scheduler.limit_hosts(most=1)
@@ -371,17 +415,37 @@ def test_limits_of_hosts_can_be_lifted():
     assert scheduler.next(11.0).id is None
     scheduler.limit_hosts("a", most=2)
     assert scheduler.next_batch(12.0, 4).tolist() == [2]
-    scheduler.limit_hosts("a")
+    scheduler.limit_hosts("a", gap=0.0)
+    assert scheduler.next_batch(12.5, 4).tolist() == []
+    scheduler.limit_hosts("a", most=math.inf)
     assert scheduler.next_batch(13.0, 4).tolist() == [3]
     assert scheduler.report([1, 1], 13.0, "gone") == 0
     scheduler.add([])
     assert len(scheduler) == 3
 
 
+def test_the_gap_of_a_host_counts_from_the_end_of_a_fetch():
+    scheduler = CrawlScheduler("RoundRobin", bandwidth=100.0, burst=1.0, timeout=5.0)
+    scheduler.limit_hosts(gap=1.0)
+    scheduler.add([1, 2, 3], host="a", last_crawl=0.0)
+    assert scheduler.next_batch(10.0, 3).tolist() == [1]
+    assert scheduler.next(11.9) == (None, 15.0)  # it may be lost
+    assert "1 sent" in scheduler.why()
+    scheduler.report([1], 10.0, ended=12.0)
+    assert scheduler.next(12.0) == (None, 13.0)
+    assert scheduler.next(13.0).id == 2
+    scheduler.report([2], 13.0, "failed", ended=14.0, retry_at=99.0)
+    assert scheduler.next(14.0) == (None, 15.0)
+    scheduler.hold("a", 20.0)
+    assert scheduler.next(16.0) == (None, 20.0)
+    assert "20 on" in scheduler.describe(3)["why"]
+    scheduler.hold("a", 17.0)
+    assert scheduler.next(17.0).id == 3
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda s: s.next(-1.0), "time must be at least 0.0"),
         (lambda s: s.next("now"), "time must be"),
         (lambda s: s.next_batch(1.0, 0), "count must be"),
         (lambda s: s.add([20], change_rate=-1.0), r"change_rate must lie in \[0, inf\], got -1.0"),
@@ -394,16 +458,31 @@ def test_limits_of_hosts_can_be_lifted():
         (lambda s: s.add([20], change_rate=1.0, age=2.0), "columns must be among"),
         (lambda s: s.add([0], change_rate=1.0), "ids must be new, got 0 again"),
         (lambda s: s.add(["a"], change_rate=1.0), "ids must be an array of integers"),
-        (lambda s: s.add([20], change_rate=1.0, last_crawl=1.0), "last_crawl must be"),
+        (lambda s: s.add([20], change_rate=1.0, last_crawl=math.inf), "last_crawl must be"),
+        (lambda s: s.add([20, 21], change_rate=1.0, last_crawl=[0.0] * 3), "last_crawl must be"),
+        (lambda s: s.add([20], change_rate=1.0, least_interval=-1.0), "least_interval must be"),
+        (lambda s: s.add([20], change_rate=1.0, known="maybe"), "known must be one of raise, skip"),
+        (lambda s: s.add([20, 20], change_rate=1.0), "ids must differ, got 20 twice"),
         (lambda s: s.add([20], change_rate=1.0, host=["a", "b"]), "host must be"),
         (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
         (lambda s: s.update([1], recall=0.1), "recall must be given when pages are added"),
         (lambda s: s.remove([99]), "ids must be known"),
+        (lambda s: s.move([99], [100]), "ids must be known"),
+        (lambda s: s.move([1], [2]), "ids must be new, got 2 again"),
+        (lambda s: s.move([1, 2], [100, 100]), "ids must differ, got 100 twice"),
+        (lambda s: s.move([1], [100, 101]), "new ids must be one for each"),
+        (lambda s: s.describe(99), "ids must be known, got 99"),
+        (lambda s: s.hold("a", math.nan), "until must be"),
+        (lambda s: s.source_gap(1, 0.0), "source must be below 1, got 1"),
+        (lambda s: s.report([1], 1.0, "failed", retry_at=math.inf), "retry_at must be"),
+        (lambda s: s.report([1], 1.0, ended=math.nan), "ended must be"),
         (lambda s: s.signal([1], math.nan), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
         (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
-        (lambda s: s.set_bandwidth(0.0, 1.0), "bandwidth must be"),
+        (lambda s: s.configure(0.0, bandwidth=0.0), "bandwidth must be"),
+        (lambda s: s.configure(0.0, timeout=-1.0), "timeout must be"),
+        (lambda s: s.configure(0.0, burst=-1.0), "burst must be"),
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(call, said):
@@ -424,7 +503,13 @@ def test_bad_input_is_refused_and_changes_nothing(call, said):
         ({"new_share": 0.0}, "new_share must be"),
         ({"new_share": 1.5}, r"new_share must lie in \(0, 1\]"),
         ({"timeout": 0.0}, "timeout must be"),
-        ({"burst": 0}, "burst must be"),
+        ({"burst": -1.0}, "burst must be"),
+        ({"retry": 0.0}, "retry must be"),
+        ({"retry": 2.0, "most_retry": 1.0}, "most_retry must be"),
+        ({"skew": -1.0}, "skew must be"),
+        ({"resolution": [0.0, 1.0]}, "resolution must be"),
+        ({"resolution": -1.0}, "resolution must be"),
+        ({"keep_gone": -1.0}, "keep_gone must be"),
         ({"num_sources": 0}, "num_sources must be"),
     ],
 )
@@ -473,10 +558,10 @@ def test_many_fetches_are_those_of_a_dense_search(policy):
             form = found(features=("elapsed", "signals", *found.needs)).compile(
                 Problem(pages, math.nan, **needs), 0, rng
             )
-        signalled = rng.integers(0, pages, rng.poisson(0.5))
+        signalled = np.unique(rng.integers(0, pages, rng.poisson(0.5)))
         if signalled.size:
-            assert scheduler.signal(ids[signalled], time) == 0
-            np.add.at(counted, signalled, 1.0)
+            assert scheduler.signal(ids[signalled], time).ignored == 0
+            counted[signalled] += 1.0
         row = densest(form.value, form.parameters, time - last, counted)
         assert scheduler.next(time).id == ids[row], turn
         assert scheduler.report([ids[row]], time) == 0
