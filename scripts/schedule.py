@@ -11,6 +11,7 @@ output (see scripts/logs/live.py); with --folder the scheduler outlives the proc
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,6 +57,10 @@ Live = Annotated[bool, typer.Option("--live", help="Answer lines of standard inp
 Learn = Annotated[
     bool, typer.Option("--learn", help="Learn rates from the reports of a live scheduler.")
 ]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(help="HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."),
+]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -69,6 +74,7 @@ def main(
     until: Until = "tomorrow",
     live: Live = False,
     learn: Learn = False,
+    limit: Limit = None,
     folder: Folder = None,
     out: Out = None,
 ) -> None:
@@ -77,11 +83,11 @@ def main(
     table = None if pages is None else read_page_table(pages, options.columns(column))
     name = policy or default_policy(table, learn)
     if live:
-        answer(table, name, bandwidth, start, folder, learn=learn)
+        answer(table, name, bandwidth, start, folder, limit or [], learn=learn)
     elif table is None:
         raise ValueError("PAGES must be given: a table of pages")
     else:
-        write(table, name, bandwidth, start, until, place)
+        write(table, name, bandwidth, start, until, place, limit or [])
 
 
 def default_policy(table: PageTable | None, learn: bool) -> str:
@@ -123,22 +129,31 @@ def answer(
     bandwidth: float,
     start: str | None,
     folder: Path | None,
+    limits: Sequence[str],
     *,
     learn: bool,
 ) -> None:
     """Answer lines of standard input."""
     first = first_day(table, start)
-    kept = folder is not None and any(folder.glob("snapshot-*"))
+    kept = folder is not None and DurableScheduler.holds(folder)
     scheduler = (
         None if kept else planning.new_scheduler(table, policy, bandwidth, first, learn=learn)
     )
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
+        assert asked is not None
+        planning.limit_hosts(asked, limits)
         for line in live.answers(asked, sys.stdin):
             print(line, flush=True)
 
 
 def write(
-    table: PageTable, policy: str, bandwidth: float, start: str | None, until: str, folder: Path
+    table: PageTable,
+    policy: str,
+    bandwidth: float,
+    start: str | None,
+    until: str,
+    folder: Path,
+    limits: Sequence[str],
 ) -> None:
     """Write the schedule and the picture, and print the first fetches."""
     from scripts.logs.pictures import draw_budgets
@@ -154,6 +169,7 @@ def write(
     end = last_day(until, first)
     rows = np.arange(table.num_pages)
     scheduler = planning.new_scheduler(table, policy, bandwidth, first, ids=rows)
+    planning.limit_hosts(scheduler, limits)
     check_folder(folder)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)

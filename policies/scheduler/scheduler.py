@@ -47,8 +47,8 @@ from policies.scheduler.reading import (
 from policies.scheduler.reports import dismiss, fail, give_back, reopen
 from policies.scheduler.signal_log import count_signals, signals_until, weigh
 
-ROUNDING = 1e-9
-"""Share of a fetch by which the allowance may be short: sums of times are rounded."""
+ROUNDING = 1e-6
+"""Share of a fetch by which the allowance may be short: times are rounded."""
 
 LEAST_ROOM = 64
 REWRITTEN = 500
@@ -478,9 +478,10 @@ class CrawlScheduler:
     def _missed(self, rows: IntArray, copies: FloatArray) -> FloatArray:
         """Return the weights of the signals that gaps have lost since copies of pages, (n,)."""
         weights = np.zeros(rows.size)
-        if "recall" not in self.columns or not any(
-            copies.min(initial=math.inf) < end for _, end in self.gaps.values()
-        ):
+        late = self.gaps and copies.min(initial=math.inf) < max(
+            end for _, end in self.gaps.values()
+        )
+        if not late or "recall" not in self.columns:
             return weights
         known = {name: column[..., rows] for name, column in self.columns.items()}
         evidence = np.atleast_2d(evidence_of(known))
@@ -621,7 +622,7 @@ class CrawlScheduler:
         known = self.nothing_yet(time)
         if known is not None:
             return known
-        pages = self.next_batch(time, 1)
+        pages = self._next(1)
         if len(pages):
             return Fetch(pages[0], self.time)
         self._idle = self._ask_again()
@@ -644,6 +645,10 @@ class CrawlScheduler:
         """
         count = whole("count", count, 1)
         self._advance(real("time", time))
+        return self._next(count)
+
+    def _next(self, count: int) -> NDArray[Any]:
+        """Return the ids of up to ``count`` pages to fetch now."""
         if self.gone:
             self._forget()
         most = max(1.0 + self.burst * self.bandwidth, count)
@@ -895,7 +900,8 @@ class CrawlScheduler:
         moments = numbers_per_page("times", times, ids.size)
         rows = self.ids.rows(ids, missing="skip")
         known = rows >= 0
-        known[known] = ~self._are_gone(rows[known])
+        if self.gone:
+            known[known] = ~self._are_gone(rows[known])
         return known, rows[known], moments[known]
 
     def _read_new(self, columns: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
