@@ -36,6 +36,7 @@ from crawl_envs.types.lazy_argmax import (
     lower_top_bar,
     pass_time,
     remove,
+    value_at,
 )
 from policies.scheduler.ranking import pop_best, rank
 
@@ -70,6 +71,8 @@ LINES = np.dtype(
         ("latest_signal", np.float64),
         ("latest_copy", np.float64),
         ("ahead", np.int64),
+        # the value of the last page that was chosen by its value
+        ("level", np.float64),
         # the first free entry of the log of signals
         ("free", np.int64),
     ]
@@ -493,10 +496,18 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
         if host >= 0:
             choices.busy[host] += 1
             choices.opens[host] = max(choices.opens[host], now + choices.gap[host])
+        if choices.status[page] == READY:
+            lines.level = value_at(lazy, value, page, now)
         remove(lazy, page)
         choices.status[page], choices.sent[page] = SENT, now
         pages[count] = page
     return int(pages.shape[0])
+
+
+@compiled(types.void(types.int64[::1], VALUE, types.float64))
+def look(search: IntArray, value: Any, now: float) -> None:
+    """Set the bars of the search by the values of all pages."""
+    best_page(lazy_at(search), value, now)
 
 
 @compiled(types.void(types.int64[::1], types.int64[::1], VALUE, types.int64[::1], types.float64))

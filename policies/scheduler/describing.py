@@ -80,8 +80,8 @@ def _stale(known: CrawlScheduler, row: int, elapsed: float) -> float | None:
 
 def _due(known: CrawlScheduler, row: int, earliest: float) -> float:
     """Return when a page's value reaches that of the pages that are fetched now, from a time on."""
-    bar = 1.0 if not known.values.apart else float(known.lazy.search[0]["top_bar"])
-    if not math.isfinite(bar) or _value(known, row, earliest) >= bar:
+    bar = 1.0 if not known.values.apart else float(known.choices.lines[0]["level"])
+    if _value(known, row, earliest) >= bar:
         return earliest
     low = step = max(earliest - float(known.lazy.pages[row]["last_crawl"]), 1e-12)
     while _value(known, row, earliest + step - low) < bar:

@@ -21,7 +21,7 @@ from policies.scheduler.files import (
 )
 from policies.scheduler.scheduler import CALLS, CrawlScheduler, Fetch
 
-SAVE_EVERY = 50_000
+SAVE_EVERY = 25_000
 """Calls in a journal after which a snapshot is written."""
 
 

@@ -166,7 +166,8 @@ class Journal:
         self.size = len(MAGIC)
         if not path.exists() or path.stat().st_size < len(MAGIC):
             path.write_bytes(MAGIC)
-            sync_folder(path.parent)
+            if durable:
+                sync_folder(path.parent)
         for _, end in records_of(path):
             self.size = end
         if whole and self.size != path.stat().st_size:

@@ -45,11 +45,13 @@ def in_place_of_several(columns: Mapping[str, FloatArray]) -> tuple[dict[str, An
     See :func:`policies.ncis.learning_greedy.one_source`.
     """
     change, recall = columns["change_rate"], columns["recall"]
+    if (most := recall.sum(axis=0).max(initial=0.0)) > 1.0 + 1e-12:
+        raise ValueError(f"recall must sum to at most 1 over sources, got {most:g}")
     evidence, rate = evidence_of(columns), recall * change + columns["false_signal_rate"]
     none = (evidence == 0.0).all(axis=0)
     rate = np.where(evidence > 0.0, rate, 0.0)
     evidence, rate = np.where(none, 1.0, evidence), np.where(none, 1.0, rate)
-    one = one_source((1.0 - recall.sum(axis=0)) * change, evidence, rate)
+    one = one_source(np.maximum(1.0 - recall.sum(axis=0), 0.0) * change, evidence, rate)
     found = {"change_rate": one.change_rate, "recall": np.minimum(one.recall, 1.0)}
     found["false_signal_rate"] = within_domain(one.false_signal_rate)
     given: dict[str, Any] = {"change_rate": change, "recall": 0.0, "false_signal_rate": 0.0}

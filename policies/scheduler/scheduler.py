@@ -27,6 +27,7 @@ from policies.scheduler.choices import (
     admit,
     choices_table,
     copy_choices,
+    look,
     new_choices,
     take,
 )
@@ -728,7 +729,8 @@ class CrawlScheduler:
         return reason(self)
 
     def warm(self) -> None:
-        """Compile what calls need, so that none of them waits for it."""
+        """Compile what calls need, and look at all pages, so that no call waits for it."""
+        ready(look)(self._tables[1], self.values.value, self.time)
         other = CrawlScheduler(
             self.values.policy, 1.0, num_sources=self.num_sources, learn=self.learns
         )
@@ -820,15 +822,15 @@ class CrawlScheduler:
         self._tables = choices_table(choices), self._tables[1]
 
     def _renew_search(self, room: int, width: int) -> None:
-        """Give room for pages and for parameters of a width, and keep those of the same width."""
-        before, shared = self.lazy, min(room, self.lazy.wake.size)
-        parameters = np.zeros((room, width))
-        parameters[:shared, : before.parameters.shape[1]] = before.parameters[:shared]
+        """Give room for pages and for parameters of a width; the search goes on."""
+        before, parameters = self.lazy, np.zeros((room, width))
+        rows, columns = before.parameters.shape
+        parameters[:rows, :columns] = before.parameters
         self.lazy = new_lazy_argmax(parameters, len(parameters), self.time)
-        for name in ("last_crawl", "counted"):
-            self.lazy.pages[name][:shared] = before.pages[name][:shared]
+        self.lazy.upper[:] = math.inf
+        for array, copy in zip(before[1:], self.lazy[1:], strict=True):
+            copy[: array.shape[0]] = array
         self._tables = self._tables[0], lazy_table(self.lazy)
-        self._admit(np.flatnonzero(self.choices.status == READY))
 
     def _make_room(self, width: int | None = None) -> None:
         """Give room for all ids and hosts, and for parameters of a width."""

@@ -30,7 +30,7 @@ from scripts.reporting.tables import console
 from scripts.timing.commands import shown
 
 SECOND = 1.0 / 86_400.0
-HOSTS, GAP, LATE = 5, 10.0 * SECOND, 0.005 * SECOND
+HOSTS, GAP, LATE = 5, 1_800.0 * SECOND, 0.005 * SECOND
 POLL, TOLD_AGAIN = 1.0 / 24.0, 3.0
 DEAD, FAILING, RECALL, FALSE, BAD = 0.1, 0.01, 0.8, 0.01, 0.3
 ROUND = 10.0
