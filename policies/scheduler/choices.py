@@ -439,18 +439,18 @@ def choose(
     now: float,
     ranked: tuple[FloatArray, IntArray, IntArray],
 ) -> int:
-    """Return the page to fetch next, or -1."""
-    lines = choices.lines[0]
-    if lines.waiting > 0:
-        lines.credit += lines.new_share
-    page = -1
-    if lines.credit >= 1.0:
+    """Return the page to fetch next, or -1; new pages are owed a share of what is handed out."""
+    lines, page = choices.lines[0], -1
+    credit = lines.credit + (lines.new_share if lines.waiting > 0 else 0.0)
+    if credit >= 1.0:
         page = next_new(choices, lazy, now)
-        lines.credit -= 1.0
+    credit = min(credit, 1.0) - (page >= 0)
     if page < 0:
         page = next_ready(choices, lazy, value, now, ranked)
     if page < 0:
         page = next_new(choices, lazy, now)
+    if page >= 0:
+        lines.credit = credit
     return page
 
 

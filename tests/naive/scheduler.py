@@ -193,14 +193,13 @@ class NaiveScheduler:
         self.host(self.pages[key]).parked.insert(0, key)
 
     def choose(self):
-        if self.line:
-            self.credit += self.new_share
-        key = None
-        if self.credit >= 1.0:
-            key = self.next_new()
-            self.credit -= 1.0
+        """New pages are owed a share of what is handed out, up to one fetch."""
+        credit = self.credit + self.new_share * bool(self.line)
+        key = self.next_new() if credit >= 1.0 else None
+        credit = min(credit, 1.0) - (key is not None)
         for other in (self.next_ready, self.next_new):
             key = other() if key is None else key
+        self.credit = self.credit if key is None else credit
         return key
 
     def next_new(self):

@@ -187,6 +187,21 @@ def test_a_page_that_is_gone_keeps_what_was_learned_for_a_while():
         scheduler.describe("a")
 
 
+def test_new_pages_get_their_share_of_a_host_with_a_gap():
+    scheduler = CrawlScheduler("Greedy", 1e3, burst=0.0)
+    scheduler.limit_hosts(gap=1.0)
+    scheduler.add([0, 1], host="a", change_rate=1.0, last_crawl=0.0)
+    scheduler.add(np.arange(10, 20), host="a", change_rate=1.0)
+    chosen, now = [], 1.0
+    while len(chosen) < 20:
+        page, again = scheduler.next(now)
+        now = again if page is None else now
+        if page is not None:
+            chosen.append(int(page))
+            scheduler.report([page], now)
+    assert sum(page >= 10 for page in chosen) >= 10
+
+
 # Signals and clocks
 
 
