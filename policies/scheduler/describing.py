@@ -44,7 +44,8 @@ def _earliest(known: CrawlScheduler, row: int, state: int) -> tuple[float, str]:
         lost = float(choices.sent[row] + lines["timeout"])
         return lost, f"it was handed out at {choices.sent[row]:g}, and is lost at {lost:g}"
     if state == WAITING:
-        failures = f" after {choices.fails[row]} failures" * bool(choices.fails[row])
+        fails = int(choices.fails[row])
+        failures = f" after {fails} failure{'s' * (fails > 1)}" * bool(fails)
         return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"
     if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > known.time:
         return float(opens), f"its host may be asked from {opens:g} on"

@@ -41,7 +41,7 @@ class Row(NamedTuple):
     """A run: share of the time in which living pages were stale, share of the bandwidth used.
 
     Shares of the fetches that failed, least time from the end of a fetch of a host to the next
-    one's start over the gap, fetches, and the longest call in milliseconds.
+    one's start over the gap, and fetches.
     """
 
     site: str
@@ -51,7 +51,6 @@ class Row(NamedTuple):
     failed: float
     gap: float
     fetches: int
-    slowest: float
 
 
 class Loop:
@@ -93,7 +92,7 @@ class Loop:
         self.scheduler.limit_hosts(gap=GAP)
         self.ends: dict[int, float] = {}
         self.fetches = self.failures = 0
-        self.least_gap, self.slowest = math.inf, 0.0
+        self.least_gap = math.inf
         self.calls: list[tuple[float, int, str, Any]] = []
         self.number = self.timer = 0
 
@@ -131,25 +130,18 @@ class Loop:
         run = "with faults" if self.faults else "without faults"
         failed = self.failures / self.fetches
         numbers = float(self.stale[living].sum() / total), used, failed, self.least_gap / GAP
-        return Row(self.trace.name, run, *numbers, self.fetches, 1e3 * self.slowest)
+        return Row(self.trace.name, run, *numbers, self.fetches)
 
     def _at(self, time: float, name: str, argument: Any) -> None:
         self.number += 1
         heapq.heappush(self.calls, (time, self.number, name, argument))
-
-    def _timed(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Make a call of the scheduler, and note how long it takes."""
-        start = time.perf_counter()
-        answer = getattr(self.scheduler, name)(*arguments, **named)
-        self.slowest = max(self.slowest, time.perf_counter() - start)
-        return answer
 
     def _add(self, now: float, page: int) -> None:
         if self.trace.deleted[page] <= now:
             return
         known = now if self.trace.created[page] <= 0.0 else np.nan
         host = f"host{self.trace.directory[page] % HOSTS}"
-        self._timed("add", [page], host=host, last_crawl=known)
+        self.scheduler.add([page], host=host, last_crawl=known)
         self.copies[page] = known
         self._ask(now, None)
 
@@ -159,14 +151,14 @@ class Loop:
         low, high = np.searchsorted(self.entries[:, 0], [since, now])
         times, pages, sources = self.entries[low:high].T
         if times.size:
-            self._timed("signal", pages.astype(int), times, sources.astype(int))
+            self.scheduler.signal(pages.astype(int), times, sources.astype(int))
         self._at(now + POLL, "poll", now)
         self._ask(now, None)
 
     def _ask(self, now: float, _: Any) -> None:
         """Begin the fetches that may be made now, and set the timer."""
         while True:
-            page, again = self._timed("next", now)
+            page, again = self.scheduler.next(now)
             if page is None:
                 break
             host = int(self.trace.directory[page]) % HOSTS
@@ -184,13 +176,13 @@ class Loop:
         failing = self.faults and (self.dead[page] or self.rng.random() < FAILING)
         self.failures += failing
         if failing:
-            self._timed("report", [page], begun, "failed", ended=now)
+            self.scheduler.report([page], begun, "failed", ended=now)
         elif self.trace.deleted[page] <= begun:
-            self._timed("report", [page], begun, "gone", ended=now)
+            self.scheduler.report([page], begun, "gone", ended=now)
         else:
             changed = None if np.isnan(self.copies[page]) else [self._changed(page, begun)]
             self._count(page, begun)
-            self._timed("report", [page], begun, changed=changed, ended=now)
+            self.scheduler.report([page], begun, changed=changed, ended=now)
             self.copies[page] = begun
         self._ask(now, None)
 
