@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from policies.scheduler.choices import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 from policies.scheduler.page_values import evidence_of
 
-if TYPE_CHECKING:
-    from policies.scheduler.scheduler import CrawlScheduler
-
+Known = Any
+"""A CrawlScheduler, which uses this module."""
 FARTHEST = 2.0**60
 """The longest time within which a due time is searched, in times since the copy."""
 
 
-def description(known: CrawlScheduler, row: int) -> dict[str, Any]:
+def description(known: Known, row: int) -> dict[str, Any]:
     """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`."""
     choices, page = known.choices, known.lazy.pages[row]
     columns = {name: column[..., row].tolist() for name, column in known.columns.items()}
@@ -35,7 +34,7 @@ def description(known: CrawlScheduler, row: int) -> dict[str, Any]:
     return {**columns, "least_interval": float(choices.least[row]), **told}
 
 
-def _earliest(known: CrawlScheduler, row: int, state: int) -> tuple[float, str]:
+def _earliest(known: Known, row: int, state: int) -> tuple[float, str]:
     """Return the time from which on a page may be fetched, and why, in words."""
     choices, lines, host = known.choices, known.choices.lines[0], int(known.choices.host[row])
     if state == GONE:
@@ -56,7 +55,7 @@ def _earliest(known: CrawlScheduler, row: int, state: int) -> tuple[float, str]:
     return known.time, "it is due when its value is the largest"
 
 
-def _value(known: CrawlScheduler, row: int, time: float) -> float:
+def _value(known: Known, row: int, time: float) -> float:
     """Return the crawl value of a page at a time, without further signals."""
     page = known.lazy.pages[row]
     elapsed = max(time - float(page["last_crawl"]), 0.0)
@@ -64,7 +63,7 @@ def _value(known: CrawlScheduler, row: int, time: float) -> float:
     return float(value)
 
 
-def _stale(known: CrawlScheduler, row: int, elapsed: float) -> float | None:
+def _stale(known: Known, row: int, elapsed: float) -> float | None:
     """Return the probability that a copy is stale, None if no change rates are known."""
     columns = {name: column[..., row : row + 1] for name, column in known.columns.items()}
     if "change_rate" not in columns:
@@ -79,7 +78,7 @@ def _stale(known: CrawlScheduler, row: int, elapsed: float) -> float | None:
     return float(-np.expm1(-level[0]))
 
 
-def _due(known: CrawlScheduler, row: int, earliest: float) -> float:
+def _due(known: Known, row: int, earliest: float) -> float:
     """Return when a page's value reaches that of the pages that are fetched now, from a time on."""
     bar = 1.0 if not known.values.apart else float(known.choices.lines[0]["level"])
     if _value(known, row, earliest) >= bar:
@@ -97,7 +96,7 @@ def _due(known: CrawlScheduler, row: int, earliest: float) -> float:
     return earliest + most
 
 
-def reason(known: CrawlScheduler) -> str:
+def reason(known: Known) -> str:
     """Return why there is no page to fetch now; see :meth:`CrawlScheduler.why`."""
     counts = np.bincount(known.choices.status, minlength=len(STATES))
     words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))

@@ -43,6 +43,7 @@ class DurableScheduler:
 
     Attributes:
         calls: calls in the journals, since the last snapshot was begun.
+        total: calls that were ever written.
         answer: the result of the last call that was made again at the start, or its error.
 
     Raises:
@@ -61,7 +62,7 @@ class DurableScheduler:
         save_every: int = SAVE_EVERY,
     ) -> None:
         self.folder, self.durable, self.save_every = Path(folder), durable, save_every
-        self.calls = 0
+        self.calls = self.total = 0
         self.answer: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -96,12 +97,13 @@ class DurableScheduler:
             self.journal = Journal(self._path("journal", 0), self.durable)
         else:
             self._restore(sorted(self.folder.glob("snapshot-*[0-9]"))[-1], policy)
-        self._time = self.scheduler.time
 
     def _restore(self, snapshot: Path, policy: Any) -> None:
         """Read a snapshot, and make the calls of the journals since."""
         self.number = int(snapshot.name.removeprefix("snapshot-"))
-        self.scheduler = CrawlScheduler.from_state(read_snapshot(snapshot), policy)
+        state = read_snapshot(snapshot)
+        self.scheduler = CrawlScheduler.from_state(state, policy)
+        self.total = state.values["total"]
         while True:
             following = self._path("journal", self.number + 1)
             self.journal = Journal(
@@ -116,7 +118,8 @@ class DurableScheduler:
 
     def _repeat(self, record: Record) -> None:
         """Make a call of a journal again."""
-        call, self.calls = record.values.pop("call"), self.calls + 1
+        call = record.values.pop("call")
+        self.calls, self.total = self.calls + 1, self.total + 1
         self.scheduler.time = max(self.scheduler.time, record.values.pop("now"))
         try:
             self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
@@ -128,6 +131,7 @@ class DurableScheduler:
 
     def _write(self, number: int, state: Record) -> None:
         """Write a snapshot; then delete the files before it."""
+        state.values.setdefault("total", 0)
         write_snapshot(self._path("snapshot", number), state)
         for kind in ("snapshot", "journal"):
             for path in self.folder.glob(f"{kind}-*"):
@@ -139,6 +143,7 @@ class DurableScheduler:
         if self._saving is not None:
             self._saving.result()
         values, arrays = self.scheduler.state()
+        values["total"] = self.total
         state = Record(values, {name: array.copy() for name, array in arrays.items()})
         before, number = self.journal, self.number + 1
         self.journal = Journal(self._path("journal", number), self.durable)
@@ -203,7 +208,7 @@ class DurableScheduler:
             values, arrays = plain(arguments)
             head = {"call": call, "now": self.scheduler.time}
             self.journal.append(Record(head | values, arrays))
-            self.calls += 1
+            self.calls, self.total = self.calls + 1, self.total + 1
             return getattr(self.scheduler, call)(**arguments)
 
 

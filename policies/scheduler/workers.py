@@ -88,7 +88,7 @@ class Shard:
             self.journal.close()
 
     def _calls(self) -> int:
-        return 0 if self.journal is None else self.journal.calls
+        return 0 if self.journal is None else self.journal.total
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler, or let that of the folder go on; return what it knows."""

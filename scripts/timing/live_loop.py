@@ -21,8 +21,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from crawl_envs.instances.traces import Trace, load
-from crawl_envs.instances.traces.loading import find
+from crawl_envs.instances.traces import Trace, find, load
 from policies.scheduler import CrawlScheduler
 from scripts.reporting.commands import command
 from scripts.reporting.rows import check_folder, write_csv, write_provenance

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from crawl_envs.instances.traces import load
-from crawl_envs.instances.traces.loading import find
+from crawl_envs.instances.traces import find, load
 from scripts.timing import live_loop
 
 
