@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,6 +64,10 @@ RecheckGone = Annotated[
     float | None,
     typer.Option(help="Days after which a gone page is fetched again.", show_default="never"),
 ]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(help="HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."),
+]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -77,6 +82,7 @@ def main(
     live: Live = False,
     learn: Learn = False,
     recheck_gone: RecheckGone = None,
+    limit: Limit = None,
     folder: Folder = None,
     out: Out = None,
 ) -> None:
@@ -87,14 +93,14 @@ def main(
     if live and recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
     if live:
-        answer(table, name, bandwidth, start, folder, learn=learn)
+        answer(table, name, bandwidth, start, folder, limit or [], learn=learn)
     elif table is None:
         raise ValueError("PAGES must be given: a table of pages")
     else:
         check_folder(place)
         first = first_day(table, start)
         span = first, last_day(until, first)
-        found = choose(table, name, bandwidth, span, recheck_gone)
+        found = choose(table, name, bandwidth, span, limit or [], recheck_gone)
         cautions = planning.cautions(table, rechecked=recheck_gone is not None)
         write(table, found, cautions, name, bandwidth, span, place)
 
@@ -145,16 +151,19 @@ def answer(
     bandwidth: float,
     start: str | None,
     folder: Path | None,
+    limits: Sequence[str],
     *,
     learn: bool,
 ) -> None:
     """Answer lines of standard input."""
     first = first_day(table, start)
-    kept = folder is not None and any(folder.glob("snapshot-*"))
+    kept = folder is not None and DurableScheduler.holds(folder)
     scheduler = (
         None if kept else planning.new_scheduler(table, policy, bandwidth, first, learn=learn)
     )
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
+        assert asked is not None
+        planning.limit_hosts(asked, limits)
         for line in live.answers(asked, sys.stdin):
             print(line, flush=True)
 
@@ -164,6 +173,7 @@ def choose(
     policy: str,
     bandwidth: float,
     span: tuple[float, float],
+    limits: Sequence[str],
     recheck_gone: float | None,
 ) -> planning.Plan:
     """Return the fetches from the first day of ``span`` to the last."""
@@ -186,6 +196,7 @@ def choose(
         )
     rows = np.arange(table.num_pages)
     scheduler = planning.new_scheduler(table, policy, left, first, ids=rows)
+    planning.limit_hosts(scheduler, limits)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         found = planning.plan(

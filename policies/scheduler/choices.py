@@ -1,8 +1,9 @@
 """Compiled choices of a live scheduler: which pages are fetched next, and what is learned of them.
 
-A page is *ready*, *sent* to the crawler, *failed* there, *parked* while its host may not be asked,
-or *new*: it has no copy yet. Ready pages are found by :mod:`crawl_envs.types.lazy_argmax`, new
-ones wait in line. A share of the fetches goes to new pages while there are any.
+A page is *ready*, *sent* to the crawler, *parked* while its host may not be asked, *waiting* until
+a time (after a failure, or until its least interval has passed), *new*: it has no copy yet, or
+*gone*. Ready pages are found by :mod:`crawl_envs.types.lazy_argmax`, new ones wait in line. A share
+of the fetches goes to new pages while there are any.
 """
 
 from __future__ import annotations
@@ -25,24 +26,27 @@ from crawl_envs.types.array_tables import (
     table_of,
     zeros,
 )
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
+from crawl_envs.types.compiling import VALUE, compiled, inlined
 from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 from crawl_envs.types.lazy_argmax import (
     LazyArgmax,
     add,
     best_page,
-    count_signal,
     lazy_at,
     lower_top_bar,
     pass_time,
     remove,
+    value_at,
 )
 from policies.scheduler.ranking import pop_best, rank
 
 MANY = 8
 """Choices at one time from which pages are ranked at once."""
 
-ABSENT, READY, SENT, FAILED, PARKED, NEW = range(6)
+ABSENT, READY, SENT, WAITING, PARKED, NEW, GONE = range(7)
+STATES = "absent", "ready", "sent", "waiting", "parked", "new", "gone"
+NO_LIMIT = int(np.iinfo(np.int32).max)
+MOST_DOUBLINGS = 60
 
 LINES = np.dtype(
     [
@@ -58,6 +62,19 @@ LINES = np.dtype(
         ("credit", np.float64),
         # time after which a page that was sent is ready again
         ("timeout", np.float64),
+        # wait after a first failure, which doubles with each further one, and the longest wait
+        ("retry", np.float64),
+        ("most_retry", np.float64),
+        # difference of clocks; latest times of signals and of copies, which may be ahead of the
+        # clock; and numbers of those that were ahead of it by more
+        ("skew", np.float64),
+        ("latest_signal", np.float64),
+        ("latest_copy", np.float64),
+        ("ahead", np.int64),
+        # the value of the last page that was chosen by its value
+        ("level", np.float64),
+        # the first free entry of the log of signals
+        ("free", np.int64),
     ]
 )
 
@@ -80,12 +97,30 @@ class Choices(NamedTuple):
     gap: Annotated[FloatArray, np.float64, "H"]
     most: Annotated[SmallArray, np.int32, "H"]
     opens: Annotated[FloatArray, np.float64, "H"]
+    held: Annotated[FloatArray, np.float64, "H"]
     busy: Annotated[SmallArray, np.int32, "H"]
     # hosts with parked pages by the time at which they open, an IndexedHeap
     opening: Annotated[FloatArray, np.float64, "H"]
     opening_host: Annotated[IntArray, np.int64, "H"]
     opening_place: Annotated[IntArray, np.int64, "H"]
     opening_size: Annotated[IntArray, np.int64, "1"]
+    # failures in a row, time before which a page is not tried again, least time between fetches
+    fails: Annotated[SmallArray, np.int32, "m"]
+    retry_at: Annotated[FloatArray, np.float64, "m"]
+    least: Annotated[FloatArray, np.float64, "m"]
+    # waiting pages by the time at which they are ready, an IndexedHeap
+    due: Annotated[FloatArray, np.float64, "m"]
+    waiting: Annotated[IntArray, np.int64, "m"]
+    waiting_place: Annotated[IntArray, np.int64, "m"]
+    waiting_size: Annotated[IntArray, np.int64, "1"]
+    # the signals of each page: the latest one, their number; see ``signal_log``
+    newest: Annotated[SmallArray, np.int32, "m"]
+    logged: Annotated[SmallArray, np.int32, "m"]
+    event_time: Annotated[FloatArray, np.float64, "E"]
+    event_latest: Annotated[FloatArray, np.float64, "E"]
+    event_source: Annotated[SmallArray, np.int32, "E"]
+    event_next: Annotated[SmallArray, np.int32, "E"]
+    slack: Annotated[FloatArray, np.float64, "S"]
 
 
 FIELDS = fields_of(Choices)
@@ -95,17 +130,21 @@ CHOICES = StateType("Choices", FIELDS)
 def new_choices(lengths: dict[str, int]) -> Choices:
     """Return the states of absent pages, and of hosts without limits."""
     choices = Choices(*zeros(FIELDS, lengths))
-    for name in ("host", "parked", "following", "opening_place"):
+    for name in ("host", "parked", "following", "opening_place", "waiting_place", "newest"):
         getattr(choices, name)[:] = -1
-    choices.sent[:] = choices.opens[:] = -math.inf
-    choices.opening[:] = math.inf
-    choices.most[:] = np.iinfo(np.int32).max
+    for name in ("sent", "opens", "held", "retry_at"):
+        getattr(choices, name)[:] = -math.inf
+    choices.opening[:] = choices.due[:] = math.inf
+    choices.most[:] = NO_LIMIT
+    choices.event_next[:] = np.arange(1, choices.event_next.size + 1)
+    choices.event_next[-1] = -1
+    choices.lines["latest_signal"] = choices.lines["latest_copy"] = -math.inf
     return choices
 
 
 def copy_choices(before: Choices, after: Choices) -> None:
     """Copy the states of pages and hosts to arrays with more room."""
-    lines, room = before.lines[0], before.status.size
+    lines, room, events = before.lines[0], before.status.size, before.event_next.size
     sent = (lines["first_sent"] + np.arange(lines["num_sent"])) % before.sent_time.size
     line = (lines["first_new"] + np.arange(lines["num_new"])) % room
     page = before.new_page[line]
@@ -119,6 +158,8 @@ def copy_choices(before: Choices, after: Choices) -> None:
     after.new_page[: page.size], after.following[page] = page, np.arange(page.size)
     after.lines["first_sent"] = after.lines["first_new"] = 0
     after.lines["num_new"] = page.size
+    if after.event_next.size > events:
+        after.event_next[-1], after.lines["free"] = lines["free"], events
 
 
 def choices_table(choices: Choices) -> IntArray:
@@ -144,9 +185,30 @@ def hosts_of(choices: Choices) -> IndexedHeap:
 
 
 @inlined(forceinline=True)
+def waiting_of(choices: Choices) -> IndexedHeap:
+    """Return the waiting pages, by the time at which they are ready."""
+    return IndexedHeap(choices.due, choices.waiting, choices.waiting_place, choices.waiting_size)
+
+
+@inlined(forceinline=True)
+def opens_at(choices: Choices, host: int) -> float:
+    """Return the time from which on a host may be asked."""
+    return float(max(choices.opens[host], choices.held[host]))
+
+
+@inlined(forceinline=True)
+def is_free(choices: Choices, host: int) -> bool:
+    """Return whether a host has fewer fetches than it may; with a gap that is one, if not said."""
+    most = choices.most[host]
+    if most == NO_LIMIT and choices.gap[host] > 0.0:
+        most = 1
+    return bool(choices.busy[host] < most)
+
+
+@inlined(forceinline=True)
 def is_open(choices: Choices, host: int, now: float) -> bool:
     """Return whether a host may be asked."""
-    return host < 0 or (choices.opens[host] <= now and choices.busy[host] < choices.most[host])
+    return host < 0 or (opens_at(choices, host) <= now and is_free(choices, host))
 
 
 @inlined(forceinline=True)
@@ -176,12 +238,29 @@ def wait_in_line(choices: Choices, page: int) -> None:
 
 @inlined()
 def make_ready(choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Let a page be chosen again."""
-    if lazy.pages[page].last_crawl < math.inf:
+    """Let a page be chosen again, at the earliest when its wait is over."""
+    copy, due = lazy.pages[page].last_crawl, choices.retry_at[page]
+    if copy < math.inf:
+        due = max(due, copy + choices.least[page])
+    if due > now:
+        remove(lazy, page)
+        choices.status[page] = WAITING
+        set_due(waiting_of(choices), page, due)
+    elif copy < math.inf:
         choices.status[page] = READY
         add(lazy, value, page, now)
     else:
         wait_in_line(choices, page)
+
+
+@inlined()
+def open_waiting(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Let the pages whose wait is over be chosen."""
+    pages = waiting_of(choices)
+    while first_due(pages) <= now:
+        page = pages.entries[0]
+        set_due(pages, page, math.inf)
+        make_ready(choices, lazy, value, page, now)
 
 
 @inlined()
@@ -191,8 +270,14 @@ def park(choices: Choices, lazy: LazyArgmax, page: int) -> None:
     remove(lazy, page)
     choices.status[page] = PARKED
     choices.following[page], choices.parked[host] = choices.parked[host], page
-    if choices.busy[host] < choices.most[host]:
-        set_due(hosts_of(choices), host, choices.opens[host])
+    expect(choices, host)
+
+
+@inlined()
+def expect(choices: Choices, host: int) -> None:
+    """Note the time at which a host opens, if pages are parked there."""
+    if choices.parked[host] >= 0 and is_free(choices, host):
+        set_due(hosts_of(choices), host, opens_at(choices, host))
 
 
 @inlined()
@@ -223,31 +308,83 @@ def open_hosts(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> No
 
 
 @inlined()
-def end_fetch(choices: Choices, page: int) -> None:
-    """Count a fetch of the page's host as ended."""
+def end_fetch(choices: Choices, page: int, end: float) -> None:
+    """Count a fetch of the page's host as ended, whether the page was sent or not."""
     host = choices.host[page]
     if host >= 0:
-        choices.busy[host] -= 1
-        if choices.parked[host] >= 0:
-            set_due(hosts_of(choices), host, choices.opens[host])
+        if choices.status[page] == SENT:
+            choices.busy[host] -= 1
+        choices.opens[host] = max(choices.opens[host], end + choices.gap[host])
+        expect(choices, host)
+
+
+@inlined()
+def leave_state(choices: Choices, lazy: LazyArgmax, page: int, end: float) -> None:
+    """Take a page out of its state; a fetch of it ends at a time."""
+    status = choices.status[page]
+    if status == SENT:
+        end_fetch(choices, page, end)
+    elif status == PARKED:
+        leave_parking(choices, page)
+    elif status == NEW:
+        choices.lines[0].waiting -= 1
+    elif status == WAITING:
+        set_due(waiting_of(choices), page, math.inf)
+    remove(lazy, page)
+    choices.status[page] = ABSENT
+
+
+@inlined()
+def count_failure(choices: Choices, page: int, end: float, free: int) -> None:
+    """Let a page wait after a failure, twice as long each time, but the first ``free`` times."""
+    lines = choices.lines[0]
+    choices.fails[page] = min(choices.fails[page] + 1, MOST_DOUBLINGS)
+    doublings = choices.fails[page] - 1 - free
+    if doublings >= 0:
+        wait = min(lines.retry * 2.0**doublings, lines.most_retry)
+        choices.retry_at[page] = end + wait
 
 
 @inlined()
 def time_out(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Let the pages be chosen again that were sent too long ago."""
+    """Let the pages be chosen again that were sent too long ago; only the first time at once."""
     lines = choices.lines[0]
     while lines.num_sent > 0:
         sent, page = choices.sent_time[lines.first_sent], choices.sent_page[lines.first_sent]
-        status = choices.status[page]
-        current = status in (SENT, FAILED) and choices.sent[page] == sent
+        current = choices.status[page] == SENT and choices.sent[page] == sent
         if current and sent + lines.timeout > now:
             break
         lines.first_sent = (lines.first_sent + 1) % choices.sent_time.shape[0]
         lines.num_sent -= 1
         if current:
-            if status == SENT:
-                end_fetch(choices, page)
+            count_failure(choices, page, sent + lines.timeout, 1)
+            end_fetch(choices, page, sent + lines.timeout)
             make_ready(choices, lazy, value, page, now)
+
+
+@inlined()
+def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Put copies and signals that are ahead of the clock to now, and count those far ahead."""
+    lines = choices.lines[0]
+    if lines.latest_copy > now:
+        for page in range(choices.status.shape[0]):
+            copy = lazy.pages[page].last_crawl
+            if now < copy < math.inf and choices.status[page] not in (ABSENT, GONE):
+                lines.ahead += copy > now + lines.skew
+                lazy.pages[page].last_crawl = now
+                if choices.status[page] == WAITING:
+                    set_due(waiting_of(choices), page, math.inf)
+                    make_ready(choices, lazy, value, page, now)
+        lines.latest_copy = now
+    if lines.latest_signal > now:
+        for page in range(choices.status.shape[0]):
+            event = choices.newest[page]
+            while event >= 0:
+                if choices.event_latest[event] > now:
+                    lines.ahead += choices.event_time[event] > now + lines.skew
+                    choices.event_latest[event] = now
+                event = choices.event_next[event]
+        lines.latest_signal = now
 
 
 @inlined()
@@ -302,18 +439,18 @@ def choose(
     now: float,
     ranked: tuple[FloatArray, IntArray, IntArray],
 ) -> int:
-    """Return the page to fetch next, or -1."""
-    lines = choices.lines[0]
-    if lines.waiting > 0:
-        lines.credit += lines.new_share
-    page = -1
-    if lines.credit >= 1.0:
+    """Return the page to fetch next, or -1; new pages are owed a share of what is handed out."""
+    lines, page = choices.lines[0], -1
+    credit = lines.credit + (lines.new_share if lines.waiting > 0 else 0.0)
+    if credit >= 1.0:
         page = next_new(choices, lazy, now)
-        lines.credit -= 1.0
+    credit = min(credit, 1.0) - (page >= 0)
     if page < 0:
         page = next_ready(choices, lazy, value, now, ranked)
     if page < 0:
         page = next_new(choices, lazy, now)
+    if page >= 0:
+        lines.credit = credit
     return page
 
 
@@ -341,8 +478,10 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
     """
     choices, lazy = choices_at(table), lazy_at(search)
     lines = choices.lines[0]
+    correct_clocks(choices, lazy, value, now)
     time_out(choices, lazy, value, now)
     open_hosts(choices, lazy, value, now)
+    open_waiting(choices, lazy, value, now)
     ranked = rank_ready(lazy, value, now, pages.shape[0])
     for count in range(pages.shape[0]):
         if lines.num_sent == choices.sent_time.shape[0]:
@@ -356,11 +495,19 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
         host = choices.host[page]
         if host >= 0:
             choices.busy[host] += 1
-            choices.opens[host] = now + choices.gap[host]
+            choices.opens[host] = max(choices.opens[host], now + choices.gap[host])
+        if choices.status[page] == READY:
+            lines.level = value_at(lazy, value, page, now)
         remove(lazy, page)
         choices.status[page], choices.sent[page] = SENT, now
         pages[count] = page
     return int(pages.shape[0])
+
+
+@compiled(types.void(types.int64[::1], VALUE, types.float64))
+def look(search: IntArray, value: Any, now: float) -> None:
+    """Set the bars of the search by the values of all pages."""
+    best_page(lazy_at(search), value, now)
 
 
 @compiled(types.void(types.int64[::1], types.int64[::1], VALUE, types.int64[::1], types.float64))
@@ -368,119 +515,6 @@ def admit(table: IntArray, search: IntArray, value: Any, pages: IntArray, now: f
     """Let absent pages be chosen, or place ready ones again after a change of any kind."""
     choices, lazy = choices_at(table), lazy_at(search)
     for page in pages:
-        if choices.status[page] in (ABSENT, READY):
+        if choices.status[page] in (ABSENT, READY, WAITING):
+            set_due(waiting_of(choices), page, math.inf)
             make_ready(choices, lazy, value, page, now)
-
-
-@compiled()
-def dismiss(table: IntArray, search: IntArray, pages: IntArray) -> None:
-    """Remove pages in any state."""
-    choices, lazy = choices_at(table), lazy_at(search)
-    for page in pages:
-        if choices.status[page] == SENT:
-            end_fetch(choices, page)
-        elif choices.status[page] == PARKED:
-            leave_parking(choices, page)
-        elif choices.status[page] == NEW:
-            choices.lines[0].waiting -= 1
-        remove(lazy, page)
-        choices.status[page] = ABSENT
-
-
-@compiled(
-    types.int64(
-        types.int64[::1],
-        types.int64[::1],
-        VALUE,
-        types.int64[::1],
-        types.float64[::1],
-        types.float64[::1],
-        types.float64,
-    )
-)
-def give_back(
-    table: IntArray,
-    search: IntArray,
-    value: Any,
-    pages: IntArray,
-    times: FloatArray,
-    later: FloatArray,
-    now: float,
-) -> int:
-    """Take note of fetches, and return the number of those that a later one precedes.
-
-    ``times`` are those of the copies, ``later`` the weights of the signals after them, (n,).
-    """
-    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
-    for position in range(pages.shape[0]):
-        page, time = pages[position], times[position]
-        status, record = choices.status[page], lazy.pages[page]
-        newer = record.last_crawl == math.inf or time > record.last_crawl
-        ignored += not newer
-        if newer:
-            record.last_crawl, record.counted = time, later[position]
-        if status == SENT:
-            end_fetch(choices, page)
-        if status == NEW and newer:
-            choices.lines[0].waiting -= 1
-        if status in (SENT, FAILED) or (status in (NEW, READY) and newer):
-            make_ready(choices, lazy, value, page, now)
-    return ignored
-
-
-@compiled()
-def reopen(table: IntArray) -> None:
-    """Let hosts with parked pages open, where their limits have changed."""
-    choices = choices_at(table)
-    for host in range(choices.gap.shape[0]):
-        if choices.parked[host] >= 0:
-            set_due(hosts_of(choices), host, choices.opens[host])
-
-
-@compiled()
-def fail(table: IntArray, pages: IntArray) -> None:
-    """Take note of fetches that failed; the pages are ready again after the timeout."""
-    choices = choices_at(table)
-    for page in pages:
-        if choices.status[page] == SENT:
-            end_fetch(choices, page)
-            choices.status[page] = FAILED
-
-
-@compiled(
-    types.int64(
-        types.int64[::1],
-        VALUE,
-        SIGNAL_WEIGHT,
-        types.int64[::1],
-        types.float64[::1],
-        types.int64[::1],
-        types.float64[::1],
-        types.float64,
-        types.float64,
-    )
-)
-def count_signals(
-    search: IntArray,
-    value: Any,
-    signal_weight: Any,
-    pages: IntArray,
-    times: FloatArray,
-    sources: IntArray,
-    weights: FloatArray,
-    window: float,
-    now: float,
-) -> int:
-    """Add signals, write their weights, and return the number of those before the copy.
-
-    Signals up to ``window`` after the copy have no weight.
-    """
-    lazy, ignored = lazy_at(search), 0
-    for position in range(pages.shape[0]):
-        page, age = pages[position], times[position] - lazy.pages[pages[position]].last_crawl
-        if age < 0.0:
-            ignored += 1
-        elif window == 0.0 or age > window:
-            weights[position] = signal_weight(lazy.parameters, page, age, sources[position])
-            count_signal(lazy, value, page, weights[position], now)
-    return ignored

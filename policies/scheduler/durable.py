@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import functools
+import inspect
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-from numpy.typing import ArrayLike, NDArray
 
 from policies.scheduler.files import (
     Journal,
@@ -18,30 +19,37 @@ from policies.scheduler.files import (
     records_of,
     write_snapshot,
 )
-from policies.scheduler.reading import Ids
-from policies.scheduler.scheduler import CrawlScheduler, Fetch
+from policies.scheduler.scheduler import CALLS, CrawlScheduler, Fetch
+
+SAVE_EVERY = 25_000
+"""Calls in a journal after which a snapshot is written."""
 
 
 class DurableScheduler:
     """A :class:`CrawlScheduler` that writes every call to a journal before it takes effect.
 
-    After a crash at any instant the folder leads to the state after the last call that returned,
-    or after the one that was under way. The answers go on as if nothing had happened.
+    It has the calls of :class:`CrawlScheduler`; those that change nothing, such as ``describe`` and
+    ``next`` where it is known that there is no page yet, are not written. After a crash at any
+    instant the folder leads to the state after the last call that returned, or after the one that
+    was under way. The answers go on as if nothing had happened. Snapshots are written by a thread,
+    while calls go on in the next journal.
 
     Args:
         folder: a folder of its own. If it holds a scheduler, that one goes on.
         scheduler: the scheduler to begin with, if the folder holds none.
         policy: as for :meth:`CrawlScheduler.from_state`.
         durable: whether a call waits until it is on the disk, and so outlives the machine too.
+        save_every: calls after which a snapshot is written, which bounds the time of a start.
 
     Attributes:
-        calls: calls in the journal, since the last snapshot.
+        calls: calls in the journals, since the last snapshot was begun.
+        total: calls that were ever written.
         answer: the result of the last call that was made again at the start, or its error.
 
     Raises:
         ValueError: the folder holds a scheduler and another one is given, or neither; its files
             are damaged or of another format; another process uses it.
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written; a snapshot could not be (raised by the next one).
     """
 
     def __init__(
@@ -51,9 +59,10 @@ class DurableScheduler:
         *,
         policy: Any = None,
         durable: bool = False,
+        save_every: int = SAVE_EVERY,
     ) -> None:
-        self.folder, self.durable = Path(folder), durable
-        self.calls = 0
+        self.folder, self.durable, self.save_every = Path(folder), durable, save_every
+        self.calls = self.total = 0
         self.answer: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -62,6 +71,13 @@ class DurableScheduler:
         except BaseException:
             os.close(self._lock)
             raise
+        self._writer = ThreadPoolExecutor(1)
+        self._saving: Future[None] | None = None
+
+    @staticmethod
+    def holds(folder: str | Path) -> bool:
+        """Return whether a folder holds a scheduler."""
+        return any(Path(folder).glob("snapshot-*[0-9]"))
 
     def _open(self, scheduler: CrawlScheduler | None, policy: Any) -> None:
         try:
@@ -70,57 +86,86 @@ class DurableScheduler:
             raise ValueError(
                 f"folder must not be in use by another process, {self.folder} is"
             ) from error
-        snapshots = sorted(self.folder.glob("snapshot-*[0-9]"))
-        if bool(snapshots) == (scheduler is not None):
-            held = "a scheduler already" if snapshots else "no scheduler yet"
+        if self.holds(self.folder) == (scheduler is not None):
+            held = "no scheduler yet" if scheduler is None else "a scheduler already"
             raise ValueError(
                 f"scheduler must be given for a new folder alone, {self.folder} has {held}"
             )
         if scheduler is not None:
-            self.scheduler = scheduler
-            self._begin(0)
+            self.scheduler, self.number = scheduler, 0
+            self._write(0, scheduler.state())
+            self.journal = Journal(self._path("journal", 0), self.durable)
         else:
-            self._restore(snapshots[-1], policy)
+            self._restore(sorted(self.folder.glob("snapshot-*[0-9]"))[-1], policy)
 
     def _restore(self, snapshot: Path, policy: Any) -> None:
+        """Read a snapshot, and make the calls of the journals since."""
         self.number = int(snapshot.name.removeprefix("snapshot-"))
-        self.scheduler = CrawlScheduler.from_state(read_snapshot(snapshot), policy)
-        self.journal = Journal(self._path("journal", self.number), self.durable)
-        for record, _ in records_of(self.journal.path):
-            call, self.calls = record.values.pop("call"), self.calls + 1
-            try:
-                self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
-            except (ValueError, TypeError) as error:
-                self.answer = error  # it was refused then, too
+        state = read_snapshot(snapshot)
+        self.scheduler = CrawlScheduler.from_state(state, policy)
+        self.total = state.values["total"]
+        while True:
+            following = self._path("journal", self.number + 1)
+            self.journal = Journal(
+                self._path("journal", self.number), self.durable, whole=following.exists()
+            )
+            for record, _ in records_of(self.journal.path):
+                self._repeat(record)
+            if not following.exists():
+                break
+            self.journal.close()
+            self.number += 1
+
+    def _repeat(self, record: Record) -> None:
+        """Make a call of a journal again."""
+        call = record.values.pop("call")
+        self.calls, self.total = self.calls + 1, self.total + 1
+        self.scheduler.time = max(self.scheduler.time, record.values.pop("now"))
+        try:
+            self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
+        except (ValueError, TypeError) as error:
+            self.answer = error  # it was refused then, too
 
     def _path(self, kind: str, number: int) -> Path:
         return self.folder / f"{kind}-{number:012d}"
 
-    def _begin(self, number: int) -> None:
-        """Write a snapshot and begin its journal; then delete the files before it."""
-        snapshot = self._path("snapshot", number)
-        write_snapshot(snapshot, self.scheduler.state())
-        try:
-            self.journal = Journal(self._path("journal", number), self.durable)
-        except OSError:
-            snapshot.unlink()  # calls go on in the journal before it
-            raise
-        self.number, self.calls = number, 0
+    def _write(self, number: int, state: Record) -> None:
+        """Write a snapshot; then delete the files before it."""
+        state.values.setdefault("total", 0)
+        write_snapshot(self._path("snapshot", number), state)
         for kind in ("snapshot", "journal"):
             for path in self.folder.glob(f"{kind}-*"):
                 if path.name < self._path(kind, number).name:
                     path.unlink()
 
-    def save(self) -> None:
-        """Write a snapshot, which shortens the next start."""
-        before = self.journal
-        self._begin(self.number + 1)
+    def _begin_save(self) -> None:
+        """Begin a journal, and a snapshot from which it goes on."""
+        if self._saving is not None:
+            self._saving.result()
+        values, arrays = self.scheduler.state()
+        values["total"] = self.total
+        state = Record(values, {name: array.copy() for name, array in arrays.items()})
+        before, number = self.journal, self.number + 1
+        self.journal = Journal(self._path("journal", number), self.durable)
+        self.number, self.calls = number, 0
         before.close()
+        self._saving = self._writer.submit(self._write, number, state)
+
+    def save(self) -> None:
+        """Write a snapshot, which shortens the next start, and wait for it."""
+        with self.scheduler.lock:
+            self._begin_save()
+            assert self._saving is not None
+            saving, self._saving = self._saving, None
+        saving.result()
 
     def close(self) -> None:
         """Leave the folder to others."""
+        self._writer.shutdown()
         self.journal.close()
         os.close(self._lock)
+        if self._saving is not None:
+            self._saving.result()
 
     def __enter__(self) -> DurableScheduler:
         """Return the scheduler itself."""
@@ -139,54 +184,45 @@ class DurableScheduler:
         """Return the number of pages."""
         return len(self.scheduler)
 
-    def _call(self, call: str, **arguments: Any) -> Any:
-        """Write a call to the journal, and make it."""
-        record = plain(arguments)
-        self.journal.append(Record({"call": call, **record.values}, record.arrays))
-        self.calls += 1
-        return getattr(self.scheduler, call)(**arguments)
+    def __contains__(self, page_id: object) -> bool:
+        """Return whether a page is there, and not gone."""
+        return page_id in self.scheduler
 
-    def add(self, ids: Ids, **columns: Any) -> None:
-        """Add pages; see :meth:`CrawlScheduler.add`."""
-        self._call("add", ids=ids, **columns)
-
-    def update(self, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns of pages; see :meth:`CrawlScheduler.update`."""
-        self._call("update", ids=ids, **columns)
-
-    def remove(self, ids: Ids) -> None:
-        """Remove pages; see :meth:`CrawlScheduler.remove`."""
-        self._call("remove", ids=ids)
-
-    def limit_hosts(self, hosts: ArrayLike | None = None, **limits: Any) -> None:
-        """Limit the fetches of hosts; see :meth:`CrawlScheduler.limit_hosts`."""
-        self._call("limit_hosts", hosts=hosts, **limits)
-
-    def set_bandwidth(self, bandwidth: float, time: float) -> None:
-        """Change the bandwidth; see :meth:`CrawlScheduler.set_bandwidth`."""
-        self._call("set_bandwidth", bandwidth=bandwidth, time=time)
-
-    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> int:
-        """Take note of signals; see :meth:`CrawlScheduler.signal`."""
-        return int(self._call("signal", ids=ids, times=times, source=source))
-
-    def report(
-        self,
-        ids: Ids,
-        times: ArrayLike,
-        status: str = "ok",
-        changed: ArrayLike | None = None,
-    ) -> int:
-        """Take note of fetches; see :meth:`CrawlScheduler.report`."""
-        found = {} if changed is None else {"changed": changed}
-        return int(self._call("report", ids=ids, times=times, status=status, **found))
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the scheduler."""
+        if name == "scheduler":
+            raise AttributeError(name)
+        return getattr(self.scheduler, name)
 
     def next(self, time: float) -> Fetch:
         """Return the next page to fetch; see :meth:`CrawlScheduler.next`."""
-        fetch: Fetch = self._call("next", time=time)
-        return fetch
+        with self.scheduler.lock:
+            known: Fetch | None = self.scheduler.nothing_yet(time)
+            return known if known is not None else self._call("next", {"time": time})
 
-    def next_batch(self, time: float, count: int) -> NDArray[Any]:
-        """Return the next pages to fetch; see :meth:`CrawlScheduler.next_batch`."""
-        pages: NDArray[Any] = self._call("next_batch", time=time, count=count)
-        return pages
+    def _call(self, call: str, arguments: dict[str, Any]) -> Any:
+        """Write a call to the journal, and make it."""
+        with self.scheduler.lock:
+            if self.calls >= self.save_every:
+                self._begin_save()
+            values, arrays = plain(arguments)
+            head = {"call": call, "now": self.scheduler.time}
+            self.journal.append(Record(head | values, arrays))
+            self.calls, self.total = self.calls + 1, self.total + 1
+            return getattr(self.scheduler, call)(**arguments)
+
+
+def _journaled(call: str) -> Any:
+    """Return a method that makes a call of the scheduler through the journal."""
+    method = getattr(CrawlScheduler, call)
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def journaled(self: DurableScheduler, *arguments: Any, **named: Any) -> Any:
+        return self._call(call, {**dict(zip(names, arguments, strict=False)), **named})
+
+    return journaled
+
+
+for _name in set(CALLS) - {"next"}:
+    setattr(DurableScheduler, _name, _journaled(_name))

@@ -1,8 +1,8 @@
 """Files of a scheduler's state: snapshots, and a journal of the calls since.
 
-A file begins with a line that names its format. Each record after it has a length, a checksum and
-a payload: a line of JSON and the bytes of arrays, of strings in UTF-8. Nothing in it is code, and
-nothing is unpickled.
+A file begins with a line that names its format. Each record after it has a length, checksums of the
+payload and of this head, and a payload: a line of JSON and the bytes of arrays, of strings in
+UTF-8. Nothing in it is code, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types.files import replacing
+from policies.scheduler.ids import check_same
 
-MAGIC = b"crawl_envs scheduler, format 1\n"
+MAGIC = b"crawl_envs scheduler, format 2\n"
 ASCII = 128
-HEAD = struct.Struct("<QI")
-"""Length and CRC-32 of a payload."""
+HEAD = struct.Struct("<QII")
+"""Length and CRC-32 of a payload, and CRC-32 of both."""
 
 
 class Record(NamedTuple):
@@ -43,11 +44,12 @@ def pieces_of(record: Record) -> Iterator[bytes]:
 
 
 def head_of(record: Record) -> bytes:
-    """Return the length and the checksum of a record's payload."""
+    """Return the head of a record."""
     length = checksum = 0
     for piece in pieces_of(record):
         length, checksum = length + len(piece), zlib.crc32(piece, checksum)
-    return HEAD.pack(length, checksum)
+    own = zlib.crc32(HEAD.pack(length, checksum, 0))
+    return HEAD.pack(length, checksum, own)
 
 
 def decoded(payload: bytes) -> Record:
@@ -99,7 +101,9 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
             raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
-            length, checksum = HEAD.unpack(file.read(HEAD.size))
+            length, checksum, own = HEAD.unpack(file.read(HEAD.size))
+            if zlib.crc32(HEAD.pack(length, checksum, 0)) != own:
+                raise ValueError(f"{path} must not be damaged, the record at byte {end} is")
             if total - end - HEAD.size < length:
                 return
             payload = file.read(length)
@@ -147,17 +151,27 @@ class Journal:
     A record is handed to the operating system before :meth:`append` returns, so that it outlives
     the process; with ``durable``, it is on the disk then, and outlives the machine.
 
+    Args:
+        path: the file, which may be there already.
+        durable: as said.
+        whole: whether the last record must not be cut off.
+
     Raises:
+        ValueError: the file is of another format, damaged, or cut off where it must not be.
         OSError: the file cannot be written.
     """
 
-    def __init__(self, path: Path, durable: bool = False) -> None:
+    def __init__(self, path: Path, durable: bool = False, whole: bool = False) -> None:
         self.path, self.durable = path, durable
         self.size = len(MAGIC)
         if not path.exists() or path.stat().st_size < len(MAGIC):
             path.write_bytes(MAGIC)
+            if durable:
+                sync_folder(path.parent)
         for _, end in records_of(path):
             self.size = end
+        if whole and self.size != path.stat().st_size:
+            raise ValueError(f"{path} must be whole, it is cut off")
         self._handle = os.open(path, os.O_RDWR)
         os.ftruncate(self._handle, self.size)
 
@@ -191,6 +205,8 @@ def plain(values: Mapping[str, Any]) -> Record:
             if not all(isinstance(each, str) for each in array.flat):
                 raise ValueError(f"{name} must be of numbers or of strings, got {value!r}")
             array = array.astype(np.str_)
+        if array.dtype.kind == "U" and array is not value and array.ndim <= 1:
+            check_same(array.tolist(), [*value] if array.ndim else value)
         if array.dtype.kind == "S":
             raise ValueError(f"{name} must be of numbers or of strings, got bytes: {value!r}")
         if value is None or array.ndim == 0:

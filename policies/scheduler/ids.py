@@ -118,6 +118,14 @@ def shards_of(labels: NDArray[Any], shards: int) -> IntArray:
     return shards_of_keys(_encoded(texts)[0].astype(np.int64), shards)
 
 
+def check_same(read: Any, given: Any) -> None:
+    """Raise ValueError where NumPy has changed ids: numbers to strings, or a NUL at the end."""
+    if read != given:
+        raise ValueError(
+            f"ids must be all integers or all strings without a final NUL, got {given!r:.80}"
+        )
+
+
 class PageIds:
     """Rows of pages by their ids, which are all integers or all strings.
 
@@ -155,6 +163,20 @@ class PageIds:
                 then.
         """
         given = self._read(ids)
+        keys, ends, letters = self._new(given)
+        self._kind = self._kind or given.dtype.kind
+        self._make_room(given.size, letters.size)
+        again = min(given.size, self._num_free)
+        self._num_free -= again
+        freed = self._free[self._num_free : self._num_free + again][::-1]
+        rows = np.concatenate([freed, self._used + np.arange(given.size - again)])
+        self._used += given.size - again
+        self._size += given.size
+        self._write(rows, keys, ends, letters)
+        return rows
+
+    def _new(self, given: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
+        """Return new ids encoded; ValueError if one is there already or twice."""
         keys, ends, letters = _encoded(given)
         there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
         if there.size:
@@ -165,14 +187,10 @@ class PageIds:
                 raise ValueError(
                     f"ids must differ, got {given[first[counts > 1].min()].item()!r} twice"
                 )
-        self._kind = self._kind or given.dtype.kind
-        self._make_room(given.size, letters.size)
-        again = min(given.size, self._num_free)
-        self._num_free -= again
-        freed = self._free[self._num_free : self._num_free + again][::-1]
-        rows = np.concatenate([freed, self._used + np.arange(given.size - again)])
-        self._used += given.size - again
-        self._size += given.size
+        return keys, ends, letters
+
+    def _write(self, rows: IntArray, keys: IntArray, ends: IntArray, letters: Bytes) -> None:
+        """Write the ids of rows."""
         self._keys[rows] = keys
         if ends.size:
             self._spans[rows, 0] = self._written + ends[:-1]
@@ -180,7 +198,20 @@ class PageIds:
             self._text[self._written : self._written + letters.size] = letters
             self._written += letters.size
         insert(self._slots, self._keys, rows)
-        return rows
+
+    def move(self, ids: ArrayLike, new_ids: ArrayLike) -> None:
+        """Give n rows other ids; ValueError as for :meth:`rows` and :meth:`add`, or of another n.
+
+        Nothing has changed then.
+        """
+        rows, given = self.rows(ids), self._read(new_ids)
+        if given.size != rows.size or np.unique(rows).size != rows.size:
+            raise ValueError(f"new ids must be one for each of {rows.size} different ids")
+        keys, ends, letters = self._new(given)
+        self._make_room(0, letters.size)
+        discard(self._slots, self._keys, rows)
+        self._deleted += rows.size
+        self._write(rows, keys, ends, letters)
 
     def rows(self, ids: ArrayLike, missing: Literal["raise", "skip"] = "raise") -> IntArray:
         """Return the rows of n ids, (n,); with ``skip``, -1 where an id is unknown.
@@ -248,7 +279,9 @@ class PageIds:
         """Return ids as an array of int64 or of strings."""
         given = np.atleast_1d(np.asarray(ids))
         if given.dtype.kind == "O" and all(isinstance(each, str) for each in given.tolist()):
-            given = given.astype(np.str_)
+            texts = given.astype(np.str_)
+            check_same(texts.tolist(), given.tolist())
+            given = texts
         if given.size == 0:
             return np.zeros(0, np.str_ if self._kind == "U" else np.int64)
         kind = "i" if given.dtype.kind == "u" else given.dtype.kind

@@ -8,6 +8,7 @@ number of fetches has doubled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,12 +20,12 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.compiling import compiled, ready
 from policies.estimators.gamma_beliefs import SMALLEST, learn_page, pool_beliefs
-from policies.ncis.learning_greedy import one_source
+from policies.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
 GIVEN = 4.0
 """Changes that a given rate counts for."""
-MOST_POOLED = 100_000
+MOST_POOLED = 10_000
 """Pages from which shared distributions are learned."""
 LEAST_SHARE = 1e-6
 """Least share of the changes that a given recall leaves without a signal."""
@@ -37,42 +38,45 @@ class PageLearner:
         interval: mean time between two fetches of a page at first, > 0, for the scale of the first
             distributions.
         room: number of rows.
+        num_sources: number of sources of signals, S.
 
     Attributes:
-        counts: numbers of changes and signals of the pages' data, (rows, 3) float32.
-        exposures: exposures of the pages' data, (rows, 3) float32.
-        shared: shapes and rates of the shared distributions, (2, 3).
-        fetches: fetches learned from, and the number at which the distributions are learned, (2,).
+        counts: numbers of changes and signals of the pages' data, (rows, 1 + 2 S) float32.
+        exposures: exposures of the pages' data, (rows, 1 + 2 S) float32.
+        shared: shapes and rates of the shared distributions, (2, 1 + 2 S).
+        fetches: fetches learned from, the number at which the distributions are learned, and rows
+            whose estimates follow the last ones already, (3,).
     """
 
-    def __init__(self, interval: float, room: int) -> None:
-        self.counts = np.zeros((room, 3), np.float32)
-        self.exposures = np.zeros((room, 3), np.float32)
-        self.shared = np.array([[1.0, 1.0, 1.0], [interval, 1.0, 2.0 * interval]])
-        self.least = np.array([SMALLEST / interval, SMALLEST, SMALLEST / interval])
-        self.fetches: IntArray = np.array([0, 1])
+    def __init__(self, interval: float, room: int, num_sources: int = 1) -> None:
+        units = np.repeat([interval, 1.0, interval], [1, num_sources, num_sources])
+        self.counts, self.exposures = np.zeros((2, room, units.size), np.float32)
+        self.shared = np.stack([np.ones_like(units), units])
+        self.shared[1, 1 + num_sources :] *= 2.0
+        self.least = SMALLEST / units
+        self.fetches: IntArray = np.array([0, 1, 0])
 
     def make_room(self, room: int) -> None:
         """Give room for rows."""
         more = ((0, max(room - len(self.counts), 0)), (0, 0))
         self.counts, self.exposures = np.pad(self.counts, more), np.pad(self.exposures, more)
 
-    def first(self) -> dict[str, float]:
+    def first(self) -> dict[str, FloatArray]:
         """Return the estimates of a page without data."""
-        return {name: float(x[0]) for name, x in self._columns(np.zeros((1, 3)), 0.0).items()}
+        none = np.zeros((1, self.least.size))
+        return {name: x[..., 0] for name, x in self._columns(none, 0.0).items()}
 
     def begin(self, rows: IntArray, columns: Mapping[str, FloatArray] | None) -> None:
-        """Forget what was learned of pages, and take given columns, (n,) each, for data."""
+        """Forget what was learned of pages, and take given columns, (.., n) each, for data."""
         self.counts[rows] = self.exposures[rows] = 0.0
         if columns is None:
             return
-        change, recall, false = (columns[name] for name in LEARNED)
-        true, shape, rate = recall * change, *self.shared
-        signals = true + false
-        with np.errstate(divide="ignore", invalid="ignore"):
-            evidence = np.where(false > 0.0, np.log(signals / false), np.log(1.0 / LEAST_SHARE))
-        alpha = np.maximum(change - true, LEAST_SHARE * change)
-        given = np.stack([alpha, np.where(signals > 0.0, evidence, 0.0), signals], axis=1)
+        sources = {name: np.atleast_2d(columns[name]) for name in LEARNED[1:]}
+        change, (recall, false), shape_rate = columns[LEARNED[0]], sources.values(), self.shared
+        (shape, rate), signals = shape_rate, recall * change + false
+        missed = np.maximum(1.0 - recall.sum(axis=0), LEAST_SHARE)
+        evidence = evidence_of({LEARNED[0]: change, **sources}).clip(max=-math.log(LEAST_SHARE))
+        given = np.concatenate([(missed * change)[None], evidence, signals]).T
         given = np.maximum(given, self.least)
         counts = np.maximum(GIVEN, given * rate)
         self.counts[rows] = counts
@@ -86,7 +90,7 @@ class PageLearner:
         Args:
             rows: the pages, (n,).
             elapsed: time since the copy before, > 0, (n,).
-            signals: signals since then, (n,).
+            signals: signals since then by source, (n, S).
             changed: whether the page had changed, (n,).
         """
         shape, rate = self.shared
@@ -101,21 +105,27 @@ class PageLearner:
         known = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
         shape, rate = self.shared[:, None]
         counts, exposures = (part[known].astype(float) for part in (self.counts, self.exposures))
-        every, one = np.ones((known.size, 3), np.bool_), np.zeros(known.size, np.int64)
+        every, one = np.ones(counts.shape, np.bool_), np.zeros(known.size, np.int64)
         pool_beliefs(counts, exposures, every, one, shape, rate, self.least)
-        self.fetches[1] = max(2 * self.fetches[0], rows.size // 4)
+        self.fetches[1:] = max(2 * self.fetches[0], rows.size // 4), 0
 
     def columns(self, rows: IntArray) -> dict[str, FloatArray]:
-        """Return the estimates of pages, (n,) each."""
+        """Return the estimates of pages, (n,) each, or (S, n) with several sources."""
         return self._columns(self.counts[rows].astype(np.float64), self.exposures[rows])
 
     def _columns(self, counts: FloatArray, exposures: Any) -> dict[str, FloatArray]:
         """Return exp(E ln theta) of beliefs, as the parameters of pages."""
         shape, rate = self.shared
-        alpha, evidence, signals = (np.exp(digamma(shape + counts)) / (rate + exposures)).T
-        found = one_source(alpha, evidence[None], signals[None])
-        rates = within_domain(found.change_rate), within_domain(found.false_signal_rate)
-        return dict(zip(LEARNED, (rates[0], np.minimum(found.recall, 1.0), rates[1]), strict=True))
+        typical = (np.exp(digamma(shape + counts)) / (rate + exposures)).T
+        alpha, (evidence, signals) = typical[0], np.split(typical[1:], 2)
+        false = within_domain(signals * np.exp(-evidence))
+        change = within_domain(alpha + (signals - false).sum(axis=0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            recall = np.where(change > 0.0, (signals - false) / change, 0.0)
+        recall /= np.maximum(recall.sum(axis=0), 1.0)
+        if len(signals) == 1:
+            recall, false = recall[0], false[0]
+        return dict(zip(LEARNED, (change, recall, false), strict=True))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays, by name."""
@@ -143,10 +153,10 @@ def learn_rows(
     changed: BoolArray,
 ) -> None:
     """Update the beliefs about pages after a fetch of each."""
-    own_counts, own_exposures = np.empty(3), np.empty(3)
+    own_counts, own_exposures = np.empty(counts.shape[1]), np.empty(counts.shape[1])
     for position in range(rows.size):
         row = rows[position]
         own_counts[:], own_exposures[:] = counts[row], exposures[row]
-        outcome = elapsed[position], signals[position : position + 1], changed[position]
+        outcome = elapsed[position], signals[position], changed[position]
         learn_page(own_counts, own_exposures, shape, rate, *outcome, 1.0)
         counts[row], exposures[row] = own_counts, own_exposures

@@ -9,37 +9,51 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray
+from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import QUANTITIES, check_domain, floats
+from policies.scheduler.ids import check_same
 from policies.scheduler.page_values import COLUMNS
 
 Ids: TypeAlias = ArrayLike
 
 
 def as_ids(ids: Ids) -> NDArray[Any]:
-    """Return ids as an array of one axis."""
-    return np.atleast_1d(np.asarray(ids))
+    """Return ids as an array of one axis; ValueError if NumPy would change or merge some."""
+    array = np.asarray(ids)
+    if not isinstance(ids, np.ndarray) and array.ndim <= 1:
+        check_same(array.tolist(), [*ids] if array.ndim else ids)  # type: ignore[misc]
+    return np.atleast_1d(array)
 
 
-def numbers_per_page(name: str, value: ArrayLike, count: int) -> FloatArray:
-    """Return finite numbers of shape (n,); ValueError otherwise."""
+def part_of(column: Any, kept: BoolArray, count: int) -> Any:
+    """Return the part of a column, (.., n), of some of n pages; others as they are."""
+    if column is None or np.shape(column)[-1:] != (count,):
+        return column
+    return np.asarray(column)[..., kept]
+
+
+def numbers_per_page(name: str, value: ArrayLike, count: int, *, finite: bool = True) -> FloatArray:
+    """Return finite numbers of shape (n,), or NaN as well; ValueError otherwise."""
     array = floats(name, value)
-    if array.shape not in ((), (count,)) or not np.isfinite(array).all():
+    sound = np.isfinite(array) if finite else ~np.isinf(array)
+    if array.shape not in ((), (count,)) or not sound.all():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
     return np.array(np.broadcast_to(array, (count,)))
 
 
-def copies_of(last_crawl: ArrayLike | None, count: int, now: float) -> FloatArray:
-    """Return the times of the copies of n pages, (n,), none after now; inf for no copy."""
-    copies = np.asarray(math.nan if last_crawl is None else last_crawl, np.float64)
-    late = copies[copies > now]
-    if copies.shape not in ((), (count,)) or late.size:
-        got = late.flat[0] if late.size else f"shape {copies.shape}"
-        raise ValueError(
-            f"last_crawl must be a number or {count} numbers, none above {now}, the time of the "
-            f"last call, got {got}"
-        )
-    return np.where(np.isnan(np.broadcast_to(copies, (count,))), math.inf, copies)
+def copies_of(last_crawl: ArrayLike | None, count: int) -> FloatArray:
+    """Return the times of the copies of n pages, (n,); inf for no copy."""
+    given = math.nan if last_crawl is None else last_crawl
+    copies = numbers_per_page("last_crawl", given, count, finite=False)
+    return np.where(np.isnan(copies), math.inf, copies)
+
+
+def least_of(interval: ArrayLike, count: int) -> FloatArray:
+    """Return the least intervals between fetches of n pages, (n,)."""
+    least = numbers_per_page("least_interval", interval, count)
+    if (least < 0.0).any():
+        raise ValueError(f"least_interval must be >= 0, got {least.min()}")
+    return least
 
 
 def columns_of(

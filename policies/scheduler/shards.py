@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +13,19 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.files import Record, decoded
 from policies.scheduler.ids import shards_of
-from policies.scheduler.reading import Ids, as_ids, copies_of
-from policies.scheduler.scheduler import CrawlScheduler
+from policies.scheduler.reading import Ids, as_ids, copies_of, least_of, numbers_per_page
+from policies.scheduler.scheduler import CrawlScheduler, Noted, guard
 from policies.scheduler.workers import BACKENDS, Died, Worker, check, encoded
 
-UNLIMITED = 2**40
-"""Fetches that a shard may save bandwidth for: the bandwidth is limited here, not there."""
+UNLIMITED = 1e9
+"""Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
+DIVIDED = {"update": "ids", "describe": "page_id", "limit_hosts": "hosts", "hold": "host"}
+"""Calls by the argument by which they are divided among the shards; None is for all."""
 
 
 class ShardedScheduler(CrawlScheduler):
@@ -52,11 +56,8 @@ class ShardedScheduler(CrawlScheduler):
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        start: as for :class:`CrawlScheduler`.
-        timeout: likewise.
-        new_share: likewise.
-        burst: likewise.
-        num_sources: likewise.
+        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
+            ``keep_gone``.
 
     Attributes:
         shares: shares of the bandwidth, (shards,), of sum 1.
@@ -77,15 +78,11 @@ class ShardedScheduler(CrawlScheduler):
         folder: str | Path | None = None,
         durable: bool = False,
         balance: float | None = None,
-        start: float = 0.0,
-        timeout: float = 1.0,
-        new_share: float = 0.5,
-        burst: int = 1,
-        num_sources: int = 1,
+        **settings: Any,
     ) -> None:
-        settings: dict[str, Any] = {"start": start, "timeout": timeout, "new_share": new_share}
-        settings["num_sources"] = num_sources
-        super().__init__(policy, bandwidth, burst=burst, **settings)
+        for name in {"learn", "keep_gone"} & set(settings):
+            raise ValueError(f"{name} must be left out: shards do not learn")
+        super().__init__(policy, bandwidth, **settings)
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
         self.period = None
@@ -93,8 +90,8 @@ class ShardedScheduler(CrawlScheduler):
             self.period = quantity("balance", balance, above=0.0)
         self._balances = self.values.apart and balance != math.inf and shards > 1
         self._exchange: float | None = None
-        settings |= {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
-        self._settings, self._start = settings, (policy, durable, BACKENDS[backend])
+        own = {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
+        self._settings, self._start = settings | own, (policy, durable, BACKENDS[backend])
         self.folder = None if folder is None else Path(folder)
         self._calls, self._sizes = [0] * shards, np.zeros(shards, np.int64)
         self._where = np.zeros(self.ids.capacity, np.int64)
@@ -103,7 +100,7 @@ class ShardedScheduler(CrawlScheduler):
         try:
             for shard in range(shards):
                 self._workers.append(self._start_worker(shard))
-            self._open(self._ask({shard: {"call": "open"} for shard in range(shards)}))
+            self._open(self._ask_all("open"))
         except BaseException:
             self.close()
             raise
@@ -145,81 +142,68 @@ class ShardedScheduler(CrawlScheduler):
 
     # Pages
 
-    def add(
+    def _add(
         self,
-        ids: Ids,
-        *,
-        importance: ArrayLike = 1.0,
-        host: ArrayLike | None = None,
-        last_crawl: ArrayLike | None = None,
-        **columns: ArrayLike,
-    ) -> None:
-        """Add pages; see :meth:`CrawlScheduler.add`."""
-        given = as_ids(ids)
-        if given.size == 0:
-            return
-        known = self._read_new({"importance": importance, **columns}, given.size)
+        given: NDArray[Any],
+        host: ArrayLike | None,
+        rest: Mapping[str, Any],
+        columns: Mapping[str, Any],
+    ) -> int:
+        known = self._read_new(columns, given.size)
         pages: dict[str, Any] = {"ids": given, **known}
         labels = given if host is None else np.asarray(host)
         if labels.shape not in ((), given.shape):
             raise ValueError(f"host must be a label or {given.size} labels, got {labels.shape}")
         if host is not None:
             pages["host"] = np.broadcast_to(labels, given.shape)
-        copies = copies_of(last_crawl, given.size, self.time)
-        if last_crawl is not None:
-            pages["last_crawl"] = np.where(np.isinf(copies), math.nan, copies)
+        copies = copies_of(rest["last_crawl"], given.size)
+        pages["last_crawl"] = np.where(np.isinf(copies), math.nan, copies)
+        pages["least_interval"] = least_of(rest["least_interval"], given.size)
         where = shards_of(pages.get("host", given), len(self._workers))
         self._place(given, where)
         try:
-            if last_crawl is not None:
-                self._set_shares(np.unique(where))  # lets the time of the copies pass
             self._route("add", where, pages)
         except ValueError:
             self._route("report", where, {"ids": given}, times=self.time, status="gone")
             self._leave(given)
             raise
         self.columns = known  # their names
+        return given.size
 
-    def update(self, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns of pages; see :meth:`CrawlScheduler.update`."""
-        given = as_ids(ids)
-        where = self._where[self.ids.rows(given)]
-        self._route("update", where, {"ids": given, **self._read_changes(columns, given.size)})
+    def _are_gone(self, rows: IntArray) -> BoolArray:
+        return np.zeros(np.shape(rows), np.bool_)  # they are removed
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; see :meth:`CrawlScheduler.remove`."""
         given = as_ids(ids)
         self._route("remove", self._leave(given), {"ids": given})
 
-    def limit_hosts(
-        self, hosts: ArrayLike | None = None, *, gap: float = 0.0, most: int | None = None
-    ) -> None:
-        """Limit the fetches of hosts; see :meth:`CrawlScheduler.limit_hosts`."""
-        limits: dict[str, Any] = {"gap": quantity("gap", gap)}
-        limits["most"] = None if most is None else whole("most", most, 1)
-        if hosts is None:
-            self._route("limit_hosts", np.arange(len(self._workers)), {}, **limits)
-        else:
-            labels = np.atleast_1d(np.asarray(hosts))
-            where = shards_of(labels, len(self._workers))
-            self._route("limit_hosts", where, {"hosts": labels}, **limits)
+    def configure(self, time: float, **settings: Any) -> None:
+        """Change settings; see :meth:`CrawlScheduler.configure`."""
+        super().configure(time, **settings)
+        shared = {k: x for k, x in settings.items() if k in ("timeout", "retry")}
+        self._ask_all("configure", time=self.time, **shared)
+        self._set_shares()
 
-    def set_bandwidth(self, bandwidth: float, time: float) -> None:
-        """Change the bandwidth; see :meth:`CrawlScheduler.set_bandwidth`."""
-        super().set_bandwidth(bandwidth, time)
-        self._set_shares(np.arange(len(self._workers)))
+    def source_gap(self, source: int, since: float) -> None:
+        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
+        super().source_gap(source, since)
+        self._set_shares()  # lets the time pass
+        self._ask_all("source_gap", source=source, since=since)
 
-    # Events
+    def move(self, ids: Ids, new_ids: Ids) -> None:
+        """Give pages other ids; see :meth:`CrawlScheduler.move`."""
+        given, others = as_ids(ids), as_ids(new_ids)
+        where = self._where[self.ids.rows(given)]
+        self.ids.move(given, others)
+        self._route("move", where, {"ids": given, "new_ids": others})
 
-    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> int:
+    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
         """Take note of signals; see :meth:`CrawlScheduler.signal`."""
         given = as_ids(ids)
         known, rows, moments, sources = self._read_signals(given, times, source)
-        events = {"ids": given[known], "times": moments}
-        if self.num_sources > 1:
-            events["source"] = sources
-        answers = self._route("signal", self._where[rows], events)
-        return int((~known).sum()) + _ignored(answers)
+        events = {"ids": given[known], "times": moments, "source": sources}
+        return Noted(_ignored(self._route("signal", self._where[rows], events)), given[~known])
 
     def report(
         self,
@@ -227,11 +211,15 @@ class ShardedScheduler(CrawlScheduler):
         times: ArrayLike,
         status: str = "ok",
         changed: ArrayLike | None = None,
+        **more: Any,
     ) -> int:
         """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
         given = as_ids(ids)
         known, rows, moments = self._read_report(given, times, status)
         events = {"ids": given[known], "times": moments}
+        for name in {"retry_at", "ended"} & {name for name, x in more.items() if x is not None}:
+            column = numbers_per_page(name, more[name], given.size, finite=name == "ended")
+            events[name] = column[known]
         answers = self._route("report", self._where[rows], events, status=status)
         if status == "gone":
             self._leave(np.unique(given[known]))
@@ -271,6 +259,22 @@ class ShardedScheduler(CrawlScheduler):
         answers = self._ask({int(shard): call for shard in np.flatnonzero(self._sizes)})
         return min((each.values["ask_again"] for each in answers.values()), default=math.inf)
 
+    def describe(self, page_id: Any) -> dict[str, Any]:
+        """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
+        (answer,) = self._divide("describe", {"page_id": page_id}).values()
+        return {k: x for k, x in answer.values.items() if k != "calls"} | answer.arrays
+
+    def why(self) -> str:
+        """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
+        if self.allowance < 1.0 - self._rounding():
+            return super().why()
+        whys = self._ask_all("why").items()
+        return "; ".join(f"shard {k}: {each.values['why']}" for k, each in whys)
+
+    def warm(self) -> None:
+        """Compile what calls need; see :meth:`CrawlScheduler.warm`."""
+        self._ask_all("warm")
+
     def _pass_exchange(self) -> None:
         """Exchange shares when it is time; values of the first half of a period are not used."""
         if not self._balances:
@@ -282,10 +286,29 @@ class ShardedScheduler(CrawlScheduler):
             self._balance.forget()
         if self.time >= self._exchange:
             self._balance.exchange(np.flatnonzero(self._sizes == 0))
-            self._set_shares(np.arange(len(self._workers)))
+            self._set_shares()
             self._exchange = self.time + period
 
     # Workers
+
+    def _ask_all(self, call: str, **values: Any) -> dict[int, Record]:
+        """Make a call of all shards."""
+        return self._ask({shard: {"call": call, **values} for shard in range(self._sizes.size)})
+
+    def _divide(self, call: str, arguments: dict[str, Any]) -> dict[int, Record]:
+        """Make a call of the shards with the ids, or the hosts, that it is about."""
+        key = DIVIDED[call]
+        given = arguments.pop(key, None)
+        if given is None:
+            return self._ask_all(call, **arguments)
+        labels = as_ids(given)
+        by_host = key.startswith("host")
+        where = shards_of(labels, len(self._workers)) if by_host else self._where[self._rows(given)]
+        if call == "update":
+            arguments = self._read_changes(arguments, labels.size)
+        paged = {k for k, x in arguments.items() if np.shape(x)[-1:] == labels.shape}
+        arrays = {key: labels, **{k: np.asarray(arguments.pop(k)) for k in paged}}
+        return self._route(call, where, arrays, **arguments)
 
     def _start_worker(self, shard: int) -> Worker:
         policy, durable, worker = self._start
@@ -317,17 +340,17 @@ class ShardedScheduler(CrawlScheduler):
         self._sizes -= np.bincount(where, minlength=self._sizes.size)
         return where
 
-    def _set_shares(self, shards: IntArray) -> None:
+    def _set_shares(self) -> None:
         """Give shards their bandwidths, from now on."""
         shares = self.shares
         self._ask(
             {
                 int(shard): {
-                    "call": "set_bandwidth",
+                    "call": "configure",
                     "bandwidth": float(self.bandwidth * shares[shard]),
                     "time": self.time,
                 }
-                for shard in shards
+                for shard in range(shares.size)
             }
         )
 
@@ -387,6 +410,23 @@ class ShardedScheduler(CrawlScheduler):
             f"shard {shard} has died, and the copies and signals of its {self._sizes[shard]} "
             "pages are lost; with a folder they would be kept"
         ) from None
+
+
+def _divided(call: str) -> Any:
+    """Return a method that divides a call among the shards."""
+    method = getattr(CrawlScheduler, call)
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def divided(self: ShardedScheduler, *arguments: Any, **named: Any) -> None:
+        self._divide(call, {**dict(zip(names, arguments, strict=False)), **named})
+
+    return divided
+
+
+for _call in set(DIVIDED) - {"describe"}:
+    setattr(ShardedScheduler, _call, _divided(_call))
+guard(ShardedScheduler)
 
 
 def _ignored(answers: Mapping[int, Record]) -> int:

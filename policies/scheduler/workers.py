@@ -10,7 +10,6 @@ import multiprocessing
 import signal
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from policies.scheduler.durable import DurableScheduler
 from policies.scheduler.files import Record, decoded, pieces_of, plain
-from policies.scheduler.scheduler import CrawlScheduler
+from policies.scheduler.scheduler import CrawlScheduler, Fetch
 
 ERRORS = {error.__name__: error for error in (ValueError, TypeError, OSError)}
 PATIENCE = 10.0
@@ -73,12 +72,15 @@ class Shard:
         except Exception as error:
             said = {"error": type(error).__name__, "said": str(error)}
             return encoded({**said, "calls": self._calls()})
-        answer: dict[str, Any] = {"calls": self._calls()}
         if isinstance(result, np.ndarray):
-            return encoded({**answer, "ids": result, "value": self._value(result)})
-        if isinstance(result, tuple):
-            return encoded({**answer, "ask_again": result[1]})
-        return encoded({**answer, "ignored": result})
+            result = {"ids": result, "value": self._value(result)}
+        elif isinstance(result, str):
+            result = {"why": result}
+        elif isinstance(result, Fetch):
+            result = {"ask_again": result.ask_again}
+        elif not isinstance(result, dict):
+            result = {"ignored": getattr(result, "ignored", result)}
+        return encoded({**result, "calls": self._calls()})
 
     def close(self) -> None:
         """Leave the folder to others."""
@@ -86,17 +88,17 @@ class Shard:
             self.journal.close()
 
     def _calls(self) -> int:
-        return 0 if self.journal is None else self.journal.calls
+        return 0 if self.journal is None else self.journal.total
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler, or let that of the folder go on; return what it knows."""
         policy, settings, folder, durable = self.arguments
-        if folder is not None and any(Path(folder).glob("snapshot-*[0-9]")):
+        if folder is not None and DurableScheduler.holds(folder):
             self.journal = DurableScheduler(folder, policy=policy, durable=durable)
             self.scheduler = self.journal.scheduler
         else:
             self.scheduler = CrawlScheduler(policy, **settings)
-            self.scheduler.allowance = float(settings["burst"])
+            self.scheduler.empty -= settings["burst"]
             if folder is not None:
                 self.journal = DurableScheduler(folder, self.scheduler, durable=durable)
         known = self.scheduler

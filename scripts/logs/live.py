@@ -4,19 +4,28 @@
 a line of input                                                   the line of output
 ================================================================  ==========================
 ``{"add": [{"url": "u", "importance": 2, "change_rate": 0.1}]}``  ``{"pages": 1}``
+``{"add": [{"url": "u"}], "known": "skip"}``                      ``{"pages": 1}``
 ``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
 ``{"remove": ["u"]}``                                             ``{"pages": 0}``
-``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0}``
+``{"move": ["u"], "to": ["v"]}``                                  ``{"pages": 1}``
+``{"limit": ["host"], "gap": 0.0001, "most": 2}``                 ``{"pages": 1}``
+``{"hold": "host", "until": 1.5}``                                ``{"pages": 1}``
+``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
+``{"source_gap": 0, "since": 1.2}``                               ``{"pages": 1}``
 ``{"report": ["u"], "time": 1.6, "changed": [true]}``             ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "ended": 1.7}``                  ``{"ignored": 0}``
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"describe": "u"}``                                             ``{"state": "ready", ..}``
 ================================================================  ==========================
 
 The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
-that needs a new page or a report. Times are days, or dates and times in ISO 8601, which are days
-since 1970; without a time it is now. ``status`` is ``ok``, ``failed`` or ``gone``. A bad line is
-answered by ``{"error": "..."}`` and changes nothing.
+that needs a new page or a report; and without a page ``why``. That to ``signal`` has ``unknown``,
+the urls of unknown pages. Times are days, or dates and times in ISO 8601, which are days since
+1970; without a time it is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the
+server says so) or ``gone``. ``limit`` is of all hosts with null. A bad line is answered by
+``{"error": "..."}`` and changes nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +88,7 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
 
 def _add(scheduler: Scheduler, message: Message) -> Message:
     urls, columns = _pages(message["add"])
-    scheduler.add(urls, **columns)
+    scheduler.add(urls, known=message.get("known", "raise"), **columns)
     return {"pages": len(scheduler)}
 
 
@@ -106,22 +115,52 @@ def _remove(scheduler: Scheduler, message: Message) -> Message:
     return {"pages": len(scheduler)}
 
 
+def _move(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.move(message["move"], message["to"])
+    return {"pages": len(scheduler)}
+
+
+def _limit(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.limit_hosts(message["limit"], gap=message.get("gap"), most=message.get("most"))
+    return {"pages": len(scheduler)}
+
+
+def _hold(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.hold(message["hold"], day_of(message["until"]))
+    return {"pages": len(scheduler)}
+
+
 def _signal(scheduler: Scheduler, message: Message) -> Message:
     time, source = day_of(message.get("time")), message.get("source", 0)
-    return {"ignored": int(scheduler.signal(message["signal"], time, source))}
+    ignored, unknown = scheduler.signal(message["signal"], time, source)
+    return {"ignored": ignored, "unknown": unknown.tolist()}
+
+
+def _source_gap(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.source_gap(message["source_gap"], day_of(message["since"]))
+    return {"pages": len(scheduler)}
+
+
+def _describe(scheduler: Scheduler, message: Message) -> Message:
+    known = scheduler.describe(message["describe"])
+    return {k: None if x == math.inf else x for k, x in known.items()}
 
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
     time, status = day_of(message.get("time")), message.get("status", "ok")
+    days = {k: day_of(message[k]) for k in ("retry_at", "ended") if message.get(k) is not None}
     changed = message.get("changed")
-    return {"ignored": int(scheduler.report(message["report"], time, status, changed))}
+    return {"ignored": int(scheduler.report(message["report"], time, status, changed, **days))}
 
 
 def _next(scheduler: Scheduler, message: Message) -> Message:
     time, count = day_of(message.get("time")), message["next"]
     fetch = [_plain(page) for page in scheduler.next_batch(time, count)]
-    ask_again = time if fetch else scheduler.next(time).ask_again
-    return {"fetch": fetch, "ask_again": None if math.isinf(ask_again) else ask_again}
+    if fetch:
+        return {"fetch": fetch, "ask_again": time}
+    ask_again = scheduler.next(time).ask_again
+    ask_again = None if math.isinf(ask_again) else ask_again
+    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()}
 
 
 def _plain(page: Any) -> Any:
@@ -130,7 +169,7 @@ def _plain(page: Any) -> Any:
 
 
 def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.set_bandwidth(message["bandwidth"], day_of(message.get("time")))
+    scheduler.configure(day_of(message.get("time")), bandwidth=message["bandwidth"])
     return {"bandwidth": message["bandwidth"]}
 
 
@@ -138,6 +177,11 @@ CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
     "add": _add,
     "update": _update,
     "remove": _remove,
+    "move": _move,
+    "limit": _limit,
+    "hold": _hold,
+    "source_gap": _source_gap,
+    "describe": _describe,
     "signal": _signal,
     "report": _report,
     "next": _next,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from crawl_envs.instances.logs import PageTable
 from crawl_envs.types import FloatArray, Instance, IntArray
 from policies import solvers
-from policies.scheduler import CrawlScheduler
+from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs.fitting import ALWAYS, NEVER, ONCE
 from scripts.reporting.tables import counted
 
@@ -94,6 +95,20 @@ def new_scheduler(
         given, rows = table.urls if ids is None else ids, living(table)
         scheduler.add(given[rows], last_crawl=copies_of(table)[rows], **columns_of(table))
     return scheduler
+
+
+def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[str]) -> None:
+    """Limit the fetches of hosts by texts ``HOST:GAP`` or ``HOST:GAP:MOST``; no host is all.
+
+    Raises:
+        ValueError: a text is another, or a limit is out of its range.
+    """
+    for text in limits:
+        found = re.fullmatch(r"(.*?):([-\d.e]+)(?::(\d+))?", text)
+        if found is None:
+            raise ValueError(f"limit must be HOST:GAP or HOST:GAP:MOST, got {text!r}")
+        host, gap, most = found.groups()
+        scheduler.limit_hosts(host or None, gap=float(gap), most=int(most) if most else None)
 
 
 def plan(

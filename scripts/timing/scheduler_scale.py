@@ -57,7 +57,7 @@ class Scale(NamedTuple):
 
 def scheduled(policy: str, instance: Instance) -> tuple[float, ...]:
     """Return the figures of a live scheduler: scheduled, and those from values on."""
-    scheduler = CrawlScheduler(policy, instance.bandwidth, burst=BATCH)
+    scheduler = CrawlScheduler(policy, instance.bandwidth, burst=BATCH / instance.bandwidth)
     crawl = Crawl(scheduler, instance, BATCH, signals=policy != "Greedy")
     crawl.turns(min(3 * instance.num_pages, WARM_UP) // crawl.batch)
     evaluated, timed = scheduler.lazy.search[0]["evaluated"], TIMED // crawl.batch

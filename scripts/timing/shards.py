@@ -71,7 +71,7 @@ def losses(horizon: float) -> Iterator[Row]:
     for important in (1.0, 10.0, 100.0):
         case = f"one shard {important:g} times as important"
         for name, scheduler in (
-            ("one scheduler", CrawlScheduler("Greedy", bandwidth, burst=TURN)),
+            ("one scheduler", CrawlScheduler("Greedy", bandwidth, burst=TURN / bandwidth)),
             ("equal shares", sharded("Greedy", bandwidth, TURN, SHARDS, balance=math.inf)),
             ("exchanged shares", sharded("Greedy", bandwidth, TURN, SHARDS)),
         ):
@@ -82,7 +82,7 @@ def sharded(
     policy: str, bandwidth: float, burst: int, shards: int, **more: Any
 ) -> ShardedScheduler:
     """Return shards of a scheduler."""
-    return ShardedScheduler(policy, bandwidth, burst=burst, shards=shards, **more)
+    return ShardedScheduler(policy, bandwidth, burst=burst / bandwidth, shards=shards, **more)
 
 
 def crawl(scheduler: CrawlScheduler, num_pages: int) -> Crawl:
@@ -96,7 +96,7 @@ def speeds(num_pages: int) -> Iterator[Row]:
     bandwidth, cases = num_pages / 10.0, [("local", 2), ("processes", 1), ("processes", 2)]
     if importlib.util.find_spec("ray") is not None:
         cases.append(("ray", 2))
-    plain = CrawlScheduler("GreedyNCIS", bandwidth, burst=BATCH)
+    plain = CrawlScheduler("GreedyNCIS", bandwidth, burst=BATCH / bandwidth)
     shards = [sharded("GreedyNCIS", bandwidth, BATCH, n, backend=b) for b, n in cases]
     names = ["one scheduler", *(f"{number} {backend}" for backend, number in cases)]
     crawls = [crawl(scheduler, num_pages) for scheduler in (plain, *shards)]

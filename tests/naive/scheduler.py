@@ -11,14 +11,16 @@ class Page:
     """A page; ``row`` decides among equal values."""
 
     row: int
-    parameters: list
+    parameters: dict
     host: object = None
     copy: float | None = None
-    counted: float = 0.0
-    state: str = "ready"  # or new, sent, failed, parked
+    state: str = "ready"  # or new, sent, waiting, parked, gone
     sent: float = -math.inf
     turn: int = 0  # number of fetches before it
-    later: list = field(default_factory=list)  # signals since it was sent
+    fails: int = 0
+    retry_at: float = -math.inf
+    least: float = 0.0
+    signals: list = field(default_factory=list)  # [time, source, latest time, spent]
 
 
 @dataclass
@@ -26,17 +28,23 @@ class Host:
     gap: float = 0.0
     most: float = math.inf
     opens: float = -math.inf
+    held: float = -math.inf
     busy: int = 0
     parked: list = field(default_factory=list)
+
+    def is_open(self, time):
+        most = 1 if self.most == math.inf and self.gap > 0.0 else self.most
+        return max(self.opens, self.held) <= time and self.busy < most
 
 
 class NaiveScheduler:
     """Answers as :class:`policies.scheduler.CrawlScheduler`, with a value of each page."""
 
-    def __init__(self, value, bandwidth, *, timeout=1.0, new_share=0.5):
+    def __init__(self, value, bandwidth, *, timeout=1.0, new_share=0.5, retry=None, slack=(0.0,)):
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
-        self.pages, self.hosts, self.line = {}, {}, []
+        self.retry, self.slack = retry or timeout, slack
+        self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
         self.limits, self.turns = (0.0, math.inf), 0
 
     def add(self, pages):
@@ -51,75 +59,147 @@ class NaiveScheduler:
     def host(self, page):
         return self.hosts.get(page.host)
 
+    def present(self):
+        return [key for key, page in self.pages.items() if page.state != "gone"]
+
     def make_ready(self, key):
         page = self.pages[key]
-        page.state = "ready" if page.copy is not None else "new"
-        if page.state == "new":
+        due = page.retry_at
+        if page.copy is not None:
+            due = max(due, page.copy + page.least)
+        if due > self.time:
+            page.state, self.waiting[key] = "waiting", due
+        elif page.copy is not None:
+            page.state = "ready"
+        else:
+            page.state = "new"
             self.line.append(key)
 
-    def remove(self, key):
-        page = self.pages.pop(key)
+    def leave(self, key, end):
+        """Take a page out of its state; a fetch of it ends then."""
+        page = self.pages[key]
         host = self.host(page)
         if page.state == "sent" and host:
             host.busy -= 1
+            host.opens = max(host.opens, end + host.gap)
         if page.state == "parked":
             host.parked.remove(key)
         self.line = [other for other in self.line if other != key]
+        self.waiting.pop(key, None)
+        page.state = None
+
+    def remove(self, key):
+        self.leave(key, self.time)
+        self.pages.pop(key)
+
+    def gone(self, key, time):
+        self.leave(key, min(time, self.time + self.timeout))
+        page = self.pages[key]
+        page.state, page.signals, page.fails, page.retry_at = "gone", [], 0, -math.inf
+
+    def come_back(self, key, columns, host, copy):
+        page = self.pages[key]
+        page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
+        self.make_ready(key)
+
+    def move(self, key, new):
+        self.pages = {new if k == key else k: page for k, page in self.pages.items()}
+        self.line = [new if k == key else k for k in self.line]
+        self.waiting = {new if k == key else k: due for k, due in self.waiting.items()}
+        for host in self.hosts.values():
+            host.parked = [new if k == key else k for k in host.parked]
+
+    def set_least(self, key, least):
+        page = self.pages[key]
+        page.least = least
+        if page.state in ("ready", "waiting"):
+            self.waiting.pop(key, None)
+            self.make_ready(key)
+
+    def hold(self, name, until):
+        self.hosts.setdefault(name, Host(*self.limits)).held = until
 
     def advance(self, time):
-        self.allowance += self.bandwidth * (time - self.time)
-        self.time = time
+        if time > self.time:
+            self.allowance += self.bandwidth * (time - self.time)
+            self.time = time
 
-    def signal(self, key, time, weight=1.0):
+    def signal(self, key, time, source=0):
         page = self.pages.get(key)
-        if page is None or page.copy is None or time < page.copy:
+        if page is None or page.state == "gone" or page.copy is None:
             return 1
-        page.counted += weight
-        if page.state in ("sent", "failed"):
-            page.later.append((time, weight))
+        latest = min(time + self.slack[source], max(time, self.time, page.copy))
+        if latest < page.copy or any(each[:2] == [time, source] for each in page.signals):
+            return 1
+        page.signals.append([time, source, latest, False])
         return 0
 
+    def counts(self, page):
+        """Return the numbers of signals by source that count for the copy."""
+        unspent = [source for _, source, _, spent in page.signals if not spent]
+        return [unspent.count(source) for source in range(len(self.slack))]
+
+    def end(self, page, end):
+        host = self.host(page)
+        if host:
+            host.busy -= page.state == "sent"
+            host.opens = max(host.opens, min(end, self.time + self.timeout) + host.gap)
+
     def report(self, key, time):
-        self.advance(max(self.time, time))
         page = self.pages.get(key)
-        if page is None:
+        if page is None or page.state == "gone":
             return 1
+        self.end(page, time)
         newer = page.copy is None or time > page.copy
         if newer:
             page.copy = time
-            page.counted = sum(weight for moment, weight in page.later if moment > time)
-        page.later = []
-        if page.state == "sent" and self.host(page):
-            self.host(page).busy -= 1
-        if page.state in ("sent", "failed") or (page.state == "new" and newer):
-            self.line = [other for other in self.line if other != key]
+            for each in page.signals:
+                each[3] |= each[2] <= time
+            page.signals = [
+                each
+                for each in page.signals
+                if not (each[2] <= time and each[0] + self.slack[each[1]] < time)
+            ]
+        state = page.state
+        if state in ("sent", "waiting") or newer:
+            page.fails, page.retry_at = 0, -math.inf
+        if state in ("sent", "waiting") or (state in ("ready", "new") and newer):
+            page.state = None  # the fetch has ended above
+            self.leave(key, time)
             self.make_ready(key)
         return int(not newer)
 
-    def fail(self, key):
+    def fail(self, key, time, retry_at=None):
         page = self.pages.get(key)
-        if page and page.state == "sent":
-            page.state = "failed"
-            if self.host(page):
-                self.host(page).busy -= 1
+        if page is None or page.state == "gone":
+            return
+        time = min(time, self.time + self.timeout)
+        state = page.state
+        self.end(page, time)
+        if state == "sent":
+            page.state = None
+        self.leave(key, time)
+        page.fails += 1
+        wait = min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
+        page.retry_at = time + wait if retry_at is None else retry_at
+        self.make_ready(key)
 
     def is_open(self, page):
         host = self.host(page)
-        return host is None or (host.opens <= self.time and host.busy < host.most)
+        return host is None or host.is_open(self.time)
 
     def park(self, key):
         self.pages[key].state = "parked"
         self.host(self.pages[key]).parked.insert(0, key)
 
     def choose(self):
-        if self.line:
-            self.credit += self.new_share
-        key = None
-        if self.credit >= 1.0:
-            key = self.next_new()
-            self.credit -= 1.0
+        """New pages are owed a share of what is handed out, up to one fetch."""
+        credit = self.credit + self.new_share * bool(self.line)
+        key = self.next_new() if credit >= 1.0 else None
+        credit = min(credit, 1.0) - (key is not None)
         for other in (self.next_ready, self.next_new):
             key = other() if key is None else key
+        self.credit = self.credit if key is None else credit
         return key
 
     def next_new(self):
@@ -133,7 +213,10 @@ class NaiveScheduler:
     def next_ready(self):
         def rank(key):
             page = self.pages[key]
-            return self.value(page.parameters, self.time - page.copy, page.counted), -page.row
+            return (
+                self.value(page.parameters, self.time - page.copy, self.counts(page)),
+                -page.row,
+            )
 
         ready = [key for key, page in self.pages.items() if page.state == "ready"]
         for key in sorted(ready, key=rank, reverse=True):
@@ -142,38 +225,64 @@ class NaiveScheduler:
             self.park(key)
         return None
 
+    def open_all(self):
+        """Let the pages be chosen whose fetch is lost, whose host opens, whose wait is over."""
+        due = [
+            (page.sent, page.turn, key)
+            for key, page in self.pages.items()
+            if page.state == "sent" and page.sent + self.timeout <= self.time
+        ]
+        for sent, _, key in sorted(due):
+            page = self.pages[key]
+            page.fails += 1
+            if page.fails > 1:
+                wait = min(self.retry * 2.0 ** (page.fails - 2), 1024.0 * self.retry)
+                page.retry_at = sent + self.timeout + wait
+            self.leave(key, sent + self.timeout)
+            self.make_ready(key)
+        for host in sorted(self.hosts.values(), key=lambda each: max(each.opens, each.held)):
+            if host.parked and host.is_open(self.time):
+                keys, host.parked = host.parked, []
+                for key in keys:
+                    self.make_ready(key)
+        over = [
+            (due, self.pages[key].row, key) for key, due in self.waiting.items() if due <= self.time
+        ]
+        for _, _, key in sorted(over):
+            del self.waiting[key]
+            self.make_ready(key)
+
+    def correct_clocks(self):
+        for key, page in self.pages.items():
+            if page.state == "gone":
+                continue
+            if page.copy is not None and page.copy > self.time:
+                page.copy = self.time
+                if page.state == "waiting":
+                    self.waiting.pop(key)
+                    self.make_ready(key)
+            for each in page.signals:
+                each[2] = min(each[2], self.time)
+
     def next_batch(self, time, count):
-        assert time >= self.time
         self.advance(time)
         self.allowance = min(self.allowance, count)
         if self.allowance < 1.0 - 1e-9 or not self.pages:
             return []
-        due = [
-            (page.sent, page.turn, key)
-            for key, page in self.pages.items()
-            if page.state in ("sent", "failed") and page.sent + self.timeout <= time
-        ]
-        for _, _, key in sorted(due):
-            page = self.pages[key]
-            if page.state == "sent" and self.host(page):
-                self.host(page).busy -= 1
-            self.make_ready(key)
-        for host in sorted(self.hosts.values(), key=lambda each: each.opens):
-            if host.parked and host.opens <= time and host.busy < host.most:
-                keys, host.parked = host.parked, []
-                for key in keys:
-                    self.make_ready(key)
+        self.correct_clocks()
+        self.open_all()
         chosen = []
         while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             key = self.choose()
             if key is None:
                 break
             page = self.pages[key]
-            page.state, page.sent, page.turn = "sent", time, self.turns
+            page.state, page.sent, page.turn = "sent", self.time, self.turns
             self.turns += 1
             if self.host(page):
                 self.host(page).busy += 1
-                self.host(page).opens = time + self.host(page).gap
+                host = self.host(page)
+                host.opens = max(host.opens, self.time + host.gap)
             self.allowance -= 1.0
             chosen.append(key)
         return chosen

@@ -21,6 +21,7 @@ from policies.scheduler.files import (
     records_of,
     write_snapshot,
 )
+from policies.scheduler.scheduler import Noted
 
 HOSTS = [f"host{k}" for k in range(3)]
 
@@ -45,10 +46,23 @@ def calls(seed, count):
             yield "add", {"ids": ids, "host": host, "last_crawl": copies - 1.0, **rates}
         elif turn % 23 == 0:
             yield "remove", {"ids": [int(known[0])]}  # refused if it is removed already
+        elif turn % 29 == 0:
+            yield "move", {"ids": known[:1], "new_ids": [10**6 + turn]}
+        elif turn % 31 == 0:
+            yield "report", {"ids": known[:1], "times": now, "status": "gone"}
+        elif turn % 37 == 0:
+            yield "hold", {"host": rng.choice(HOSTS), "until": now + 1.0}
+        elif turn % 41 == 0:
+            yield "source_gap", {"source": 0, "since": now - 0.5}
+        elif turn % 43 == 0:
+            yield "configure", {"time": now, "bandwidth": 20.0 + turn % 7}
         elif turn % 3 == 0:
             yield "signal", {"ids": known, "times": now}
         elif turn % 5 == 0:
-            yield "report", {"ids": known[:1], "times": now, "status": "failed"}
+            at = None if turn % 2 else now + 0.3
+            yield "report", {"ids": known[:1], "times": now, "status": "failed", "retry_at": at}
+        elif turn % 7 == 0:
+            yield "next", {"time": now}
         elif turn % 4 == 0:
             yield "report", {"ids": known, "times": now - rng.random(4) / 9.0}
         else:
@@ -62,6 +76,8 @@ def answer(scheduler, call, arguments):
         result = getattr(scheduler, call)(**arguments)
     except ValueError as error:
         return str(error)
+    if isinstance(result, Noted):
+        return result.ignored, result.unknown.tolist()
     return result.tolist() if isinstance(result, np.ndarray) else result
 
 
@@ -128,6 +144,7 @@ def check_what_is_left(folder, acknowledged):
 def state_of(scheduler):
     """Return a copy of the state of a scheduler."""
     values, arrays = scheduler.state()
+    values = {name: x for name, x in values.items() if name not in ("time", "clamped")}
     return Record(values, {name: array.copy() for name, array in arrays.items()})
 
 
@@ -175,12 +192,14 @@ def test_a_journal_that_is_cut_off_leads_to_its_whole_records(kept):
 def test_damaged_files_are_refused(kept, kind):
     path = file_of(kept, kind)
     whole = path.read_bytes()
-    for place in (len(MAGIC) + 20, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    rng = np.random.default_rng(4)
+    for place in rng.integers(len(whole), size=75):  # of bytes of heads and of payloads
+        bit = 1 << int(rng.integers(8))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
         with pytest.raises(ValueError, match=f"{path.name} must"):
             DurableScheduler(kept)
     path.write_bytes(b"something else\n" * 9)
-    with pytest.raises(ValueError, match="must begin with 'crawl_envs scheduler, format 1'"):
+    with pytest.raises(ValueError, match="must begin with 'crawl_envs scheduler, format 2'"):
         DurableScheduler(kept)
     path.write_bytes(whole)
     DurableScheduler(kept).close()

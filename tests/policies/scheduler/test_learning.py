@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from policies.estimators.gamma_beliefs import Beliefs
-from policies.ncis.learning_greedy import one_source
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from policies.scheduler.learning import LEARNED, PageLearner
 from policies.values import effective_elapsed, greedy_ncis
@@ -70,34 +69,38 @@ def truth(site: Site) -> dict[str, Any]:
     return dict(zip(LEARNED, (site.change_rate, site.recall, site.false), strict=True))
 
 
-def test_beliefs_are_those_of_plain_updates() -> None:
-    rng, learner = np.random.default_rng(0), PageLearner(2.0, 3)
-    plain = Beliefs(np.zeros(3, np.int64), 1, 2.0)
+@pytest.mark.parametrize("sources", [1, 2])
+def test_beliefs_are_those_of_plain_updates(sources: int) -> None:
+    rng, learner = np.random.default_rng(0), PageLearner(2.0, 3, sources)
+    plain = Beliefs(np.zeros(3, np.int64), sources, 2.0)
     for _ in range(40):
         rows = np.sort(rng.choice(3, 2, replace=False))
-        elapsed, signals = rng.random(2) + 0.1, rng.poisson(1.0, 2).astype(float)
+        elapsed, signals = rng.random(2) + 0.1, rng.poisson(1.0, (2, sources)).astype(float)
         changed = rng.random(2) < 0.5
         learner.learn(rows, elapsed, signals, changed)
         for k, row in enumerate(rows):
-            plain.learn(int(row), elapsed[k], signals[k : k + 1], bool(changed[k]))
+            plain.learn(int(row), elapsed[k], signals[k], bool(changed[k]))
     np.testing.assert_allclose(learner.counts, plain.counts, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(learner.exposures, plain.exposures, rtol=1e-4, atol=1e-5)
-    alpha, evidence, signal_rate = plain.typical(slice(None)).T
-    expected = one_source(alpha, evidence[None], signal_rate[None])
-    for name, column in learner.columns(np.arange(3)).items():
-        np.testing.assert_allclose(column, getattr(expected, name), rtol=1e-4)
+    alpha, evidence, rate = np.split(plain.typical(slice(None)).T, [1, 1 + sources])
+    columns = learner.columns(np.arange(3))
+    true = np.atleast_2d(columns["recall"]) * columns["change_rate"]
+    false = np.atleast_2d(columns["false_signal_rate"])
+    np.testing.assert_allclose(np.log1p(true / false), evidence, rtol=1e-4)
+    np.testing.assert_allclose(true + false, rate, rtol=1e-4)
+    np.testing.assert_allclose(columns["change_rate"] - true.sum(axis=0), alpha[0], rtol=1e-4)
 
 
 def test_shared_distributions_are_those_of_the_pages() -> None:
     """Pages of one rate, seen long: a page without data is estimated as they are."""
     rng, m = np.random.default_rng(1), 400
     learner = PageLearner(1.0, m + 1)
-    rows, none = np.arange(m), np.zeros(m)
+    rows, none = np.arange(m), np.zeros((m, 1))
     for _ in range(60):
         learner.learn(rows, np.ones(m), none, rng.random(m) < -np.expm1(-0.3))
     learner.share(np.arange(m + 1))
     assert learner.columns(np.array([m]))["change_rate"][0] == pytest.approx(0.3, rel=0.1)
-    assert learner.fetches.tolist() == [60 * m, 120 * m]
+    assert learner.fetches.tolist() == [60 * m, 120 * m, 0]
 
 
 def test_the_largest_value_by_the_learned_columns_is_fetched() -> None:
@@ -188,7 +191,6 @@ def test_a_learning_scheduler_is_restored(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"policy": "LambdaCrawl", "learn": True}, "learn must be False"),
-        ({"policy": "GreedyNCIS", "learn": True, "num_sources": 2}, "learn must be False"),
         ({"policy": "GreedyNCIS", "learn": 3}, "learn must be"),
     ],
 )

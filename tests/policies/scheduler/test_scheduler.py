@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import policies
 from crawl_envs.types import Delay, Problem
@@ -17,9 +18,8 @@ from policies.base.allocated import AllocatedPolicy
 from policies.base.binding import core_of
 from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
-from tests.naive.scheduler import NaiveScheduler, Page
+from tests.naive.scheduler import Host, NaiveScheduler, Page
 
-KINDS = ("add", "remove", "update", "report", "fail", "next")
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
@@ -34,14 +34,27 @@ def drawn(rng, count):
 
 
 def value_of(name):
-    """Return the value of a page by its columns, elapsed time and signals."""
+    """Return the value of a page by its columns, elapsed time and numbers of signals by source.
+
+    Several sources are those of one with the same rates of true signals and of evidence.
+    """
     policy = policies.find(name)(features=("elapsed", "signals", *policies.find(name).needs))
 
     def value(columns, elapsed, signals):
-        given = {key: np.array([columns[key]]) for key in policy.needs}
+        given, counted = {key: columns[key] for key in policy.needs}, sum(signals)
+        if len(signals) > 1 and "recall" in given:
+            true = columns["recall"] * columns["change_rate"]
+            rate = true + columns["false_signal_rate"]
+            nats = np.log(rate / columns["false_signal_rate"])
+            slope = (rate * nats).sum() / true.sum()
+            unit = brentq(lambda b: b / -math.expm1(-b) - slope, 1e-9, 60.0, xtol=1e-15)
+            given["recall"] = true.sum() / columns["change_rate"]
+            given["false_signal_rate"] = (rate * nats).sum() / unit * math.exp(-unit)
+            counted = float(np.dot(nats / unit, signals))
+        given = {key: np.array([x]) for key, x in given.items()}
         given["importance"] = np.array([columns["importance"]])
         form = policy.compile(Problem(1, math.nan, **given), 0, np.random.default_rng(0))
-        return form.value(form.parameters, 0, elapsed, signals)
+        return form.value(form.parameters, 0, elapsed, counted)
 
     return value
 
@@ -49,82 +62,180 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, **limits):
-        self.scheduler = CrawlScheduler(policy, bandwidth, timeout=1.5)
-        self.scheduler.limit_hosts(**limits)
-        self.naive = NaiveScheduler(value_of(policy), bandwidth, timeout=1.5)
-        self.naive.limits = limits.get("gap", 0.0), limits.get("most", math.inf)
-
-    def add(self, rng, ids, hosts, fetched):
-        columns = drawn(rng, len(ids))
-        copies = np.where(fetched, self.scheduler.time - rng.random(len(ids)), math.nan)
-        self.scheduler.add(ids, host=hosts, last_crawl=copies, **columns)
-        rows = self.scheduler.ids.rows(np.asarray(ids))
-        self.naive.add(
-            (
-                key,
-                Page(
-                    rows[k],
-                    {name: columns[name][k] for name in COLUMNS},
-                    None if hosts is None else hosts[k],
-                    float(copies[k]) if fetched[k] else None,
-                ),
-                columns["importance"][k],
-            )
-            for k, key in enumerate(ids)
+    def __init__(self, policy, bandwidth, sources, **limits):
+        slack = [0.0, 0.3][:sources]
+        settings = {"timeout": 1.5, "retry": 0.4}
+        self.scheduler = CrawlScheduler(
+            policy,
+            bandwidth,
+            burst=0.0,
+            num_sources=sources,
+            resolution=slack,
+            keep_gone=1e9,
+            **settings,
         )
+        self.scheduler.limit_hosts(**limits)
+        self.naive = NaiveScheduler(value_of(policy), bandwidth, slack=slack, **settings)
+        self.naive.limits = limits.get("gap", 0.0), limits.get("most", math.inf)
+        self.sources, self.largest, self.out, self.time = sources, 0, [], 0.0
+
+    def new_id(self, count):
+        self.largest += count
+        return [int(key) for key in range(self.largest - count, self.largest)]
+
+    def drawn(self, rng, count):
+        columns = drawn(rng, count)
+        if self.sources > 1:
+            columns["recall"] = rng.uniform(0.05, 0.45, (self.sources, count))
+            columns["false_signal_rate"] = rng.uniform(0.1, 0.6, (self.sources, count))
+        return columns
+
+    def add(self, rng, ids=None):
+        """Add new pages, or pages that are gone."""
+        back, ids = ids is not None, self.new_id(rng.integers(1, 30)) if ids is None else ids
+        count = len(ids)
+        hosts = None if rng.random() < 0.3 else [f"host{h}" for h in rng.integers(0, 4, count)]
+        columns, fetched = self.drawn(rng, count), rng.random(count) < 0.6
+        least = np.where(rng.random(count) < 0.3, 0.7, 0.0) * (not back)
+        copies = np.where(fetched, self.scheduler.time - rng.random(count), math.nan)
+        added = (
+            self.scheduler.add(
+                [*ids, *self.naive.present()[:2]],
+                known="skip" if not back else "raise",
+                host=None
+                if hosts is None
+                else [*hosts, "host1", "host1"][: count + self.skipped()],
+                last_crawl=[*copies, 0.0, 0.0][: count + self.skipped()],
+                least_interval=[*least, 0.0, 0.0][: count + self.skipped()],
+                **{
+                    name: np.concatenate([x, x[..., :1], x[..., :1]], axis=-1)[
+                        ..., : count + self.skipped()
+                    ]
+                    for name, x in columns.items()
+                },
+            )
+            if not back
+            else self.scheduler.add(ids, host=hosts, last_crawl=copies, **columns)
+        )
+        assert added == count
+        rows = self.scheduler.ids.rows(np.asarray(ids))
+        pages = []
+        for k, key in enumerate(ids):
+            own = {name: columns[name][..., k] for name in COLUMNS}
+            host, copy = None if hosts is None else hosts[k], float(copies[k])
+            copy = copy if fetched[k] else None
+            if back:
+                if host:
+                    self.naive.hosts.setdefault(host, Host(*self.naive.limits))
+                self.naive.come_back(key, own, host, copy)
+            else:
+                pages.append(
+                    (key, Page(rows[k], own, host, copy, least=float(least[k])), own["importance"])
+                )
+        self.naive.add(pages)
+
+    def skipped(self):
+        return len(self.naive.present()[:2])
+
+    def remove(self, rng):
+        for key in rng.choice(self.naive.present(), size=1):
+            self.scheduler.remove([key])
+            self.naive.remove(key)
+
+    def gone(self, rng):
+        key, time = int(rng.choice(self.naive.present())), self.time
+        self.scheduler.report([key], time, "gone")
+        self.naive.gone(key, time)
+        assert key not in self.scheduler
+        if rng.random() < 0.5:
+            assert self.scheduler.add([key], known="skip", **self.drawn(rng, 1)) == 0
+            self.add(rng, [key])
+
+    def move(self, rng):
+        key, (new,) = int(rng.choice(self.naive.present())), self.new_id(1)
+        self.scheduler.move([key], [new])
+        self.naive.move(key, new)
+        self.out = [new if other == key else other for other in self.out]
+
+    def update(self, rng):
+        key = rng.choice(self.naive.present())
+        if rng.random() < 0.5:
+            self.scheduler.update([key], importance=2.0)
+            self.naive.pages[key].parameters["importance"] = 2.0
+            return
+        least = float(rng.choice([0.0, 0.5, 3.0]))
+        self.scheduler.update([key], least_interval=least)
+        self.naive.set_least(key, least)
+
+    def hold(self, rng):
+        name, until = f"host{rng.integers(4)}", self.time + rng.uniform(-0.5, 1.0)
+        self.scheduler.hold(name, until)
+        self.naive.hold(name, until)
+
+    def report(self, rng):
+        if not self.out:
+            return
+        key = self.out.pop(rng.integers(len(self.out)))
+        moment = self.time + rng.choice(
+            [-rng.exponential(0.02), 0.0, 0.1, 50.0], p=[0.5, 0.2, 0.2, 0.1]
+        )
+        assert self.scheduler.report([key], moment) == self.naive.report(key, moment)
+
+    def fail(self, rng):
+        if not self.out:
+            return
+        key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
+        self.scheduler.report([key], self.time, "failed", retry_at=at)
+        self.naive.fail(key, self.time, at)
+
+    def next(self, rng):
+        count = int(rng.choice([1, 3, 20]))
+        chosen = self.scheduler.next_batch(self.time, count).tolist()
+        assert chosen == self.naive.next_batch(self.time, count)
+        self.out.extend(chosen)
+
+    def signal(self, rng):
+        for key in rng.choice([*self.naive.present(), -1], size=rng.poisson(2.0)):
+            moment = max(
+                self.time + rng.choice([-0.25, -0.05, 0.0, 30.0], p=[0.5, 0.3, 0.15, 0.05]), 0.0
+            )
+            source = int(rng.integers(self.sources))
+            noted = self.scheduler.signal([key], moment, source)
+            assert noted.ignored + noted.unknown.size == self.naive.signal(key, moment, source)
+
+
+KINDS = {
+    "add": 0.1,
+    "remove": 0.03,
+    "gone": 0.03,
+    "move": 0.04,
+    "update": 0.05,
+    "hold": 0.05,
+    "report": 0.25,
+    "fail": 0.1,
+    "next": 0.35,
+}
 
 
 @settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     policy=st.sampled_from(["Greedy", "GreedyNCIS", "RoundRobin"]),
+    sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, limits):
+def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
     rng = np.random.default_rng(seed)
-    both = Both(policy, bandwidth=10.0, **limits)
-    scheduler, naive, time, largest, out = both.scheduler, both.naive, 0.0, 0, []
+    both = Both(policy, 10.0, sources, **limits)
     for _ in range(120):
-        time += rng.choice([0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1])
-        present = list(naive.pages)
-        for key in rng.choice([*present, -1], size=rng.poisson(2.0)):
-            moment = max(time - rng.exponential(0.05), 0.0)
-            assert scheduler.signal([key], moment) == naive.signal(key, moment)
-        kind = rng.choice(
-            ["add", "remove", "update", "report", "fail", "next"],
-            p=[0.1, 0.05, 0.05, 0.3, 0.1, 0.4],
+        both.time += rng.choice(
+            [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]
         )
-        if kind == "add":
-            count = rng.integers(1, 30)
-            ids = [int(key) for key in range(largest, largest + count)]
-            largest += count
-            hosts = None if rng.random() < 0.3 else [f"host{h}" for h in rng.integers(0, 4, count)]
-            both.add(rng, ids, hosts, rng.random(count) < 0.6)
-        elif kind == "remove" and present:
-            for key in rng.choice(present, size=min(len(present), 3), replace=False):
-                scheduler.remove([key])
-                naive.remove(key)
-        elif kind == "update" and present:
-            key = rng.choice(present)
-            scheduler.update([key], importance=2.0)
-            naive.pages[key].parameters["importance"] = 2.0
-        elif kind == "report" and out:
-            key = out.pop(rng.integers(len(out)))
-            moment = time - rng.exponential(0.02)
-            assert scheduler.report([key], moment) == naive.report(key, moment)
-        elif kind == "fail" and out:
-            key = out.pop()
-            scheduler.report([key], time, "failed")
-            naive.fail(key)
-        elif kind == "next":
-            time = max(time, scheduler.time)
-            count = int(rng.choice([1, 3, 20]))
-            chosen = scheduler.next_batch(time, count).tolist()
-            assert chosen == naive.next_batch(time, count)
-            out.extend(chosen)
-        time = max(time, scheduler.time)
-    assert len(scheduler) == len(naive.pages)
+        both.signal(rng)
+        kind = rng.choice(list(KINDS), p=list(KINDS.values()))
+        if kind in ("add", "next", "report", "fail", "hold") or both.naive.present():
+            getattr(both, kind)(rng)
+    assert len(both.scheduler) == len(both.naive.present())
 
 
 @pytest.mark.parametrize("policy", ["GreedyNCIS", "Greedy", "GreedyCIS", "GreedyNCISApprox"])
@@ -189,24 +300,60 @@ def test_allocations_crawl_at_their_rates():
     assert abs(crawls - 200.0 * rates).max() <= 2.0
 
 
-@pytest.mark.parametrize("policy", ["GreedyNCIS", "GreedyCIS"])
-def test_signals_of_several_sources_count_as_in_an_environment(policy):
-    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=20, horizon=4.0, instance="sources")
-    observation, _ = env.reset(seed=3)
+def played(seed, choose, policy):
+    """Return the freshness of an environment of several sources, by the pages that are chosen."""
+    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=20, horizon=30.0, instance="sources")
+    observation, _ = env.reset(seed=seed)
     core, player = core_of(env), policies.make(policy, env)
     problem = core.tracker().problem
-    columns = {name: getattr(problem, name) for name in COLUMNS}
     scheduler = CrawlScheduler(policy, problem.bandwidth, num_sources=problem.num_sources)
+    columns = {name: getattr(problem, name) for name in COLUMNS}
     scheduler.add(np.arange(20), last_crawl=0.0, **columns)
-    ended = False
+    ended, total, slots = False, 0.0, 0
     while not ended:
         log, time = core.last_log(), core.tracker().time
         scheduler.signal(log.signal_page, log.signal_time, log.signal_source)
-        page, _ = scheduler.next(time)
-        assert page == player.predict(observation)[0]
-        scheduler.report([page], time)
-        observation, _, terminated, truncated, _ = env.step(page)
-        ended = terminated or truncated
+        own, page = scheduler.next(time).id, player.predict(observation)[0]
+        page = choose(int(own), int(page))
+        scheduler.report([own, page], time)
+        observation, reward, terminated, truncated, _ = env.step(page)
+        ended, total, slots = terminated or truncated, total + float(reward), slots + 1
+    return total / slots
+
+
+def test_pooled_signals_of_several_sources_count_as_in_an_environment():
+    def same(own, page):
+        assert own == page
+        return page
+
+    assert played(3, same, "GreedyCIS") > 0.0
+
+
+def test_one_source_in_place_of_several_is_as_fresh():
+    """Of 600 crawls in an environment: the exact value of several sources, and the scheduler's."""
+    exact = [played(seed, lambda own, page: page, "GreedyNCIS") for seed in range(3)]
+    one = [played(seed, lambda own, page: own, "GreedyNCIS") for seed in range(3)]
+    assert np.mean(one) == pytest.approx(np.mean(exact), abs=0.005)
+    assert one != exact
+
+
+def test_pages_of_one_informative_source_are_as_with_one():
+    rng = np.random.default_rng(2)
+    columns = drawn(rng, 30) | {"recall": rng.uniform(0.1, 0.9, 30)}
+    none = {name: np.stack([columns[name], 0.0 * columns[name]]) for name in COLUMNS[2:]}
+    none["false_signal_rate"][1] = rng.random(30)
+    one, two = (CrawlScheduler("GreedyNCIS", 10.0, num_sources=n) for n in (1, 2))
+    one.add(np.arange(30), last_crawl=0.0, **columns)
+    two.add(np.arange(30), last_crawl=0.0, **(columns | none))
+    for turn in range(1, 400):
+        page, time = int(rng.integers(30)), turn / 10.0
+        one.signal([page], time - 0.05)
+        two.signal([page, page], time - 0.05, [0, 1])
+        chosen = one.next(time).id
+        assert two.next(time).id == chosen
+        one.report([chosen], time)
+        two.report([chosen], time)
+    assert np.allclose(two.lazy.parameters[:30, :13], one.lazy.parameters[:30, :13], rtol=1e-6)
 
 
 def filled(**more):
@@ -230,8 +377,14 @@ def test_a_fetch_comes_at_the_time_that_was_said():
             times.append(time)
     assert np.allclose(times, np.arange(1, len(times) + 1) / 10.0)
     assert scheduler.next(time).id is not None
-    scheduler.set_bandwidth(1.0, time)
+    scheduler.configure(time, bandwidth=1.0)
     assert scheduler.next(time).ask_again == pytest.approx(time + 1.0)
+    scheduler.configure(time, burst=5.0, timeout=0.5, retry=2.0)
+    assert len(scheduler.next_batch(time + 5.0, 20)) == 5
+    scheduler.report([0], time + 5.0, "failed")
+    assert scheduler.describe(0)["why"] == "it waits until 10 after 2 failures"
+    assert scheduler.next(time + 5.0).ask_again == pytest.approx(time + 6.0)
+    assert len(scheduler.next_batch(time + 26.0, 20)) == 20  # lost ones too
 
 
 def test_pages_that_are_not_reported_come_back_after_the_timeout():
@@ -244,7 +397,9 @@ def test_pages_that_are_not_reported_come_back_after_the_timeout():
 
 def test_unknown_and_old_events_are_counted_and_change_nothing():
     scheduler = filled()
-    assert scheduler.signal([3, 99, 98], [-1.0, 1.0, 1.0]) == 3
+    noted = scheduler.signal([3, 99, 98], [-1.0, 1.0, 1.0])
+    assert noted.ignored == 1
+    assert noted.unknown.tolist() == [99, 98]
     assert scheduler.report([99], 1.0) == 1
     assert scheduler.report([3], 0.0) == 1
     assert scheduler.report([3, 99], 1.0, "gone") == 1
@@ -252,7 +407,7 @@ def test_unknown_and_old_events_are_counted_and_change_nothing():
     assert scheduler.report([3], 2.0) == 1
 
 
-def test_limits_of_hosts_can_be_lifted():
+def test_limits_of_hosts_change_one_by_one():
     scheduler = CrawlScheduler("RoundRobin", bandwidth=10.0, burst=100, timeout=99.0)
     scheduler.add([1, 2, 3, 4], host=["a", "a", "a", "b"], last_crawl=0.0)
     scheduler.limit_hosts(most=1)
@@ -260,17 +415,37 @@ def test_limits_of_hosts_can_be_lifted():
     assert scheduler.next(11.0).id is None
     scheduler.limit_hosts("a", most=2)
     assert scheduler.next_batch(12.0, 4).tolist() == [2]
-    scheduler.limit_hosts("a")
+    scheduler.limit_hosts("a", gap=0.0)
+    assert scheduler.next_batch(12.5, 4).tolist() == []
+    scheduler.limit_hosts("a", most=math.inf)
     assert scheduler.next_batch(13.0, 4).tolist() == [3]
     assert scheduler.report([1, 1], 13.0, "gone") == 0
     scheduler.add([])
     assert len(scheduler) == 3
 
 
+def test_the_gap_of_a_host_counts_from_the_end_of_a_fetch():
+    scheduler = CrawlScheduler("RoundRobin", bandwidth=100.0, burst=1.0, timeout=5.0)
+    scheduler.limit_hosts(gap=1.0)
+    scheduler.add([1, 2, 3], host="a", last_crawl=0.0)
+    assert scheduler.next_batch(10.0, 3).tolist() == [1]
+    assert scheduler.next(11.9) == (None, 15.0)  # it may be lost
+    assert "1 sent" in scheduler.why()
+    scheduler.report([1], 10.0, ended=12.0)
+    assert scheduler.next(12.0) == (None, 13.0)
+    assert scheduler.next(13.0).id == 2
+    scheduler.report([2], 13.0, "failed", ended=14.0, retry_at=99.0)
+    assert scheduler.next(14.0) == (None, 15.0)
+    scheduler.hold("a", 20.0)
+    assert scheduler.next(16.0) == (None, 20.0)
+    assert "20 on" in scheduler.describe(3)["why"]
+    scheduler.hold("a", 17.0)
+    assert scheduler.next(17.0).id == 3
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda s: s.next(-1.0), "time must be at least 0.0"),
         (lambda s: s.next("now"), "time must be"),
         (lambda s: s.next_batch(1.0, 0), "count must be"),
         (lambda s: s.add([20], change_rate=-1.0), r"change_rate must lie in \[0, inf\], got -1.0"),
@@ -283,16 +458,31 @@ def test_limits_of_hosts_can_be_lifted():
         (lambda s: s.add([20], change_rate=1.0, age=2.0), "columns must be among"),
         (lambda s: s.add([0], change_rate=1.0), "ids must be new, got 0 again"),
         (lambda s: s.add(["a"], change_rate=1.0), "ids must be an array of integers"),
-        (lambda s: s.add([20], change_rate=1.0, last_crawl=1.0), "last_crawl must be"),
+        (lambda s: s.add([20], change_rate=1.0, last_crawl=math.inf), "last_crawl must be"),
+        (lambda s: s.add([20, 21], change_rate=1.0, last_crawl=[0.0] * 3), "last_crawl must be"),
+        (lambda s: s.add([20], change_rate=1.0, least_interval=-1.0), "least_interval must be"),
+        (lambda s: s.add([20], change_rate=1.0, known="maybe"), "known must be one of raise, skip"),
+        (lambda s: s.add([20, 20], change_rate=1.0), "ids must differ, got 20 twice"),
         (lambda s: s.add([20], change_rate=1.0, host=["a", "b"]), "host must be"),
         (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
         (lambda s: s.update([1], recall=0.1), "recall must be given when pages are added"),
         (lambda s: s.remove([99]), "ids must be known"),
+        (lambda s: s.move([99], [100]), "ids must be known"),
+        (lambda s: s.move([1], [2]), "ids must be new, got 2 again"),
+        (lambda s: s.move([1, 2], [100, 100]), "ids must differ, got 100 twice"),
+        (lambda s: s.move([1], [100, 101]), "new ids must be one for each"),
+        (lambda s: s.describe(99), "ids must be known, got 99"),
+        (lambda s: s.hold("a", math.nan), "until must be"),
+        (lambda s: s.source_gap(1, 0.0), "source must be below 1, got 1"),
+        (lambda s: s.report([1], 1.0, "failed", retry_at=math.inf), "retry_at must be"),
+        (lambda s: s.report([1], 1.0, ended=math.nan), "ended must be"),
         (lambda s: s.signal([1], math.nan), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
         (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
-        (lambda s: s.set_bandwidth(0.0, 1.0), "bandwidth must be"),
+        (lambda s: s.configure(0.0, bandwidth=0.0), "bandwidth must be"),
+        (lambda s: s.configure(0.0, timeout=-1.0), "timeout must be"),
+        (lambda s: s.configure(0.0, burst=-1.0), "burst must be"),
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(call, said):
@@ -313,7 +503,13 @@ def test_bad_input_is_refused_and_changes_nothing(call, said):
         ({"new_share": 0.0}, "new_share must be"),
         ({"new_share": 1.5}, r"new_share must lie in \(0, 1\]"),
         ({"timeout": 0.0}, "timeout must be"),
-        ({"burst": 0}, "burst must be"),
+        ({"burst": -1.0}, "burst must be"),
+        ({"retry": 0.0}, "retry must be"),
+        ({"retry": 2.0, "most_retry": 1.0}, "most_retry must be"),
+        ({"skew": -1.0}, "skew must be"),
+        ({"resolution": [0.0, 1.0]}, "resolution must be"),
+        ({"resolution": -1.0}, "resolution must be"),
+        ({"keep_gone": -1.0}, "keep_gone must be"),
         ({"num_sources": 0}, "num_sources must be"),
     ],
 )
@@ -362,10 +558,10 @@ def test_many_fetches_are_those_of_a_dense_search(policy):
             form = found(features=("elapsed", "signals", *found.needs)).compile(
                 Problem(pages, math.nan, **needs), 0, rng
             )
-        signalled = rng.integers(0, pages, rng.poisson(0.5))
+        signalled = np.unique(rng.integers(0, pages, rng.poisson(0.5)))
         if signalled.size:
-            assert scheduler.signal(ids[signalled], time) == 0
-            np.add.at(counted, signalled, 1.0)
+            assert scheduler.signal(ids[signalled], time).ignored == 0
+            counted[signalled] += 1.0
         row = densest(form.value, form.parameters, time - last, counted)
         assert scheduler.next(time).id == ids[row], turn
         assert scheduler.report([ids[row]], time) == 0

@@ -269,13 +269,12 @@ def test_a_killed_shard_without_a_folder_says_what_is_lost():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda s: s.next(-1.0), "time must be at least 0.0"),
         (lambda s: s.next_batch(1.0, 0), "count must be"),
         (lambda s: s.add([70, 71, 72], change_rate=1.0), "recall, false_signal_rate must be given"),
         (lambda s: s.add([70, 71, 0], **RATES), "ids must be new, got 0 again"),
         (lambda s: s.add([70], change_rate=-1.0), "change_rate must lie in"),
         (lambda s: s.add([70], **RATES, host=["a", "b"]), "host must be"),
-        (lambda s: s.add([70], **RATES, last_crawl=1.0), "last_crawl must be"),
+        (lambda s: s.add([70], **RATES, last_crawl=[1.0, 2.0]), "last_crawl must be"),
         (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
         (lambda s: s.update([1, 2, 3], complete=1.0), "complete must be given when pages are"),
         (lambda s: s.remove([1, 99]), "ids must be known"),
@@ -284,7 +283,7 @@ def test_a_killed_shard_without_a_folder_says_what_is_lost():
         (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.limit_hosts(["a", "b"], most=0), "most must be"),
-        (lambda s: s.set_bandwidth(0.0, 1.0), "bandwidth must be"),
+        (lambda s: s.configure(1.0, bandwidth=0.0), "bandwidth must be"),
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(call, said):
@@ -302,7 +301,8 @@ def test_bad_input_is_refused_and_changes_nothing(call, said):
         ({"backend": "threads"}, "backend must be one of local, processes, ray"),
         ({"balance": 0.0}, "balance must be"),
         ({"policy": 3}, "policy must be an index policy"),
-        ({"burst": 0}, "burst must be"),
+        ({"burst": -1.0}, "burst must be"),
+        ({"learn": True}, "learn must be left out"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, said):

@@ -17,7 +17,7 @@ def asked(scheduler: CrawlScheduler, *messages: Any) -> list[Any]:
 
 
 def new_scheduler() -> CrawlScheduler:
-    return CrawlScheduler("GreedyNCIS", 10.0)
+    return CrawlScheduler("GreedyNCIS", 10.0, burst=0.0)
 
 
 PAGES = [
@@ -40,17 +40,48 @@ def test_a_crawler_is_driven() -> None:
         {"bandwidth": 100.0, "time": 1.05},
         {"remove": ["a"]},
     )
+    assert [line.pop("why") for line in said if "why" in line] == 2 * [
+        "the bandwidth is used up until 1.1; "
+        "pages: 1 ready, 0 new, 0 sent, 1 waiting, 0 parked, 0 gone"
+    ]
     assert said == [
         {"pages": 2},
         {"fetch": ["b"], "ask_again": 1.0},
         {"ignored": 0},
-        {"ignored": 1},
+        {"ignored": 0, "unknown": ["unknown"]},
         {"pages": 2},
         {"fetch": [], "ask_again": pytest.approx(1.1)},
         {"fetch": [], "ask_again": pytest.approx(1.1)},
         {"bandwidth": 100.0},
         {"pages": 1},
     ]
+
+
+def test_failures_hosts_moves_and_gaps_are_told() -> None:
+    said = asked(
+        new_scheduler(),
+        {"add": [{**page, "host": "h"} for page in PAGES]},
+        {"add": PAGES, "known": "skip"},
+        {"limit": ["h"], "gap": 0.2, "most": 1},
+        {"hold": "h", "until": 1.2},
+        {"next": 1, "time": 1.0},
+        {"next": 1, "time": 1.2},
+        {"report": ["b"], "time": 1.2, "status": "failed", "retry_at": 9.0, "ended": 1.3},
+        {"next": 1, "time": 1.4},
+        {"move": ["b"], "to": ["c"]},
+        {"describe": "c"},
+        {"source_gap": 0, "since": 1.0},
+        {"report": ["c"], "time": 1.4, "status": "gone"},
+        {"describe": "c"},
+    )
+    assert said[:4] == 4 * [{"pages": 2}]
+    assert said[4]["ask_again"] == 1.2
+    assert said[5]["fetch"] == ["b"]
+    assert said[7]["ask_again"] == pytest.approx(1.5)
+    assert said[8] == {"pages": 2}
+    assert (said[9]["due"], said[9]["failures"]) == (9.0, 1)
+    assert said[10:12] == [{"pages": 2}, {"ignored": 0}]
+    assert "ids must be known" in said[12]["error"]
 
 
 def test_it_answers_as_the_scheduler_does() -> None:

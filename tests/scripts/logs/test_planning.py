@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.instances.logs import PageTable, hosts_of
+from policies.scheduler import CrawlScheduler
 from policies.values import greedy_ncis
 from scripts.logs import planning
 
@@ -123,3 +124,14 @@ def test_an_unknown_change_rate_is_refused() -> None:
         planning.expected_freshness(bare, [1.0])
     with pytest.raises(ValueError, match="must be given: the policy needs it"):
         planning.new_scheduler(bare, "Greedy", 1.0, 0.0)
+
+
+def test_hosts_are_limited_by_texts() -> None:
+    scheduler = CrawlScheduler("Greedy", 1e3, burst=1.0)
+    pages = np.arange(6)
+    scheduler.add(pages, host=["a", "a", "a", "b", "b", "b"], change_rate=1.0, last_crawl=0.0)
+    planning.limit_hosts(scheduler, [":0.5:2", "b:1e-1:1"])
+    assert sorted(page // 3 for page in scheduler.next_batch(1.0, 6)) == [0, 1]
+    assert planning.plan(scheduler, np.zeros(6), 3.0).page.size > 0
+    with pytest.raises(ValueError, match="limit must be HOST:GAP or HOST:GAP:MOST, got 'a'"):
+        planning.limit_hosts(scheduler, ["a"])

@@ -1,0 +1,129 @@
+"""What fetches found, compiled: new copies, failures, and pages that are no more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import types
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.types.lazy_argmax import lazy_at
+from policies.scheduler.choices import (
+    ABSENT,
+    GONE,
+    NEW,
+    READY,
+    SENT,
+    WAITING,
+    choices_at,
+    count_failure,
+    end_fetch,
+    expect,
+    leave_state,
+    make_ready,
+)
+from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
+
+_ROWS, _TIMES = types.int64[::1], types.float64[::1]
+
+
+@compiled(
+    types.int64(
+        _ROWS,
+        _ROWS,
+        VALUE,
+        SIGNAL_WEIGHT,
+        _ROWS,
+        _TIMES,
+        _TIMES,
+        _TIMES,
+        types.float64,
+        types.float64,
+    )
+)
+def give_back(
+    table: IntArray,
+    search: IntArray,
+    value: Any,
+    signal_weight: Any,
+    pages: IntArray,
+    times: FloatArray,
+    ends: FloatArray,
+    more: FloatArray,
+    window: float,
+    now: float,
+) -> int:
+    """Take note of fetches, and return the number of those that a later one precedes.
+
+    ``times`` are those of the copies, ``ends`` those at which the fetches ended, and ``more`` the
+    weights that are added to those of the signals after the copies, (n,).
+    """
+    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
+    for position in range(pages.shape[0]):
+        page, time = pages[position], times[position]
+        status, record = choices.status[page], lazy.pages[page]
+        newer = record.last_crawl == math.inf or time > record.last_crawl
+        ignored += not newer
+        end_fetch(choices, page, ends[position])
+        if newer:
+            record.last_crawl = time
+            choices.lines[0].latest_copy = max(choices.lines[0].latest_copy, time)
+            pass_copy(choices, page, time)
+            record.counted = weight_of(choices, lazy, signal_weight, page, window) + more[position]
+        if status in (SENT, WAITING) or newer:
+            choices.fails[page], choices.retry_at[page] = 0, -math.inf
+        if status in (SENT, WAITING) or (status in (NEW, READY) and newer):
+            if status != SENT:
+                leave_state(choices, lazy, page, ends[position])
+            make_ready(choices, lazy, value, page, now)
+    return ignored
+
+
+@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, types.float64))
+def fail(
+    table: IntArray,
+    search: IntArray,
+    value: Any,
+    pages: IntArray,
+    ends: FloatArray,
+    retry_at: FloatArray,
+    now: float,
+) -> None:
+    """Take note of fetches that failed; pages wait until ``retry_at``, by failures where NaN."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for position in range(pages.shape[0]):
+        page = pages[position]
+        if choices.status[page] != SENT:
+            end_fetch(choices, page, ends[position])
+        leave_state(choices, lazy, page, ends[position])
+        count_failure(choices, page, ends[position], 0)
+        if not math.isnan(retry_at[position]):
+            choices.retry_at[page] = retry_at[position]
+        make_ready(choices, lazy, value, page, now)
+
+
+@compiled()
+def dismiss(
+    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, gone: bool
+) -> None:
+    """Remove pages in any state, or mark them as gone."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for position in range(pages.shape[0]):
+        page = pages[position]
+        leave_state(choices, lazy, page, ends[position])
+        forget_signals(choices, page)
+        choices.fails[page], choices.retry_at[page] = 0, -math.inf
+        if gone:
+            choices.status[page] = GONE
+        else:
+            choices.status[page], choices.least[page] = ABSENT, 0.0
+
+
+@compiled()
+def reopen(table: IntArray) -> None:
+    """Let hosts with parked pages open, where their limits have changed."""
+    choices = choices_at(table)
+    for host in range(choices.gap.shape[0]):
+        expect(choices, host)

@@ -1,0 +1,483 @@
+"""What the loop of a crawler does to a scheduler: failures, threads, feeds, clocks, restarts."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from policies.scheduler import CrawlScheduler, DurableScheduler
+
+
+def sources_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "change_rate": rng.uniform(0.01, 1.0, n),
+        "recall": rng.uniform(0.0, 0.45, (2, n)),
+        "false_signal_rate": rng.uniform(0.0, 0.5, (2, n)),
+    }
+
+
+def crawled(scheduler, until):
+    """Fetch pages as they come, and return how often each was."""
+    now, got = 0.0, []
+    while now < until:
+        page, again = scheduler.next(now)
+        if page is None:
+            now = again
+        else:
+            scheduler.report([page], now)
+            got.append(int(page))
+    return np.bincount(got, minlength=len(scheduler))
+
+
+# Several sources
+
+
+@pytest.mark.parametrize(
+    "parts", [[(0, 100)], [(0, 90), (90, 100)], [(k, k + 1) for k in range(100)]]
+)
+def test_pages_of_two_sources_may_be_added_in_parts(parts):
+    scheduler, columns = CrawlScheduler("GreedyNCIS", 10.0, num_sources=2), sources_of(100)
+    for first, last in parts:
+        own = {name: column[..., first:last] for name, column in columns.items()}
+        scheduler.add(list(range(first, last)), last_crawl=0.0, **own)
+    whole = CrawlScheduler("GreedyNCIS", 10.0, num_sources=2)
+    whole.add(list(range(100)), last_crawl=0.0, **columns)
+    counts = crawled(scheduler, 100.0)
+    assert (counts > 0).sum() == 89
+    np.testing.assert_array_equal(counts, crawled(whole, 100.0))
+
+
+def test_a_page_of_two_sources_may_be_updated():
+    scheduler, columns = CrawlScheduler("GreedyNCIS", 10.0, num_sources=2), sources_of(2)
+    scheduler.add(["a", "b"], last_crawl=0.0, **columns)
+    scheduler.update(["a"], recall=[[0.01], [0.02]])
+    columns["recall"][:, 0] = 0.01, 0.02
+    other = CrawlScheduler("GreedyNCIS", 10.0, num_sources=2)
+    other.add(["a", "b"], last_crawl=0.0, **columns)
+    np.testing.assert_allclose(scheduler.lazy.parameters[:2], other.lazy.parameters[:2])
+    before = scheduler.columns["recall"].copy()
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got 1\.8"):
+        scheduler.update(["a"], recall=[[0.9], [0.9]])
+    np.testing.assert_array_equal(scheduler.columns["recall"], before)
+
+
+def test_a_source_costs_eight_bytes_of_a_page_more():
+    sizes = []
+    for sources in (2, 3):
+        scheduler = CrawlScheduler("GreedyNCIS", 10.0, num_sources=sources)
+        shape = sources, 1000
+        scheduler.add(
+            np.arange(1000), change_rate=0.3, recall=np.full(shape, 0.2), false_signal_rate=0.1
+        )
+        sizes.append(scheduler.lazy.parameters.nbytes / scheduler.ids.capacity)
+    assert sizes == [8.0 * 16, 8.0 * 17]
+
+
+def test_tables_of_a_policy_may_grow_wider():
+    """Rows of another width, as of a delayed policy of one's own, are padded."""
+    scheduler = CrawlScheduler("Greedy", 10.0)
+    scheduler.add([0, 1], change_rate=[1.0, 2.0], last_crawl=0.0)
+    scheduler._make_room(5)
+    scheduler.add([2], change_rate=3.0, last_crawl=0.0)
+    assert scheduler.lazy.parameters.shape[1] == 5
+    assert sorted(scheduler.next_batch(1.0, 3).tolist()) == [0, 1, 2]
+
+
+# Threads
+
+
+def test_threads_get_every_page_once():
+    scheduler = CrawlScheduler("GreedyNCIS", 1e12, burst=100_000)
+    scheduler.add(
+        np.arange(3000), last_crawl=0.0, change_rate=0.1, recall=0.8, false_signal_rate=0.1
+    )
+    got, errors = [], []
+
+    def work():
+        for _ in range(1000):
+            try:
+                page, _ = scheduler.next(1.0)
+                scheduler.signal([int(page)], 0.5)
+                got.append(int(page))
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert sorted(got) == list(range(3000))
+
+
+# Failures
+
+
+def test_waits_double_and_end_with_a_copy():
+    scheduler = CrawlScheduler("Greedy", 1e3, timeout=0.1, retry=1.0, most_retry=5.0)
+    scheduler.add(["dead"], change_rate=1.0, last_crawl=0.0)
+    tries, now = [], 10.0
+    while len(tries) < 6:
+        page, again = scheduler.next(now)
+        if page is None:
+            now = again
+        else:
+            tries.append(now)
+            scheduler.report([page], now, "failed")
+    np.testing.assert_allclose(np.diff(tries), [1.0, 2.0, 4.0, 5.0, 5.0])
+    assert scheduler.describe("dead")["failures"] == 6
+    assert "after 6 failures" in scheduler.describe("dead")["why"]
+    scheduler.report(["dead"], now)
+    assert scheduler.describe("dead")["failures"] == 0
+    scheduler.report(["dead"], now, "failed", retry_at=now + 50.0)
+    assert scheduler.next(now + 1.0).ask_again == now + 50.0
+
+
+def test_dead_pages_take_little_of_the_bandwidth():
+    scheduler = CrawlScheduler("Greedy", 20.0, timeout=0.1)
+    scheduler.add(np.arange(200), change_rate=0.1, last_crawl=0.0)
+    fetches, failed, now = 0, 0, 0.0
+    while now < 120.0:
+        page, again = scheduler.next(now)
+        if page is None:
+            now = again
+            continue
+        fetches, failed = fetches + 1, failed + (page < 20)
+        scheduler.report([page], now, "failed" if page < 20 else "ok")
+    assert fetches > 2390
+    assert failed < 0.12 * fetches
+
+
+def test_pages_that_are_lost_again_and_again_wait_too():
+    scheduler = CrawlScheduler("Greedy", 1e3, timeout=1.0, retry=2.0)
+    scheduler.add(["lost"], change_rate=1.0, last_crawl=0.0)
+    tries, now = [], 10.0
+    while len(tries) < 5:
+        page, again = scheduler.next(now)
+        tries += [now] * (page is not None)
+        now = again if page is None else now
+    np.testing.assert_allclose(np.diff(tries), [1.0, 3.0, 5.0, 9.0])
+
+
+def test_a_page_that_is_gone_keeps_what_was_learned_for_a_while():
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True, keep_gone=5.0)
+    scheduler.add(["a", "b"], last_crawl=0.0)
+    scheduler.report(["a", "b"], 1.0, changed=[True, False])
+    learned = float(scheduler.columns["change_rate"][0])
+    scheduler.report(["a"], 2.0, "gone")
+    assert "a" not in scheduler
+    assert len(scheduler) == 1
+    assert scheduler.signal(["a"], 2.5).ignored == 1
+    assert scheduler.report(["a"], 2.5) == 1
+    assert scheduler.add(["a", "c", "c"], known="skip") == 1
+    assert scheduler.describe("a")["state"] == "gone"
+    with pytest.raises(ValueError, match="ids must be known, 'a' is gone"):
+        scheduler.update(["a"], importance=2.0)
+    assert scheduler.add(["a"]) == 1
+    assert scheduler.describe("a")["change_rate"] == pytest.approx(learned, rel=1e-6)
+    scheduler.report(["a"], 3.0, "gone")
+    scheduler.next(9.0)
+    with pytest.raises(ValueError, match="ids must be known, got 'a'"):
+        scheduler.describe("a")
+
+
+def test_new_pages_get_their_share_of_a_host_with_a_gap():
+    scheduler = CrawlScheduler("Greedy", 1e3, burst=0.0)
+    scheduler.limit_hosts(gap=1.0)
+    scheduler.add([0, 1], host="a", change_rate=1.0, last_crawl=0.0)
+    scheduler.add(np.arange(10, 20), host="a", change_rate=1.0)
+    chosen, now = [], 1.0
+    while len(chosen) < 20:
+        page, again = scheduler.next(now)
+        now = again if page is None else now
+        if page is not None:
+            chosen.append(int(page))
+            scheduler.report([page], now)
+    assert sum(page >= 10 for page in chosen) >= 10
+
+
+# Signals and clocks
+
+
+def new_page(**more):
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, **more)
+    scheduler.add(["a"], change_rate=0.1, recall=0.5, false_signal_rate=0.1, last_crawl=0.0)
+    return scheduler
+
+
+def signals(scheduler):
+    return float(scheduler.lazy.pages["counted"][0])
+
+
+def test_a_signal_counts_once_however_often_it_is_told():
+    scheduler = new_page()
+    for _ in range(5):
+        scheduler.signal(["a", "a", "a"], [1.0, 2.0, 1.0])
+    assert signals(scheduler) == 2.0
+    scheduler.report(["a"], 1.5)
+    assert signals(scheduler) == 1.0
+    assert scheduler.signal(["a", "a"], [1.0, 2.0]).ignored == 2
+
+
+def test_at_the_time_of_a_copy_the_order_of_the_calls_decides():
+    scheduler = new_page()
+    scheduler.signal(["a"], 3.0)
+    scheduler.report(["a"], 3.0)
+    assert signals(scheduler) == 0.0
+    assert scheduler.signal(["a"], 3.0).ignored == 1  # it is known
+    other = new_page()
+    other.report(["a"], 3.0)
+    other.signal(["a"], 3.0)
+    assert signals(other) == 1.0
+
+
+def test_signals_before_a_late_report_count_for_every_page():
+    scheduler = new_page()  # its page was not handed out
+    scheduler.signal(["a"], [2.0])
+    scheduler.signal(["a"], [4.0])
+    scheduler.report(["a"], 3.0)
+    assert signals(scheduler) == 1.0
+
+
+def test_a_date_counts_for_the_rest_of_its_day():
+    """A source of whole days, at half past six in the evening, after a copy of noon."""
+    scheduler = new_page(resolution=1.0)
+    scheduler.next(10.5)
+    scheduler.report(["a"], 10.5)
+    assert scheduler.next(10.77).id is not None
+    assert scheduler.signal(["a"], 10.0).ignored == 0
+    assert signals(scheduler) == 1.0
+    scheduler.report(["a"], 10.8)
+    assert signals(scheduler) == 0.0
+    assert scheduler.signal(["a"], 10.0).ignored == 1  # told again after the new copy
+    assert new_page().signal(["a"], -0.5).ignored == 1
+    assert new_page(skew=0.6).signal(["a"], -0.5).ignored == 0
+
+
+def test_a_time_of_the_future_does_not_last():
+    scheduler = new_page()
+    scheduler.add(["b"], change_rate=0.2, recall=0.5, false_signal_rate=0.1, last_crawl=0.0)
+    scheduler.report(["a"], 1e18)
+    scheduler.signal(["b"], 1e17)
+    assert scheduler.next(1.0).id == "b"
+    scheduler.report(["b"], 1.0)
+    assert scheduler.ahead == 2
+    assert scheduler.describe("a")["copy"] == 1.0
+    assert scheduler.signal(["b"], 1e17).ignored == 1
+    assert signals(scheduler) == 0.0
+    assert sorted([scheduler.next(20.0).id, scheduler.next(20.1).id]) == ["a", "b"]
+    scheduler.report(["a"], 1e18, "failed")
+    assert scheduler.describe("a")["due"] < 50.0
+
+
+def test_a_clock_that_goes_back_is_counted():
+    scheduler = new_page()
+    assert scheduler.next(5.0).id == "a"
+    assert scheduler.next(4.0).id is None
+    assert scheduler.time == 5.0
+    assert scheduler.clamped == 1
+
+
+def test_lost_entries_of_a_feed_count_as_changes_it_would_have_told():
+    scheduler = new_page()
+    scheduler.next(8.0)
+    scheduler.source_gap(0, 3.0)
+    nats = 0.05 * 8.0 + 0.05 * 5.0  # alpha times the age, and missed changes
+    assert scheduler.describe("a")["stale"] == pytest.approx(-math.expm1(-nats))
+    scheduler.report(["a"], 7.0)
+    nats = 0.05 * 1.0 + 0.05 * 1.0
+    assert scheduler.describe("a")["stale"] == pytest.approx(-math.expm1(-nats))
+
+
+def test_a_bad_source_does_not_spoil_a_good_one():
+    """Learned from nothing: with both, pages are nearly as fresh as with the good one."""
+    fresh = {}
+    for sources in (1, 2):
+        rng, m, days = np.random.default_rng(5), 60, 40.0
+        rate = rng.gamma(1.0, 1.0, m) + 0.05
+        changes = [np.sort(rng.random(rng.poisson(r * days)) * days) for r in rate]
+        told = [
+            (t, page, 0)
+            for page in range(m)
+            for t in changes[page][rng.random(changes[page].size) < 0.8]
+        ]
+        bad = [(t, int(rng.integers(m)), 1) for t in rng.random(int(3.0 * m * days)) * days]
+        told = sorted(told + bad * (sources - 1))
+        scheduler = CrawlScheduler("GreedyNCIS", 30.0, learn=True, num_sources=sources)
+        scheduler.add(np.arange(m), last_crawl=0.0)
+        copies, stale, place = np.zeros(m), 0, 0
+        for step in range(1, int(30.0 * days)):
+            now = step / 30.0
+            while place < len(told) and told[place][0] <= now:
+                scheduler.signal([told[place][1]], told[place][0], told[place][2])
+                place += 1
+            page = int(scheduler.next(now).id)
+            first, last = np.searchsorted(changes[page], [copies[page], now], side="right")
+            scheduler.report([page], now, changed=[last > first])
+            copies[page] = now
+            if now > 10.0:
+                stale += sum(
+                    np.ptp(np.searchsorted(changes[k], [copies[k], now])) > 0
+                    for k in range(0, m, 6)
+                )
+        fresh[sources] = stale
+    assert fresh[2] < 1.15 * fresh[1]
+
+
+# The loop
+
+
+@pytest.mark.parametrize("burst", [0.0, 0.05])
+def test_late_timers_use_the_bandwidth_that_is_saved(burst):
+    scheduler, rng = CrawlScheduler("RoundRobin", 100.0, burst=burst), np.random.default_rng(0)
+    scheduler.add(np.arange(500), last_crawl=0.0)
+    now, fetches = 0.0, 0
+    while now < 20.0:
+        page, again = scheduler.next(now)
+        if page is None:
+            now = again + rng.uniform(0.004, 0.012)
+        else:
+            scheduler.report([page], now)
+            fetches += 1
+    assert (fetches / (100.0 * now) >= 0.97) == (burst > 0.0)
+
+
+def test_pages_may_be_moved_added_again_and_limited():
+    scheduler = CrawlScheduler("Greedy", 1e3)
+    assert (
+        scheduler.add(["a", "b"], change_rate=[1.0, 2.0], last_crawl=0.0, least_interval=3.0) == 2
+    )
+    assert scheduler.add(["b", "c"], known="skip", change_rate=[9.0, 1.0]) == 1
+    assert scheduler.describe("b")["change_rate"] == 2.0
+    assert "c" in scheduler
+    assert scheduler.next(1.0).id == "c"
+    assert scheduler.next(1.0) == (None, 2.0)  # the fetch may be lost
+    scheduler.report(["c"], 1.0, "gone")
+    assert scheduler.next(1.5) == (None, 3.0)
+    assert "2 waiting" in scheduler.why()
+    scheduler.move(["b"], ["moved"])
+    assert "b" not in scheduler
+    assert sorted([scheduler.next(3.0).id, scheduler.next(3.0).id]) == ["a", "moved"]
+    scheduler.report(["a"], 0.0)
+    scheduler.update(["a"], least_interval=5.0)
+    assert scheduler.next(3.5).id is None
+    assert scheduler.describe("a")["due"] == 5.0
+
+
+def test_a_page_is_described():
+    scheduler = new_page()
+    scheduler.next(2.0)
+    scheduler.signal(["a"], 1.0)
+    scheduler.report(["a"], 0.5, "failed", retry_at=4.0)
+    told = scheduler.describe("a")
+    nats = 0.05 * 2.0 + math.log(0.15 / 0.1)
+    assert told["stale"] == pytest.approx(-math.expm1(-nats))
+    assert (told["copy"], told["signals"], told["state"]) == (0.0, 1, "waiting")
+    assert told["due"] == 4.0
+    assert told["change_rate"] == 0.1
+
+
+def test_a_due_time_is_when_the_page_is_fetched():
+    rng = np.random.default_rng(3)
+    scheduler = CrawlScheduler("Greedy", 10.0, burst=0.0)
+    scheduler.add(np.arange(40), change_rate=rng.random(40), last_crawl=0.0)
+    assert crawled(scheduler, 40.0).sum() >= 399
+    due, now = {k: scheduler.describe(k)["due"] for k in range(40)}, scheduler.time
+    late, seen = [], set()
+    for turn in range(1, 200):
+        page = int(scheduler.next(now + turn / 10.0).id)
+        if page not in seen:
+            late.append(now + turn / 10.0 - due[page])
+        seen.add(page)
+        scheduler.report([page], now + turn / 10.0)
+    assert np.median(np.abs(late)) < 0.6
+
+
+def test_ids_that_numpy_would_merge_are_refused():
+    for ids in (["a", "a\0"], [1, "1"], "a\0", np.array(["a", "a\0"], dtype=object)):
+        with pytest.raises(ValueError, match="ids must be all integers or all strings"):
+            CrawlScheduler("Greedy", 1.0).add(ids, change_rate=1.0)
+
+
+def test_warm_compiles_before_the_loop():
+    for sources, learn in ((1, False), (2, True)):
+        scheduler = CrawlScheduler("GreedyNCIS", 1e4, num_sources=sources, learn=learn)
+        scheduler.warm()
+        start = time.perf_counter()
+        rates = {} if learn else {"change_rate": 0.1, "recall": 0.5, "false_signal_rate": 0.1}
+        scheduler.add(np.arange(100), last_crawl=0.0, **rates)
+        scheduler.signal([1], 0.5)
+        page = scheduler.next(1.0).id
+        scheduler.report([page], 1.0, changed=[True])
+        scheduler.describe(page)
+        assert time.perf_counter() - start < 0.5
+
+
+# Restarts
+
+
+def test_answers_of_none_are_not_written(tmp_path):
+    with DurableScheduler(tmp_path, new_page()) as durable:
+        assert durable.next(1.0).id == "a"
+        for turn in range(50):
+            assert durable.next(1.0 + turn * 1e-4).id is None
+        written, calls = durable.journal.size, durable.calls
+        for turn in range(100):
+            assert durable.next(1.5 + turn * 1e-4).id is None
+        assert durable.calls <= calls + 1
+        assert durable.journal.size <= written + 200
+        assert durable.describe("a")["state"] == "sent"
+        assert "a" in durable
+        assert len(durable) == 1
+    with DurableScheduler(tmp_path) as again:
+        assert again.next(2.1).id == "a"
+
+
+def test_calls_after_an_unwritten_answer_have_its_time(tmp_path):
+    with DurableScheduler(tmp_path, new_page(resolution=1.0)) as durable:
+        durable.next(10.0)
+        durable.report(["a"], 10.04)
+        assert durable.next(10.05).id is None
+        durable.signal(["a"], 10.0)
+        expected = durable.scheduler.state().arrays["choices.event_latest"][0]
+        assert expected == 10.05
+    with DurableScheduler(tmp_path) as again:
+        assert again.scheduler.state().arrays["choices.event_latest"][0] == expected
+
+
+def test_it_saves_by_itself(tmp_path):
+    assert not DurableScheduler.holds(tmp_path)
+    with DurableScheduler(tmp_path, new_page(), save_every=10) as durable:
+        for turn in range(105):
+            durable.signal(["a"], 0.01 * turn)
+            assert durable.calls <= 10
+    assert DurableScheduler.holds(tmp_path)
+    names = sorted(path.name for path in tmp_path.glob("snapshot-*"))
+    assert names == ["snapshot-000000000010"]
+    with DurableScheduler(tmp_path) as again:
+        assert again.calls == 5
+        assert signals(again) == 105.0
+
+
+def test_a_journal_before_the_last_must_be_whole(tmp_path):
+    with DurableScheduler(tmp_path, new_page()) as durable:
+        durable.signal(["a"], 1.0)
+        snapshot = next(tmp_path.glob("snapshot-*"))
+        kept, journal = snapshot.read_bytes(), next(tmp_path.glob("journal-*"))
+        first = journal.read_bytes()
+        durable.save()
+        durable.signal(["a"], 2.0)
+    next(tmp_path.glob("snapshot-*")).unlink()  # as if the process had died while it was written
+    snapshot.write_bytes(kept)
+    journal.write_bytes(first)
+    with DurableScheduler(tmp_path) as again:
+        assert signals(again) == 2.0
+    journal.write_bytes(first[:-1])
+    with pytest.raises(ValueError, match="must be whole, it is cut off"):
+        DurableScheduler(tmp_path)
