@@ -290,6 +290,10 @@ class CrawlVecEnv(VecEnv):
         """Return the crawls and signals of the last step, or reset, of a lane."""
         return self.vector.last_log(lane)
 
+    def current_observation(self, lane: int) -> Any:
+        """Return the present observation of a lane, as new arrays."""
+        return self.vector.current_observation(lane)
+
     def rng(self, lane: int) -> np.random.Generator:
         """Return a new generator for the random choices of a lane's current episode."""
         return self.vector.rng(lane)

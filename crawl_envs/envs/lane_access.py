@@ -113,6 +113,10 @@ class LaneAccess:
         self.lanes.instance(whole("lane", lane, 0, self.num_lanes - 1))
         return self.lanes.ledger(lane)
 
+    def current_observation(self, lane: int = 0) -> Any:
+        """Return the present observation of a lane, as new arrays, without wrappers."""
+        return self.lanes.observation(lane)
+
     def rng(self, lane: int = 0) -> np.random.Generator:
         """Return a new generator for the random choices of a lane's current episode."""
         return self.lanes.rng(lane)
