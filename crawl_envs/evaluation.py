@@ -23,7 +23,7 @@ from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types import Instance, Ledger, Policy
-from crawl_envs.types.arguments import one_of, quantity, whole
+from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.types.compiled_policies import (
     CompilablePolicy,
     Compiled,
@@ -76,6 +76,7 @@ def simulate(
     if isinstance(instance, Market):
         raise ValueError("instance must not be a Market: play it in CrawlOffers-v1")
     whole("seed", seed, 0)
+    flag("requests", requests)
     if isinstance(policy, type) or not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
@@ -174,8 +175,10 @@ def evaluate(
     Raises:
         ValueError: an argument is invalid, or a seed occurs twice.
     """
-    if not isinstance(policies, Mapping):
-        raise ValueError(f"policies must be a mapping of labels to factories, got {policies!r}")
+    flag("compiled", compiled)
+    for name, functions in (("policies", policies), ("bounds", bounds or {})):
+        if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
+            raise ValueError(f"{name} must be a mapping of labels to functions, got {functions!r}")
     for seed in _distinct(seeds):
         env = make_env(id, **arguments)
         env.reset(seed=seed)
@@ -221,6 +224,7 @@ def play(
         raise ValueError(f"env must be a crawling environment, got {env!r}")
     if isinstance(policy, type) or not isinstance(policy, CompilablePolicy | Policy):
         raise ValueError(f"policy must be a policy for env, got {policy!r}")
+    whole("seed", seed, 0)
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.rng())

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from crawl_envs.envs.lane_access import LaneAccess
+from crawl_envs.envs.lane_access import LaneAccess, check_limit
 from crawl_envs.envs.rendering import LANE_RENDERING, RenderMode
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.state import NUM_OUTCOMES
@@ -194,8 +194,9 @@ class FamilyVectorEnv(CrawlVectorEnv):
         autoreset_mode: of :class:`CrawlVectorEnv`: ``NextStep``, ``SameStep`` or ``Disabled``.
         copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
         render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
-        max_episode_steps: None, or the number of steps of an episode, which ``gymnasium.make_vec``
-            takes from the specification of an environment.
+        max_episode_steps: steps after which an episode is truncated, at most those that it has;
+            None or -1 for no limit. ``gymnasium.make_vec`` takes it from the specification of an
+            id.
         **arguments: arguments of the single environment.
 
     Raises:
@@ -227,12 +228,7 @@ class FamilyVectorEnv(CrawlVectorEnv):
     ) -> None:
         one = self.single(**arguments)
         lanes = one.make_lanes(num_envs)
-        steps = lanes.steps_per_episode()
-        if max_episode_steps not in (None, steps):
-            raise ValueError(
-                f"max_episode_steps must be None or {steps}, the number of steps of an episode, "
-                f"got {max_episode_steps!r}"
-            )
+        lanes.most_steps = check_limit(max_episode_steps, lanes)
         modes: dict[str, Any] = {"autoreset_mode": autoreset_mode, "render_mode": render_mode}
         super().__init__(lanes, one.objective, copy=copy, **modes)
 
