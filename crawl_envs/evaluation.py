@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 from crawl_envs import FAMILIES
+from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
@@ -217,7 +218,11 @@ def play(
         policy: policy of ``env``; its ``observe``, if any, is called with the log of every step.
         seed: seed of the events.
         compiled: whether to run a policy with a compiled form in compiled code. Threshold policies
-            have no page actions, and always run compiled.
+            have no page actions, and always run compiled. An environment with wrappers, a limit of
+            steps or overridden methods is stepped, as it is.
+
+    Raises:
+        ValueError: an argument is invalid, or such an environment and a threshold policy.
     """
     core: Any = getattr(env, "unwrapped", None)
     if not isinstance(core, CrawlEnv):
@@ -228,7 +233,13 @@ def play(
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.rng())
-        if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
+        timed, beyond = isinstance(form, CompiledThresholds), beyond_lanes(env)
+        if timed and beyond:
+            raise ValueError(
+                "env must have no wrappers, limits or overridden methods for a policy that chooses "
+                f"the times of its crawls, which compiled code plays, got {', '.join(beyond)}"
+            )
+        if timed or (compiled and not beyond and _playable(form, core.lanes)):
             lanes = core.make_lanes(1, observed=False)
             lanes.begin(ONE_LANE, [seed], [core.instance], play=False)
             return roll(lanes, form).ledger
