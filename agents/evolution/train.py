@@ -42,7 +42,7 @@ class CurveRow(NamedTuple):
     seconds: float
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """State of a run."""
 
