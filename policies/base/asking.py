@@ -45,7 +45,7 @@ class Questions:
 
         Raises:
             ValueError: None, or another shape than that of the environment's observations, which
-                may be flattened and stacked.
+                may be flattened and stacked, and whose tables may have other columns.
         """
         parts = observation if isinstance(observation, Mapping) else {"observation": observation}
         name = "observation" if "observation" in parts else next(iter(parts), "observation")
@@ -54,10 +54,9 @@ class Questions:
         if name not in self._shapes:
             self._shapes[name] = self._allowed(name)
         allowed, count = self._shapes[name], self.core.num_lanes
-        if self.single and part is not None and (allowed is None or shape in allowed):
+        if self.single and part is not None and _fits(shape, allowed):
             return [observation], False
-        fits = allowed is None or shape[1:] in allowed
-        if part is None or not fits or shape[:1] != (count,):
+        if part is None or shape[:1] != (count,) or not _fits(shape[1:], allowed):
             raise ValueError(self._refusal(part, shape, allowed))
         if isinstance(observation, Mapping):
             return [{key: part[lane] for key, part in parts.items()} for lane in range(count)], True
@@ -122,6 +121,13 @@ class Questions:
             return False
         width = len(self.core.features)
         return _differs(*(rows.reshape(-1, width)[:, self._fixed] for rows in (table, own)))
+
+
+def _fits(shape: tuple[int, ...], allowed: frozenset[tuple[int, ...]] | None) -> bool:
+    """Return whether a shape is allowed, or that of a table of as many pages."""
+    if allowed is None or shape in allowed:
+        return True
+    return len(shape) == 2 and any(len(one) == 2 and one[0] == shape[0] for one in allowed)
 
 
 def _table_of(observation: Any) -> Any:
