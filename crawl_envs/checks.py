@@ -163,6 +163,8 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
         AssertionError: a check failed.
     """
     env = make()
+    env.reset(seed=seed)
+    _check_index(factory(env), env.unwrapped)
 
     runs = []
     for _ in range(2):
@@ -184,8 +186,13 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
     _check_compiled(factory(env), env.unwrapped, runs[0], seed)
 
 
-def _check_index(form: CompiledIndex, core: Any) -> None:
-    """Check that the index of every page is a number."""
+def _check_index(policy: Policy, core: Any) -> None:
+    """Check that the index of every page, if the policy has one, is a number."""
+    if core.action_form != "page" or not isinstance(policy, CompilablePolicy):
+        return
+    form = policy.compile(core.problem, core.num_slots(), core.rng())
+    if not isinstance(form, CompiledIndex):
+        return
     times = np.linspace(0.0, core.lanes.horizon, 9)
     for page in range(core.instance.num_pages):
         for signals in (0.0, 1.0, 3.0):
@@ -203,8 +210,6 @@ def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> N
         return
     lanes = core.lanes
     form = policy.compile(core.problem, core.num_slots(), core.rng())
-    if isinstance(form, CompiledIndex):
-        _check_index(form, core)
     if not isinstance(form, CompiledIndex) and lanes.mortal:
         return
     rollout = simulate(

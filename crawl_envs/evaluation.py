@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 from crawl_envs import FAMILIES
+from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
@@ -23,7 +24,7 @@ from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types import Instance, Ledger, Policy
-from crawl_envs.types.arguments import one_of, quantity, whole
+from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.types.compiled_policies import (
     CompilablePolicy,
     Compiled,
@@ -76,6 +77,7 @@ def simulate(
     if isinstance(instance, Market):
         raise ValueError("instance must not be a Market: play it in CrawlOffers-v1")
     whole("seed", seed, 0)
+    flag("requests", requests)
     if isinstance(policy, type) or not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
@@ -174,8 +176,10 @@ def evaluate(
     Raises:
         ValueError: an argument is invalid, or a seed occurs twice.
     """
-    if not isinstance(policies, Mapping):
-        raise ValueError(f"policies must be a mapping of labels to factories, got {policies!r}")
+    flag("compiled", compiled)
+    for name, functions in (("policies", policies), ("bounds", bounds or {})):
+        if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
+            raise ValueError(f"{name} must be a mapping of labels to functions, got {functions!r}")
     for seed in _distinct(seeds):
         env = make_env(id, **arguments)
         env.reset(seed=seed)
@@ -214,17 +218,28 @@ def play(
         policy: policy of ``env``; its ``observe``, if any, is called with the log of every step.
         seed: seed of the events.
         compiled: whether to run a policy with a compiled form in compiled code. Threshold policies
-            have no page actions, and always run compiled.
+            have no page actions, and always run compiled. An environment with wrappers, a limit of
+            steps or overridden methods is stepped, as it is.
+
+    Raises:
+        ValueError: an argument is invalid, or such an environment and a threshold policy.
     """
     core: Any = getattr(env, "unwrapped", None)
     if not isinstance(core, CrawlEnv):
         raise ValueError(f"env must be a crawling environment, got {env!r}")
     if isinstance(policy, type) or not isinstance(policy, CompilablePolicy | Policy):
         raise ValueError(f"policy must be a policy for env, got {policy!r}")
+    whole("seed", seed, 0)
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         _check_crawls(core.instance, core.num_slots())
         form = policy.compile(core.problem, core.num_slots(), core.rng())
-        if isinstance(form, CompiledThresholds) or (compiled and _playable(form, core.lanes)):
+        timed, beyond = isinstance(form, CompiledThresholds), beyond_lanes(env)
+        if timed and beyond:
+            raise ValueError(
+                "env must have no wrappers, limits or overridden methods for a policy that chooses "
+                f"the times of its crawls, which compiled code plays, got {', '.join(beyond)}"
+            )
+        if timed or (compiled and not beyond and _playable(form, core.lanes)):
             lanes = core.make_lanes(1, observed=False)
             lanes.begin(ONE_LANE, [seed], [core.instance], play=False)
             return roll(lanes, form).ledger

@@ -156,7 +156,7 @@ def main(
         seed=seed,
     )
     check_folder(folder)
-    check_folder(file.parent)
+    check_folder(file.parent, shared=True)
     study = Study(tuning, file, fresh=fresh)
     try:
         with one_line_errors(f"stopped; {file} has the finished trials; the same command goes on"):

@@ -80,7 +80,7 @@ def test_it_works_from_its_files_alone(wheel: Path, tmp_path: Path) -> None:
     printed = output_of([sys.executable, str(script), str(place)], cwd=tmp_path, env=environment)
     assert "  benchmark " in printed
     entry = next(place.glob("*.dist-info")) / "entry_points.txt"
-    assert "crawl-envs = scripts.__main__:main" in entry.read_text()
+    assert "crawl-envs = crawl_envs.__main__:main" in entry.read_text()
 
 
 def test_the_lowest_versions_that_were_tested_are_the_lower_bounds() -> None:

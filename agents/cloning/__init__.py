@@ -2,3 +2,7 @@
 
 Public module: train.
 """
+
+from crawl_envs.types.own_packages import check_own
+
+check_own("agents")

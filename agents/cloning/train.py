@@ -31,6 +31,7 @@ from agents.sb3.torch_threads import threads
 from agents.sb3.training import fresh_model
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
+from crawl_envs.types.files import claim, claiming
 
 CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
@@ -89,6 +90,7 @@ class Round(NamedTuple):
     seconds: float
 
 
+@claiming()
 def clone(
     arguments: TrainArguments,
     clone_arguments: CloneArguments,
@@ -132,6 +134,7 @@ def clone(
         )
     teacher = build(env) if build is not None else policies.make(clone_arguments.teacher, env)
     out.mkdir(parents=True, exist_ok=True)
+    claim(out)
     with threads(arguments.threads):
         model = load_model(out / MODEL)[0] if resuming else fresh_model(env, arguments)
         run = _Cloning(model, env, teacher, arguments, clone_arguments, out)

@@ -20,6 +20,7 @@ from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at,
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, append_row, read_object, read_rows, replace_text, write_rows
 from crawl_envs.types import FloatArray
+from crawl_envs.types.files import claim, claiming
 
 STATE = "state.json"
 STATE_FORMAT = "crawl-envs evolution 1"
@@ -42,7 +43,7 @@ class CurveRow(NamedTuple):
     seconds: float
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """State of a run."""
 
@@ -65,6 +66,7 @@ def validation_seeds(arguments: EvolutionArguments) -> list[int]:
     return list(range(first, first + arguments.validation_episodes))
 
 
+@claiming()
 def evolve(
     arguments: EvolutionArguments,
     out: str | Path,
@@ -105,6 +107,7 @@ def evolve(
         raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
     run = read_state(out / STATE, arguments) if resuming else None
     out.mkdir(parents=True, exist_ok=True)
+    claim(out)
     replace_text(out / CONFIG, arguments.to_json())
     with evaluator(arguments, workers) as play:
         if run is None:

@@ -7,3 +7,7 @@ columns that :class:`agents.networks.scaling.PageScaling` has made free of units
 
 Public modules: encoder, extraction, page_scorer, scaled_columns, scaling.
 """
+
+from crawl_envs.types.own_packages import check_own
+
+check_own("agents")

@@ -11,8 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawl_envs.types.own_packages import check_own
+
 if TYPE_CHECKING:
     from agents.predictors.predictor import Predictor
+
+check_own("agents")
 
 __all__ = ["FEATURES", "MODELS", "TASKS", "load", "names"]
 

@@ -44,7 +44,7 @@ class Log(Protocol):
         """Return ``price_changed``, ``clicked`` and ``impressed``, (m,) bool, of the day."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Examples:
     """A table of n examples.
 

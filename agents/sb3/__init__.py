@@ -3,3 +3,7 @@
 Public modules: algorithms, arguments, belief_columns, bridge, comparison, curve, hyperparameters,
 loading, model_file, own_classes, torch_threads, training, validation.
 """
+
+from crawl_envs.types.own_packages import check_own
+
+check_own("agents")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
 import gymnasium as gym
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 import crawl_envs
 from agents.catalog import ALGORITHMS
@@ -24,6 +23,7 @@ from agents.sb3.algorithms import (
     check_network,
 )
 from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.evaluation import make_env
@@ -276,13 +276,17 @@ def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
     Its class has the accessors of the single one.
 
     Raises:
-        ValueError: the environment has wrappers, which the batch would not have.
+        ValueError: the environment has wrappers, a limit of steps or overridden methods, which the
+            batch would not have.
     """
-    inner, core = env, env.unwrapped
-    while isinstance(inner, OrderEnforcing | PassiveEnvChecker):
-        inner = inner.env
-    if inner is not core or not isinstance(core, CrawlEnv):
-        raise ValueError(f"env_id must have no wrappers or max_episode_steps, got {env}")
+    core, beyond = env.unwrapped, beyond_lanes(env)
+    assert isinstance(core, CrawlEnv)
+    if beyond:
+        raise ValueError(
+            "env_id must have no wrappers or max_episode_steps, and leave step, reset and the like "
+            f"to CrawlEnv, since lanes step together, got {env} with {', '.join(beyond)}: train it "
+            "by make_vec_env of Stable-Baselines3, or change its objective"
+        )
     accessors = [base for base in type(core).__mro__ if not issubclass(base, gym.Env)]
     bases = [base for base in accessors if base not in CrawlEnv.__mro__]
     batch = type("CrawlVector", (*bases, CrawlVectorEnv), {})

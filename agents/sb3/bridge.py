@@ -12,13 +12,15 @@ from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorRewardWrapper, VectorWrapper
+from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from crawl_envs.envs.lane import Lane
 from crawl_envs.envs.rendering import PictureArray
 from crawl_envs.envs.vector import CrawlVectorEnv
-from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Problem, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, Tracker
 
 Indices = int | Iterable[int] | None
 """One lane, several, or all (None)."""
@@ -47,73 +49,25 @@ class SharedInfo(dict[str, Any]):
 SHARED_INFO = SharedInfo({"TimeLimit.truncated": False})
 
 
-class Lane:
-    """One lane of a vector environment with the interface of a single environment.
+KEPT = (VectorRewardWrapper, NormalizeReward, RecordEpisodeStatistics)
+"""Vector wrappers that act under a CrawlVecEnv: of rewards, and of statistics of episodes."""
 
-    Attributes set on it are kept, as on the outermost wrappers of DummyVecEnv.
-    """
 
-    def __init__(self, vector: CrawlVectorEnv, number: int) -> None:
-        self._vector, self._number = vector, number
-        self.features, self.spec = vector.features, vector.spec
-        self.render_mode = vector.render_mode
-        self.action_form, self.batch, self.num_lanes = vector.action_form, vector.batch, 1
-        self.epoch = vector.epoch
-        self.observation_space = vector.single_observation_space
-        self.action_space = vector.single_action_space
-        self.metadata = vector.metadata
-
-    @property
-    def unwrapped(self) -> Lane:
-        """The lane itself."""
-        return self
-
-    @property
-    def instance(self) -> Instance:
-        """The true instance, for oracles and tests."""
-        return self._vector.lanes.instance(self._number)
-
-    @property
-    def problem(self) -> Problem:
-        """The public part of the instance."""
-        return self.instance.problem(self._vector.lanes.reveal)
-
-    def tracker(self) -> Tracker:
-        """Return the current knowledge of the tracker, as new arrays."""
-        return self._vector.tracker(self._number)
-
-    def last_log(self) -> CrawlLog:
-        """Return the crawls and signals of the last step, or reset."""
-        return self._vector.last_log(self._number)
-
-    def ledger(self) -> Ledger:
-        """Return the true totals since the start of the episode."""
-        return self._vector.ledger(self._number)
-
-    def rng(self) -> np.random.Generator:
-        """Return a new generator for the random choices of the current episode."""
-        return self._vector.rng(self._number)
-
-    def declare(self, change_rate: ArrayLike) -> None:
-        """Declare the tracker's estimated change rates, for the budget of the next step."""
-        self._vector.declare(change_rate, self._number)
-
-    def num_slots(self) -> int:
-        """Return the number of crawls, or epochs, in the budget of an episode."""
-        return self._vector.num_slots(self._number)
-
-    def action_masks(self) -> BoolArray:
-        """Return a new mask of the existing pages, which may be crawled, (m,) bool."""
-        masks: BoolArray = self._vector.action_masks()[self._number]
-        return masks
-
-    def render(self) -> str | PictureArray | None:
-        """Return a rendering of the lane: a text, or a picture (H, W, 3) uint8."""
-        return self._vector.frame(self._number)
-
-    def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute, as ``gymnasium.Env`` does."""
-        return getattr(self, name)
+def _inner(vector: Any) -> CrawlVectorEnv:
+    """Return the environment inside of wrappers that are kept; ValueError for any other."""
+    core = vector
+    while isinstance(core, VectorWrapper):
+        if not isinstance(core, KEPT):
+            raise ValueError(
+                "vector must have no wrappers but of rewards and RecordEpisodeStatistics, got "
+                f"{type(core).__name__}: wrap the CrawlVecEnv in a VecEnvWrapper instead"
+            )
+        core = core.env
+    if not isinstance(core, CrawlVectorEnv):
+        raise ValueError(
+            f"vector must be made by gymnasium.make_vec with an id of crawl_envs, got {vector}"
+        )
+    return core
 
 
 class CrawlVecEnv(VecEnv):
@@ -129,20 +83,17 @@ class CrawlVecEnv(VecEnv):
     ``seed`` and ``set_options`` are for the next reset; ``{"instance": Instance}`` pins one.
 
     Args:
-        vector: made with ``autoreset_mode="SameStep"``, and with ``copy=True``, its default.
+        vector: made with ``autoreset_mode="SameStep"``, and ``copy=True``, its default; wrapped
+            or not by :data:`KEPT`. The infos of lanes that end get the statistics of episodes.
         full_infos: return a full info for every lane at every step, like DummyVecEnv; slower.
 
     Raises:
-        ValueError: ``vector`` is not a vector environment of this suite, resets in another mode, or
-            returns observations without copying.
+        ValueError: ``vector`` is not a vector environment of this suite, has another wrapper,
+            resets in another mode, or returns observations without copying.
     """
 
     def __init__(self, vector: gym.vector.VectorEnv[Any, Any, Any], *, full_infos: bool = False):
-        core = vector.unwrapped
-        if not isinstance(core, CrawlVectorEnv):
-            raise ValueError(
-                f"vector must be made by gymnasium.make_vec with an id of crawl_envs, got {vector}"
-            )
+        core = _inner(vector)
         if core.autoreset_mode != AutoresetMode.SAME_STEP:
             raise ValueError(
                 "vector must be made with autoreset_mode='SameStep', got "
@@ -150,9 +101,8 @@ class CrawlVecEnv(VecEnv):
             )
         if not core.copy:
             raise ValueError("vector must be made with copy=True, got copy=False")
-        self.vector, self.full_infos = core, full_infos
-        self.spec = core.spec
-        self.lanes = [Lane(core, number) for number in range(core.num_envs)]
+        self.vector, self._stepped, self.full_infos = core, vector, full_infos
+        self.spec, self.lanes = core.spec, core.views
         self.features, self.num_lanes = core.features, core.num_lanes
         self.action_form, self.batch, self.epoch = core.action_form, core.batch, core.epoch
         self._actions: Any = None
@@ -173,7 +123,7 @@ class CrawlVecEnv(VecEnv):
         options = self._gathered_options()
         self._reset_seeds()
         self._reset_options()
-        observations, info = self.vector.reset(seed=seeds, options=options)
+        observations, info = self._stepped.reset(seed=seeds, options=options)  # type: ignore[arg-type]
         self.reset_infos = [lane_info(info, lane) for lane in range(self.num_envs)]
         return observations
 
@@ -199,7 +149,7 @@ class CrawlVecEnv(VecEnv):
         Raises:
             ValueError: an action outside its space; nothing is changed in this case.
         """
-        observations, rewards, terminated, truncated, info = self.vector.step(self._actions)
+        observations, rewards, terminated, truncated, info = self._stepped.step(self._actions)
         infos: list[dict[str, Any]]
         if self.full_infos:
             infos = [self._full_info(info, lane) for lane in range(self.num_envs)]
@@ -227,6 +177,7 @@ class CrawlVecEnv(VecEnv):
                 **lane_info(info["final_info"], lane),
                 "TimeLimit.truncated": bool(cut[lane]),
                 "terminal_observation": info["final_obs"][lane],
+                **statistics(info, lane),
             }
             self.reset_infos[lane] = lane_info(info, lane)
 
@@ -255,9 +206,9 @@ class CrawlVecEnv(VecEnv):
         return [getattr(lane, attr_name) for lane in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of each lane; the simulation does not read it."""
+        """Set an attribute of each lane; AttributeError if it is one of the environment."""
         for lane in self._chosen(indices):
-            setattr(lane, attr_name, value)
+            lane.assign(attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
@@ -273,7 +224,7 @@ class CrawlVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """Return False for each lane: the native vector environment takes no wrappers."""
+        """Return False for each lane: lanes have no wrappers of their own."""
         return [False for _ in self._chosen(indices)]
 
     # Read by the suite's policies
@@ -290,6 +241,10 @@ class CrawlVecEnv(VecEnv):
         """Return the crawls and signals of the last step, or reset, of a lane."""
         return self.vector.last_log(lane)
 
+    def current_observation(self, lane: int) -> Any:
+        """Return the present observation of a lane, as new arrays."""
+        return self.vector.current_observation(lane)
+
     def rng(self, lane: int) -> np.random.Generator:
         """Return a new generator for the random choices of a lane's current episode."""
         return self.vector.rng(lane)
@@ -305,9 +260,17 @@ class CrawlVecEnv(VecEnv):
 
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
     """Return one lane's part of a vector environment's info, as of a single environment."""
-    skipped = ("final_obs", "final_info")
     return {
         name: values[lane]
         for name, values in info.items()
-        if not name.startswith("_") and name not in skipped
+        if not name.startswith("_") and name != "final_obs" and not isinstance(values, Mapping)
+    }
+
+
+def statistics(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
+    """Return what wrappers add to the info of a lane that ends: a mapping of numbers by name."""
+    return {
+        name: {key: values[lane].item() for key, values in added.items()}
+        for name, added in info.items()
+        if isinstance(added, Mapping) and name != "final_info"
     }

@@ -19,8 +19,10 @@ from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.validation import VALIDATION, ValidationCallback
+from crawl_envs.types.files import claim, claiming
 
 
+@claiming()
 def train(
     arguments: TrainArguments,
     out: str | Path,
@@ -58,7 +60,7 @@ def train(
 
     Raises:
         ValueError: inconsistent arguments; ``out`` has an agent and ``resume`` is False, or an
-            agent of another run.
+            agent of another run; another process writes to ``out``.
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
@@ -91,6 +93,7 @@ def _make_folder(out: Path) -> None:
     probe = out / ".writable.partial"
     probe.touch()
     probe.unlink()
+    claim(out)
 
 
 def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:

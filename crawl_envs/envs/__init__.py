@@ -1,4 +1,4 @@
 """The Gymnasium environments, single and vector, rendering and wrappers.
 
-Public modules: lettering, pictures, rendering, single, vector, window, wrappers.
+Public modules: lane, lettering, overrides, pictures, rendering, single, vector, window, wrappers.
 """

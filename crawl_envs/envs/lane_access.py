@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import EnvSpec
@@ -17,8 +19,43 @@ from crawl_envs.envs.pictures import SIZE, picture
 from crawl_envs.envs.rendering import History, PictureArray, Scene, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
-from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.arguments import one_of, plain, whole
 from crawl_envs.worlds.lanes import Lanes
+
+
+def _limit_of_make(spec: EnvSpec) -> int | None:
+    """Return the limit of steps of a specification, or of ``gymnasium.make`` that sets it.
+
+    ``make`` keeps its ``max_episode_steps``, and that of the id, for its TimeLimit: it tells them
+    neither to the constructor nor in the specification that it sets. So they are read there.
+    """
+    caller = sys._getframe(2)
+    if caller.f_code is not gymnasium.make.__code__:
+        return spec.max_episode_steps
+    limit: int | None = caller.f_locals.get("max_episode_steps")
+    of_id = caller.f_locals.get("env_spec")
+    return limit if limit is not None or of_id is None else of_id.max_episode_steps
+
+
+def check_limit(limit: int | None, lanes: Lanes) -> int | None:
+    """Return a limit of the steps of an episode, None if it ends none sooner than the horizon.
+
+    Args:
+        limit: None and -1 for no limit, as for ``gymnasium.make``.
+        lanes: the batch.
+
+    Raises:
+        ValueError: not an integer >= 1, or more steps than an episode has.
+    """
+    steps = lanes.steps_per_episode()
+    if limit is None or steps is None or limit == -1:
+        return None
+    if whole("max_episode_steps", limit, 1) > steps:
+        raise ValueError(
+            f"max_episode_steps must be at most {steps}, the steps of an episode of horizon "
+            f"{lanes.horizon:g}, got {limit}: a larger horizon makes episodes longer"
+        )
+    return int(limit) if limit < steps else None
 
 
 class LaneAccess:
@@ -58,8 +95,10 @@ class LaneAccess:
 
     @spec.setter
     def spec(self, spec: EnvSpec | None) -> None:
-        if spec is not None and spec.max_episode_steps is None:
-            spec = replace(spec, max_episode_steps=self.lanes.steps_per_episode())
+        if spec is not None:
+            check_limit(_limit_of_make(spec), self.lanes)
+            steps = spec.max_episode_steps or self.lanes.steps_per_episode()
+            spec = replace(spec, max_episode_steps=steps, kwargs=plain(spec.kwargs))
         self._spec = spec
 
     @property
@@ -97,10 +136,12 @@ class LaneAccess:
 
     def tracker(self, lane: int = 0) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
+        self.lanes.instance(lane)
         return self.lanes.tracker(lane)
 
     def last_log(self, lane: int = 0) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
+        self.lanes.instance(lane)
         return self.lanes.last_log(lane)
 
     def ledger(self, lane: int = 0) -> Ledger:
@@ -110,8 +151,13 @@ class LaneAccess:
             ValueError: there is no such lane.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        self.lanes.instance(whole("lane", lane, 0, self.num_lanes - 1))
+        self.lanes.instance(lane)
         return self.lanes.ledger(lane)
+
+    def current_observation(self, lane: int = 0) -> Any:
+        """Return the present observation of a lane, as new arrays, without wrappers."""
+        self.lanes.instance(lane)
+        return self.lanes.observation(lane)
 
     def rng(self, lane: int = 0) -> np.random.Generator:
         """Return a new generator for the random choices of a lane's current episode."""
@@ -119,6 +165,7 @@ class LaneAccess:
 
     def num_slots(self, lane: int = 0) -> int:
         """Return the number of crawls in the budget of a lane's episode."""
+        self.lanes.instance(lane)
         return self.lanes.num_slots(lane)
 
     def get_state(self) -> dict[str, Any]:
@@ -152,11 +199,12 @@ class LaneAccess:
         if not isinstance(options, Mapping | None):
             raise ValueError(f"options must be None or a mapping, got {options!r}")
         count, known = self.num_lanes, dict(options or {})
-        mask, given = known.pop("reset_mask", None), known.pop("instance", None)
+        several = hasattr(self, "num_envs")
+        mask = known.pop("reset_mask", None) if several else None
+        given = known.pop("instance", None)
         if known:
-            raise ValueError(
-                f"options must be among 'instance' and 'reset_mask', got {tuple(known)}"
-            )
+            names = "among 'instance' and 'reset_mask'" if several else "'instance'"
+            raise ValueError(f"options must be {names}, got {tuple(known)}")
         chosen = np.ones(count, np.bool_) if mask is None else mask
         array = isinstance(chosen, np.ndarray) and chosen.shape == (count,)
         if not (array and chosen.dtype == np.bool_ and chosen.any()):
@@ -168,7 +216,8 @@ class LaneAccess:
         instances = list(given) if isinstance(given, Sequence) else [given] * count
         if len(instances) != count or not all(isinstance(i, Instance | None) for i in instances):
             raise ValueError(
-                f"options['instance'] must be an Instance or {count} of them, got {given!r}"
+                f"options['instance'] must be an Instance"
+                f"{f' or {count} of them' if several else ''}, got {given!r}"
             )
         return chosen, self._lane_seeds(seed), instances
 

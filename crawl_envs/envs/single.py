@@ -96,7 +96,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         for name, row in self.lanes.reported:
             info[name] = outcomes[row]
         if self.lanes.mortal:
-            info["action_mask"] = self.action_masks().astype(np.int8)
+            info["action_mask"] = self.lanes.action_masks()[0].astype(np.int8)
         return info
 
     def render(self) -> str | PictureArray | None:
@@ -130,6 +130,11 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the pages, and probes, that may be chosen: those that exist."""
-        masks: BoolArray = self.lanes.action_masks()[0]
+        """Return a new mask of the choices that may be made, in the form of sb3-contrib.
+
+        Of the pages that exist, (m,) bool, and with probes of their probes, (2 m,); with
+        ``action="refresh"`` for each page that it is left, which is always allowed, and that it is
+        crawled, (2 m,).
+        """
+        masks: BoolArray = self.lanes.choice_masks()[0]
         return masks

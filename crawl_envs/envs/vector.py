@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import new_class
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,7 +15,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from crawl_envs.envs.lane_access import LaneAccess
+from crawl_envs.envs.lane import Lane
+from crawl_envs.envs.lane_access import LaneAccess, check_limit
+from crawl_envs.envs.overrides import overrides
 from crawl_envs.envs.rendering import LANE_RENDERING, RenderMode
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.state import NUM_OUTCOMES
@@ -143,7 +146,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
         """Add the mask of existing pages to an info, if pages are born and die."""
         if self.lanes.mortal:
-            info["action_mask"] = self.action_masks().astype(np.int8)
+            info["action_mask"] = self.lanes.action_masks().astype(np.int8)
             info["_action_mask"] = there
         return info
 
@@ -179,8 +182,39 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the pages, and probes, that may be chosen: those that exist."""
-        return self.lanes.action_masks()
+        """Return a new mask of the choices of each lane, as :meth:`CrawlEnv.action_masks`."""
+        return self.lanes.choice_masks()
+
+    @cached_property
+    def views(self) -> list[Lane]:
+        """The lanes, with the interface of single environments."""
+        return [Lane(self, number) for number in range(self.num_envs)]
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return an attribute of each lane, or what it returns, as SyncVectorEnv does.
+
+        Raises:
+            AttributeError: a lane has none of that name.
+        """
+        found = (getattr(lane, name) for lane in self.views)
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each lane."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of one's own of each lane, to one value or to a list of N.
+
+        Raises:
+            ValueError: a list of another length.
+            AttributeError: it is an attribute of the environment, which is given to ``make_vec``.
+        """
+        each = list(values) if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ValueError(f"values must be one or {self.num_envs} of them, got {values!r}")
+        for lane, value in zip(self.views, each, strict=True):
+            lane.assign(name, value)
 
 
 class FamilyVectorEnv(CrawlVectorEnv):
@@ -194,12 +228,13 @@ class FamilyVectorEnv(CrawlVectorEnv):
         autoreset_mode: of :class:`CrawlVectorEnv`: ``NextStep``, ``SameStep`` or ``Disabled``.
         copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
         render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
-        max_episode_steps: None, or the number of steps of an episode, which ``gymnasium.make_vec``
-            takes from the specification of an environment.
+        max_episode_steps: steps after which an episode is truncated, at most those that it has;
+            None or -1 for no limit. ``gymnasium.make_vec`` takes it from the specification of an
+            id.
         **arguments: arguments of the single environment.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument outside its range, or ``single`` overrides methods of CrawlEnv.
         TypeError: an argument that does not exist.
     """
 
@@ -226,13 +261,14 @@ class FamilyVectorEnv(CrawlVectorEnv):
         **arguments: Any,
     ) -> None:
         one = self.single(**arguments)
-        lanes = one.make_lanes(num_envs)
-        steps = lanes.steps_per_episode()
-        if max_episode_steps not in (None, steps):
+        replaced = overrides(one)
+        if replaced:
             raise ValueError(
-                f"max_episode_steps must be None or {steps}, the number of steps of an episode, "
-                f"got {max_episode_steps!r}"
+                f"single must leave its steps to CrawlEnv, since lanes step together, got "
+                f"{', '.join(replaced)}: make it without a vector entry point"
             )
+        lanes = one.make_lanes(num_envs)
+        lanes.most_steps = check_limit(max_episode_steps, lanes)
         modes: dict[str, Any] = {"autoreset_mode": autoreset_mode, "render_mode": render_mode}
         super().__init__(lanes, one.objective, copy=copy, **modes)
 

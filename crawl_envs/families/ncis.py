@@ -68,7 +68,8 @@ class CrawlNCIS(PageFamily, SingleEnv):
     - with ``probe=True``, ``page`` is ``Discrete(2 m)``: m + i probes page i. A probe uses the slot
       and observes whether the page has changed since its last crawl, without refreshing it.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
-      is in the ledger, and in the reward with ``crawl_cost``.
+      is in the ledger, and in the reward with ``crawl_cost``. ``action_masks()`` has two entries
+      per page, (2 m,), as MaskablePPO expects it.
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
       events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
     - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same in units of the bandwidth, for

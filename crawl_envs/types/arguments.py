@@ -243,16 +243,29 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
     """
     first = quantity("bandwidth", bandwidth, above=0.0)
     pairs: list[tuple[float, float]] = []
-    if not isinstance(steps, Sequence):
+    if not isinstance(steps, Sequence | np.ndarray):
         raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {steps!r}")
     for step in steps:
-        if not isinstance(step, Sequence) or len(step) != 2:
+        if not isinstance(step, Sequence | np.ndarray) or np.shape(step) != (2,):
             raise ValueError(f"bandwidth_steps must be (time, bandwidth) pairs, got {step!r}")
         after = pairs[-1][0] if pairs else 0.0
         where = f"of the pair {step!r} in bandwidth_steps"
         time = quantity(f"time {where}", step[0], above=after)
         pairs.append((time, quantity(f"bandwidth {where}", step[1], above=0.0)))
     return first, tuple(pairs)
+
+
+def plain(value: Any) -> Any:
+    """Return an argument as plain values that JSON knows: NumPy's numbers and arrays, and paths."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return value
 
 
 QUANTITIES = ("importance", "change_rate", "false_signal_rate")

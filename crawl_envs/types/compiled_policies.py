@@ -8,6 +8,9 @@ import numpy as np
 
 from crawl_envs.types.problem import BoolArray, FloatArray, IntArray, Policy, Problem
 
+UNDEFINED = "the index of every page must be a number, got NaN for page {}"
+"""What is said of a value that is none."""
+
 
 class CompiledIndex(NamedTuple):
     """An index policy: crawl the alive page of the largest value.

@@ -1,4 +1,4 @@
-"""Files that are replaced at once or not at all."""
+"""Files that are replaced at once or not at all, and folders that one process writes to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,51 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where folders are not claimed
+    fcntl = None  # type: ignore[assignment]
+
+_CLAIMED: dict[Path, int] = {}
+"""The claimed folders of this process, and their file descriptors."""
+
+
+def claim(folder: str | Path) -> None:
+    """Keep other processes that claim a folder out of it, until the end of :func:`claiming`.
+
+    Nothing is written, and nothing is left after a crash. File systems without locks are not
+    protected.
+
+    Raises:
+        ValueError: another process has claimed the folder.
+    """
+    place = Path(folder).resolve()
+    if fcntl is None or place in _CLAIMED:
+        return
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ValueError(
+            f"another run is writing to {folder}: wait for its end, or name another folder"
+        ) from None
+    except OSError:
+        os.close(descriptor)
+        return
+    _CLAIMED[place] = descriptor
+
+
+@contextmanager
+def claiming() -> Iterator[None]:
+    """Release, at the end of the block, the folders that were claimed in it."""
+    before = set(_CLAIMED)
+    try:
+        yield
+    finally:
+        for place in set(_CLAIMED) - before:
+            os.close(_CLAIMED.pop(place))
 
 
 @contextmanager

@@ -93,6 +93,8 @@ SEARCH = np.dtype(
         ("horizon", np.float64),
         ("span", np.float64),
         ("until", np.float64),
+        # 1 + a page whose value was NaN; 0 if there was none
+        ("undefined", np.int64),
         # time of the last choice, and mean time between choices
         ("last", np.float64),
         ("pace", np.float64),
@@ -154,11 +156,14 @@ lazy_at: Any = intrinsic(_lazy_at)
 
 @inlined(forceinline=True)
 def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: float = 0.0) -> float:
-    """Return the value of a page at a time, after further signals; -inf for NaN."""
+    """Return the value of a page at a time, after further signals; -inf, noted, for NaN."""
     lazy.search[0].evaluated += 1
     elapsed, counted = time - lazy.pages[page].last_crawl, lazy.pages[page].counted + signals
     current = value(lazy.parameters, page, elapsed, counted)
-    return -math.inf if math.isnan(current) else float(current)
+    if math.isnan(current):
+        lazy.search[0].undefined = page + 1
+        return -math.inf
+    return float(current)
 
 
 @inlined(forceinline=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ledger:
     """True totals of one lane since its reset.
 
@@ -16,6 +17,8 @@ class Ledger:
     ``penalty_time`` is the integral over time of the sum over existing pages of importance times
     the penalty of undetected changes, None if not counted. ``probes`` is the number of crawls
     without refresh, ``denied`` that of crawls prevented by an empty token bucket.
+
+    Ledgers of one kind are equal if all totals are, where NaN equals NaN.
     """
 
     time: float
@@ -31,6 +34,19 @@ class Ledger:
     penalty_time: float | None = None
     probes: int = 0
     denied: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger) or type(other) is not type(self):
+            return NotImplemented
+        return self._totals() == other._totals()
+
+    def __hash__(self) -> int:
+        return hash(self._totals())
+
+    def _totals(self) -> tuple[Any, ...]:
+        """Return all totals, with a word in place of NaN."""
+        totals = (getattr(self, field.name) for field in fields(self))
+        return tuple("NaN" if total != total else total for total in totals)
 
     @property
     def freshness(self) -> float:
@@ -61,7 +77,7 @@ class Ledger:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OfferLedger(Ledger):
     """True totals of one lane of shopping offers since its reset; requests are clicks.
 
@@ -72,7 +88,7 @@ class OfferLedger(Ledger):
     offer_freshness: float = math.nan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FragmentLedger(Ledger):
     """True totals of one lane of pages with fragments since its reset.
 

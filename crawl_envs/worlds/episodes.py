@@ -53,6 +53,7 @@ class Episodes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
         ended: mask of the lanes at the end of their episode, (N,) bool.
         any_ended: whether there are any.
+        most_steps: steps after which an episode is truncated; None for those of the horizon alone.
     """
 
     _OWN: tuple[str, ...] = (
@@ -65,6 +66,7 @@ class Episodes:
     ) -> None:
         self.world, self._generator = world, generator
         self.horizon, self.epoch, self.resample = horizon, world.epoch, resample
+        self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
         self.num_sources, self._stride = world.num_sources, world.batch
         self._roots: list[Roots | None] = [None] * self.num_lanes
@@ -97,6 +99,9 @@ class Episodes:
     def _decisions_left(self) -> IntArray:
         """Return the number of decisions left in each lane, including the current one, (N,)."""
         left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self._stride + 1
+        if self.most_steps is not None:
+            steps = self._last_slot // self._stride + (self.epoch is not None)
+            left -= np.maximum(steps - self.most_steps, 0)
         return left
 
     def steps_per_episode(self) -> int | None:
@@ -113,7 +118,8 @@ class Episodes:
             last = self._last_slot_of(instance)
         except ValueError:
             return None
-        return last // self._stride + (self.epoch is not None)
+        steps = last // self._stride + (self.epoch is not None)
+        return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def num_slots(self, lane: int) -> int:
         """Return the number of slots of a lane's episode: of crawls, or of epochs."""

@@ -343,6 +343,13 @@ class Lanes(Episodes):
         alive: BoolArray = self.world.state.pages["alive"]
         return np.tile(alive, 2) if self.form.probing else alive.copy()
 
+    def choice_masks(self) -> BoolArray:
+        """Return the mask as learners expect it: with bits of pages a pair for each, (N, 2 m)."""
+        masks = self.action_masks()
+        if self.form.name != "refresh":
+            return masks
+        return np.stack([np.ones_like(masks), masks], axis=-1).reshape(self.num_lanes, -1)
+
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
         state = self.world.state

@@ -26,6 +26,7 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import PageChoice
 from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.compiled_policies import (
+    UNDEFINED,
     Compiled,
     CompiledIndex,
     CompiledLearner,
@@ -134,7 +135,7 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
     The lane is the only one, at time 0; for a policy of rates, with actions of that form.
 
     Raises:
-        ValueError: invalid rules.
+        ValueError: invalid rules, or an index that was NaN.
     """
     state, slots = lanes.world.state, lanes.num_slots(0)
     if isinstance(form, CompiledRates) and not lanes.crawls_at_random:
@@ -144,9 +145,11 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         crawls, times = _roll_timed(lanes, form, end)
     else:
         crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
-        kernel, arguments, _held = _slotted(form, lanes)
+        kernel, arguments, held = _slotted(form, lanes)
         while not kernel(lanes.world.table, *arguments, crawls):
             lanes.supply()
+        if held is not None and held.search[0]["undefined"]:
+            raise ValueError(UNDEFINED.format(held.search[0]["undefined"] - 1))
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)
 
 

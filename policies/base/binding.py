@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import Compiled
+from policies.base.asking import Questions
 from policies.base.bandwidths import as_shares
+from policies.base.choices import page_action, rate_action
 from policies.base.live import Description, empty_log
 
 PageForm: TypeAlias = Literal["page", "scores", "refresh"]
 ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
 PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
+NATIVE = (
+    "of several: bind to gymnasium.make_vec(id, num_envs=N), for Stable-Baselines3 to "
+    "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
+)
+"""What a policy binds to in place of vector wrappers of single environments."""
 RATE_FORMS = ("rates", "shares")
 """The forms of action that are crawl rates of an epoch."""
 
@@ -131,7 +137,7 @@ class ActingPolicy(ABC):
             self.action_form = "rates"
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
-        self._space = getattr(env, "observation_space", None)
+        self._questions = None if self.core is None else Questions(self.name, env, self.core)
         self.lane = 0
         self.by_lane: dict[int, Self] = {}
         self.episode: int | None = None
@@ -139,6 +145,17 @@ class ActingPolicy(ABC):
         self._first: Tracker | None = None
         self._choice: Any = None
         self._rows: Any = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ValueError, not AttributeError, where ``__init__`` was not called."""
+            if "core" in vars(self) or name.startswith("__"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise ValueError(
+                f"{type(self).__name__}.__init__ must call super().__init__(env), which sets "
+                f"{name!r}, before it is used"
+            )
 
     def _check_form(self) -> None:
         """Raise ValueError where the policy cannot act in its form of action."""
@@ -310,11 +327,20 @@ class ActingPolicy(ABC):
             pages (int8, shape (m,)), the rates (float64, shape (m,)), or the shares (float32).
 
         Raises:
-            ValueError: the observation's shape fits neither the environment nor the features.
+            ValueError: the observation's shape fits neither the environment nor the features; a
+                bound policy is asked about another environment, or an instance or time that its
+                own is not at.
         """
-        rows_of = self._columns if self.core is None else self._observations
-        lanes, batched = rows_of(observation)
+        if self._questions is None:
+            lanes, batched = self._columns(observation)
+        else:
+            lanes, batched = self._questions.lanes(observation)
         actions = np.stack([self._decide(rows, lane) for lane, rows in enumerate(lanes)])
+        if self._questions is not None:
+            for lane, rows in enumerate(lanes):
+                policy = self.of_lane(lane)
+                assert policy.episode is not None
+                self._questions.notice(rows, lane, policy.episode, policy._decided)
         return (actions if batched else actions[0]), state
 
     def _columns(self, observation: Any) -> tuple[Sequence[Any], bool]:
@@ -333,57 +359,12 @@ class ActingPolicy(ABC):
             )
         return (list(rows), True) if rows.ndim == 3 else ([rows], False)
 
-    @cached_property
-    def _num_pages(self) -> int:
-        """Number of pages of the environment that the policy is bound to."""
-        assert self.core is not None
-        return int(self.core.tracker(0).elapsed.size)
-
-    def _observations(self, observation: Any) -> tuple[Sequence[Any], bool]:
-        """Do the same for observations of any form, of the environment's number of lanes."""
-        core: Any = self.core
-        parts = observation if isinstance(observation, Mapping) else {"observation": observation}
-        table, pages = np.shape(parts.get("observation", 0.0)), self._num_pages
-        if len(table) in (2, 3) and table[-1] == len(self.features) and table[-2] != pages > 1:
-            raise ValueError(
-                f"observation must have the {pages} pages of the environment that {self.name} "
-                f"is bound to, got shape {table}"
-            )
-        name, part = next(iter(parts.items()))
-        shape = np.shape(part)
-        if core.num_lanes == 1 and not hasattr(core, "num_envs"):
-            space = getattr(self._space, "spaces", {name: self._space}).get(name)
-            if shape[:1] != (1,) or shape == getattr(space, "shape", None):
-                return [observation], False
-        if shape[:1] != (core.num_lanes,):
-            raise ValueError(
-                f"observation must have the {core.num_lanes} lanes of the environment that "
-                f"{self.name} is bound to, got shape {shape}"
-            )
-        if isinstance(observation, Mapping):
-            lanes = range(core.num_lanes)
-            return [{name: part[lane] for name, part in parts.items()} for lane in lanes], True
-        return observation, True
-
     def _encode(self, choice: Any, num_pages: int) -> NDArray[Any]:
-        """Return a choice in the form of actions; ValueError if pages are no integers, (k,)."""
+        """Return a choice in the form of actions; ValueError if it is none of that form."""
         if self.action_form == "rates":
-            return np.asarray(choice, dtype=np.float32 if self._of_shares else np.float64)
-        pages = np.atleast_1d(choice)
-        pages = pages if pages.size > 0 else pages.astype(np.int64)
-        if pages.ndim != 1 or pages.dtype.kind not in "iu":
-            raise ValueError(
-                f"{self.name} must choose pages as an array of integers, shape (k,), got {choice!r}"
-            )
-        if self.action_form == "page":
-            return np.asarray(pages[0], dtype=np.int64)
-        if self.action_form == "refresh":
-            refresh = np.zeros(num_pages, dtype=np.int8)
-            refresh[pages] = 1
-            return refresh
-        scores = np.full(num_pages, -1.0, dtype=np.float32)
-        scores[pages] = 1.0 - np.arange(len(pages)) / max(self.batch, len(pages))
-        return scores
+            return rate_action(self.name, choice, num_pages, shares=self._of_shares)
+        form, probes = self.action_form, "probe" in self.acts
+        return page_action(self.name, choice, form, num_pages, batch=self.batch, probes=probes)
 
 
 class LearningPolicy(ActingPolicy):
@@ -416,8 +397,9 @@ def core_of(env: Any) -> CrawlCore:
     wanted = [name for name in named if of_rates or name not in ("epoch", "declare")]
     lacking = [name for name in wanted if not hasattr(core, name)]
     if lacking:
+        several = hasattr(core, "num_envs")
         raise ValueError(
-            f"env must be a crawl environment, got {type(core).__name__} without "
-            f"{', '.join(lacking)}"
+            f"env must be a crawl environment, got {type(core).__name__} "
+            + (NATIVE if several else f"without {', '.join(lacking)}")
         )
     return core  # type: ignore[no-any-return]  # has what is read of it

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import real
-from crawl_envs.types.compiled_policies import CompiledIndex
+from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
 from policies.base.live import is_complete
@@ -32,12 +32,17 @@ _PAGE_STATE = (types.float64[::1], types.float64[::1], types.boolean[::1])
 def best_page(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> int:
-    """Return the alive page of the largest value, ties to the lowest index; 0 if none is alive."""
+    """Return the alive page of the largest value, ties to the lowest index; 0 if none is alive.
+
+    If the value of page i is NaN, return -1 - i.
+    """
     best = -1
     largest = -math.inf
     for page in range(elapsed.size):
         if alive[page]:
             page_value = value(parameters, page, elapsed[page], signals[page])
+            if math.isnan(page_value):
+                return -1 - page
             if best < 0 or page_value > largest:
                 best = page
                 largest = page_value
@@ -322,15 +327,27 @@ def best_pages(
         batch: crawls per decision in the form ``scores``.
         threshold: in the form ``refresh``, the value from which a page is crawled; None for the
             single best page.
+
+    Raises:
+        ValueError: the value of an alive page is NaN.
     """
     elapsed, signals, alive = page_state
     value = pointer(index.value) if elapsed.size < FEW_PAGES else index.value
     seen = (value, index.parameters, elapsed, signals, alive)
-    if form == "refresh" and threshold is not None:
-        return np.flatnonzero(alive & (ready(page_values)(*seen) >= threshold))
-    if form == "scores" and batch > 1:
-        return largest_pages(ready(page_values)(*seen), alive, batch)
-    return np.array([ready(best_page)(*seen)])
+    several = form == "scores" and batch > 1
+    threshold = threshold if form == "refresh" else None
+    if not several and threshold is None:
+        page = ready(best_page)(*seen)
+        if page < 0:
+            raise ValueError(UNDEFINED.format(-1 - page))
+        return np.array([page])
+    values = ready(page_values)(*seen)
+    undefined = np.flatnonzero(np.isnan(values))
+    if undefined.size:
+        raise ValueError(UNDEFINED.format(undefined[0]))
+    if several:
+        return largest_pages(values, alive, batch)
+    return np.flatnonzero(alive & (values >= threshold))
 
 
 def _of_sources(column: dict[str, FloatArray], name: str) -> FloatArray:

@@ -39,7 +39,7 @@ BUCKETS = 1 << 14
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: Fibonacci hashing
 
 
-@dataclass
+@dataclass(eq=False)
 class ChangeModel:
     """The weights of a set of pages, and the pages' features.
 

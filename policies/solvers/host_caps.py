@@ -185,7 +185,7 @@ class _Problem:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Solution:
     """The solution so far; ``columns`` are fields of :class:`Allocation` of shape (m,)."""
 

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from crawl_envs.types.files import claiming
+
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 MOST = 10**6
 """Largest count of seeds, draws, trials or workers."""
@@ -48,7 +50,7 @@ def command(main: Callable[..., None], about: str | None) -> typer.Typer:
     @app.command(help=about, cls=_NoneEmpty)
     @wraps(main)
     def framed(**options: Any) -> None:
-        with one_line_errors():
+        with one_line_errors(), claiming():
             main(**options)
 
     return app

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from crawl_envs.types.files import replacing
+from crawl_envs.types.files import claim, replacing
 
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 TRAINING_PACKAGES = ("stable-baselines3", "torch")
@@ -108,8 +108,12 @@ def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], Float
     return arrays
 
 
-def check_folder(folder: Path) -> None:
-    """Create ``folder`` if necessary; raise ValueError unless files can be written to it."""
+def check_folder(folder: Path, *, shared: bool = False) -> None:
+    """Create ``folder`` if necessary, and claim it for this command unless it is shared.
+
+    Raises:
+        ValueError: no files can be written to it, or another run is writing to it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".{os.getpid()}.part"
@@ -119,6 +123,8 @@ def check_folder(folder: Path) -> None:
         raise ValueError(
             f"cannot write to {folder}: {error.strerror}; name another --out"
         ) from None
+    if not shared:
+        claim(folder)
 
 
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:

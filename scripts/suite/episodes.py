@@ -117,9 +117,10 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
     made.reset(seed=seed)
     core: Any = made.unwrapped
     env = Recorder(made, core.instance)
-    play(env, factory(env), seed, compiled=False)
-    if not env.logs:
+    policy = factory(env)
+    if not getattr(policy, "acts", True):
         return math.nan
+    play(env, policy, seed, compiled=False)
     pages = env.instance.num_pages
     spells = stale_spells(tape_of(env, seed), env.crawls(), env.end)
     fresh = np.sort(page_freshness(spells, pages, env.end))

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import crawl_envs  # noqa: F401
+import policies
 from crawl_envs import Instance
+from crawl_envs.evaluation import evaluate, play, simulate
 from crawl_envs.families.ncis import CrawlNCIS
 from crawl_envs.instances import generator_of, make
 from crawl_envs.sim.tape import CODE_STRIDE, Tape
@@ -463,3 +465,72 @@ def test_integers_beyond_the_range_of_floats_are_refused():
 def test_tables_of_penalties_are_of_numbers(table):
     with pytest.raises(ValueError, match="objective must be"):
         gym.make("CrawlNCIS-v0", objective=table)
+
+
+# What a single environment and its lanes do not have
+
+
+def test_a_single_environment_has_no_lanes_to_choose():
+    env = gym.make(NCIS, **SMALL)
+    env.reset(seed=0)
+    for name in ("reset_mask", "other"):
+        with pytest.raises(ValueError, match=rf"options must be 'instance', got \('{name}',\)"):
+            env.reset(options={name: np.ones(1, bool)})
+    with pytest.raises(ValueError, match=r"options\['instance'\] must be an Instance, got 3"):
+        env.reset(options={"instance": 3})
+    lanes = gym.make_vec(NCIS, 2, **SMALL)
+    complains(lambda: lanes.reset(options={"other": 1}), "reset_mask", "instance")
+
+
+@pytest.mark.parametrize(
+    "method", ["tracker", "last_log", "ledger", "rng", "num_slots", "current_observation"]
+)
+def test_there_are_no_lanes_before_the_first_or_after_the_last(method):
+    env = gym.make_vec(NCIS, 2, **SMALL)
+    env.reset(seed=0)
+    read = getattr(env.unwrapped, method)
+    read(1)
+    for lane in (-1, 2, "x", 0.5):
+        with pytest.raises(ValueError, match=r"lane must be an integer in \[0, 1\], got"):
+            read(lane)
+
+
+FOREIGN = {
+    "instance": (NCIS, {"instance": ["noisy"]}),
+    "trace": ("CrawlTrace-v0", {"trace": 3}),
+    "window": ("CrawlTrace-v0", {"window": np.ones((2, 2))}),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_arguments_of_another_type_get_the_usual_error(name):
+    env_id, given = FOREIGN[name]
+    complains(lambda: gym.make(env_id, **given), name)
+
+
+def test_more_lanes_than_there_may_be_are_refused():
+    complains(lambda: gym.make_vec(NCIS, 10**12), "num_envs", 10**12)
+
+
+EVALUATED = {
+    "policies": {"policies": {"one": 3}},
+    "bounds": {"bounds": {"one": 3}},
+    "compiled": {"compiled": 3},
+}
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+def test_evaluate_refuses_what_it_cannot_call(name):
+    given = {"policies": {}, **EVALUATED[name]}
+    complains(lambda: list(evaluate(NCIS, given.pop("policies"), [0], **given, **SMALL)), name, 3)
+
+
+def test_simulate_and_play_refuse_what_they_cannot_use():
+    env = gym.make(NCIS, **SMALL)
+    env.reset(seed=0)
+    policy, true = policies.GreedyNCIS(env), env.unwrapped.instance
+    complains(lambda: simulate(true, policy, 1.0, tape=3), "tape", 3)
+    complains(lambda: simulate(true, policy, 1.0, requests=3), "requests", 3)
+    complains(lambda: simulate(true, policies.GreedyNCIS, 1.0), "policy")
+    complains(lambda: play(env, policies.GreedyNCIS, 0), "policy")
+    complains(lambda: play(env, policy, "x"), "seed", "'x'")

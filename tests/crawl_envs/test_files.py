@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from crawl_envs.types.files import replacing
+from crawl_envs.types.files import claim, claiming, replacing
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
@@ -41,3 +43,44 @@ def test_an_error_of_the_system_names_the_file(
         raise error
     assert (raised.value.filename and Path(raised.value.filename).name) == name
     assert not list(tmp_path.iterdir())
+
+
+# Folders that one process writes to
+
+ANOTHER = """
+import sys
+from crawl_envs.types.files import claim
+try:
+    claim(sys.argv[1])
+except ValueError as error:
+    sys.exit(str(error))
+"""
+
+
+def another_claims(folder):
+    """The error of another process that claims a folder; empty if it can."""
+    done = subprocess.run([sys.executable, "-c", ANOTHER, folder], capture_output=True, text=True)
+    return done.stderr.strip()
+
+
+def test_a_claimed_folder_is_refused_to_another_process_until_the_block_ends(tmp_path):
+    with claiming():
+        claim(tmp_path)
+        claim(tmp_path / ".")  # the same one, of the same process
+        with claiming():
+            claim(tmp_path)
+        words = f"another run is writing to {tmp_path}: wait for its end, or name another folder"
+        assert another_claims(tmp_path) == words
+    assert another_claims(tmp_path) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_free_after_its_run_failed(tmp_path):
+    @claiming()
+    def failing():
+        claim(tmp_path)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        failing()
+    assert another_claims(tmp_path) == ""

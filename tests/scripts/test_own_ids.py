@@ -7,7 +7,10 @@ import sys
 import gymnasium
 import pytest
 
+import policies
 from agents.sb3.arguments import TrainArguments, make_lanes
+from crawl_envs import evaluation
+from crawl_envs.envs.vector import vectorized
 from scripts import benchmark, evaluate, train
 from scripts.reporting.rows import read_rows
 from tests.scripts.commands import done, refused, run
@@ -30,6 +33,30 @@ class Half(gymnasium.ObservationWrapper):
 def wrapped(**arguments):
     return Half(MyCrawl(**arguments))
 
+class Doubled(MyCrawl):
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, 2.0 * reward, *rest
+
+class Reversed(MyCrawl):
+    # Crawls another page than the action says, so it has another ledger.
+
+    def step(self, action):
+        return super().step(self.action_space.n - 1 - action)
+
+class Started(MyCrawl):
+    def reset(self, **arguments):
+        return super().reset(**arguments)
+
+class Narrow(MyCrawl):
+    def __init__(self, **arguments):
+        super().__init__(**arguments)
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+gymnasium.register("Doubled-v0", entry_point=Doubled)
+gymnasium.register("Reversed-v0", entry_point=Reversed)
+gymnasium.register("Started-v0", entry_point=Started)
+gymnasium.register("Narrow-v0", entry_point=Narrow)
 gymnasium.register("MyCrawl-v0", entry_point=MyCrawl)
 gymnasium.register("Small-v0", entry_point=CrawlNCIS, kwargs=small)
 gymnasium.register("Pages-v0", entry_point=CrawlLongevity, kwargs={"num_pages": 4, "horizon": 20.0})
@@ -116,6 +143,55 @@ def test_other_ids_are_refused(env_id, words, tmp_path):
 def test_wrapped_environments_are_not_trained_on(name):
     with pytest.raises(ValueError, match="env_id must have no wrappers or max_episode_steps"):
         make_lanes(TrainArguments(env_id=f"own_crawls:{name}"), 1, training=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Doubled-v0", "Doubled.step"),
+        ("Started-v0", "Started.reset"),
+        ("Narrow-v0", "Narrow.action_space"),
+    ],
+)
+def test_what_a_batch_would_not_do_is_not_trained_on(name, words, tmp_path):
+    with pytest.raises(ValueError, match=f"leave step, reset .* to CrawlEnv.*with {words}"):
+        make_lanes(TrainArguments(env_id=f"own_crawls:{name}"), 1, training=True)
+    few = ["--steps", "64", "--lanes", "2", "--set", "rollout=16", *FEW]
+    out = tmp_path / "out"
+    refused(run(train.app, "ppo", f"own_crawls:{name}", *few, out=out), "env_id", words)
+
+
+def test_a_batch_refuses_a_class_that_replaces_steps():
+    import own_crawls
+
+    batch = vectorized(own_crawls.Doubled)
+    with pytest.raises(ValueError, match=r"single must leave its steps.*got Doubled\.step"):
+        batch(2)
+    assert vectorized(own_crawls.MyCrawl)(2).num_envs == 2
+
+
+def test_what_is_replaced_is_played_step_by_step(tmp_path):
+    """Rankings are of the environment as it is: a limit, a wrapper of actions, and its own step."""
+    policy = {"one": policies.GreedyNCIS}
+    seen = {}
+    for name in ("MyCrawl-v0", "Reversed-v0", "Short-v0"):
+        given = {"id": f"own_crawls:{name}", "policies": policy, "seeds": [0]}
+        both = [list(evaluation.evaluate(**given, compiled=flag)) for flag in (True, False)]
+        values = [[row.value for row in rows] for rows in both]
+        assert values[0] == pytest.approx(values[1], nan_ok=True)
+        seen[name] = {row.metric: row.value for row in both[0]}["freshness"]
+    assert len(set(seen.values())) == 3
+
+
+@pytest.mark.parametrize("name", ["Reversed-v0", "Short-v0", "Half-v0"])
+def test_a_policy_that_chooses_its_own_times_is_not_played_past_them(name):
+    env = evaluation.make_env(f"own_crawls:{name}")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="chooses the times of its crawls"):
+        evaluation.play(env, policies.ThresholdNCIS(env), 0)
+    whole = evaluation.make_env("own_crawls:MyCrawl-v0", max_episode_steps=20)
+    whole.reset(seed=0)
+    assert evaluation.play(whole, policies.ThresholdNCIS(whole), 0).crawls > 0
 
 
 def test_reading_arguments_imports_nothing():

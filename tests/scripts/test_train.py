@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from agents.sb3.curve import CurveRow
+from agents.sb3.training import train
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.reporting.options import named_values
@@ -458,3 +461,27 @@ def test_values_are_json_or_words():
         "delay": {"kind": "none"},
         "a": "b=c",
     }
+
+
+HOLDER = (
+    "import sys; from crawl_envs.types.files import claim; claim(sys.argv[1]); print(); input()"
+)
+
+
+def test_two_runs_at_once_do_not_write_to_one_folder(tmp_path):
+    held = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        other.stdout.readline()
+        refused(commands.run(app, "ppo", *SHORT, "CrawlNCIS-v0", out=tmp_path), "another run is")
+        small = TrainArguments(
+            env_args={"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0},
+            steps=64,
+            lanes=2,
+            rollout=16,
+        )
+        with pytest.raises(ValueError, match="another run is writing to"):
+            train(small, tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        other.communicate("\n")
+    train(small, tmp_path)
+    assert (tmp_path / "model.zip").exists()

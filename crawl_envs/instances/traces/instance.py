@@ -95,7 +95,8 @@ def _draw(
 
 def _days(window: Any) -> tuple[float, float]:
     """Return the first and the last day of a window; raise ValueError if it is no such pair."""
-    if not isinstance(window, Sequence) or isinstance(window, str) or len(window) != 2:
+    pair = isinstance(window, Sequence | np.ndarray) and not isinstance(window, str)
+    if not pair or np.shape(window) != (2,):
         raise ValueError(f"window must be a first and a last day, got {window!r}")
     first, last = (real("window", day) for day in window)
     if first >= last:

@@ -31,7 +31,7 @@ def column_error(path: Path, column: str, value: object, expected: str) -> Value
     return ValueError(f"{path}: column {column!r} holds {value}, expected {expected}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Columns of a Parquet file, with checks that name file, column, value and expectation.
 

@@ -7,6 +7,7 @@ score is crawled, the lowest among equals. Scores may decrease, so every decisio
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,9 @@ def roll_learner(
         signals = log["page"].copy(), log["time"].copy(), log["source"].copy()
         on_signal(pages, groups, events, shared, group, *signals)
         score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
-        crawl_one(state, int(np.argmax(np.where(alive, scores, -np.inf))), crawls)
+        best = int(np.argmax(np.where(alive, scores, -np.inf)))
+        if math.isnan(scores[best]) and alive[best]:
+            raise ValueError("the score of every page must be a number, got NaN")
+        crawl_one(state, best, crawls)
         left -= since.size
     return False

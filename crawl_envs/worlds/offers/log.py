@@ -34,7 +34,7 @@ class Labels(NamedTuple):
     impressed: BoolArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MarketLog:
     """A complete log of a market: its history and the days of one episode.
 

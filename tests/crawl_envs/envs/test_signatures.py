@@ -174,13 +174,79 @@ def test_environments_are_made_again_from_their_specification(name):
     assert gym.spec(name).max_episode_steps is None
 
 
-def test_another_number_of_steps_is_refused_by_vectors_and_is_a_limit_of_single_ones():
-    env = gym.make(NCIS, max_episode_steps=3, **SMALL[NCIS])
-    env.reset(seed=0)
-    assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
-    assert env.spec.max_episode_steps == 3
-    with pytest.raises(ValueError, match=r"max_episode_steps must be None or 12, .*, got 3"):
-        gym.make_vec(NCIS, max_episode_steps=3, **SMALL[NCIS])
+@pytest.fixture
+def limited():
+    entry = "crawl_envs.families.ncis:CrawlNCIS"
+    given = {"entry_point": entry, "vector_entry_point": f"{entry}Vector"}
+    gym.register("limited-test-v0", **given, kwargs=SMALL[NCIS], max_episode_steps=3)
+    yield "limited-test-v0"
+    del gym.registry["limited-test-v0"]
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("form", ["page", "rates"])
+def test_a_limit_of_steps_is_obeyed_by_single_and_vector_environments_alike(limited, mode, form):
+    """The limit is of the id, or given; the lanes are those of SyncVectorEnv step by step."""
+    given = {"action": form, **({"epoch": 0.25} if form == "rates" else {})}
+    for name, more in ((limited, {}), (NCIS, {**SMALL[NCIS], "max_episode_steps": 3})):
+        env = gym.make(name, **more, **given)
+        assert env.spec.max_episode_steps == 3
+        vector_kwargs = {"autoreset_mode": mode}
+        theirs = gym.make_vec(
+            name, 2, vectorization_mode="sync", vector_kwargs=vector_kwargs, **more, **given
+        )
+        ours = gym.make_vec(name, 2, autoreset_mode=mode, **more, **given)
+        assert ours.spec.max_episode_steps == 3
+        results = [[], []]
+        for lanes, result in zip((ours, theirs), results, strict=True):
+            lanes.reset(seed=3)
+            action = np.zeros(lanes.action_space.shape, lanes.action_space.dtype)
+            for _ in range(8):
+                shown, rewards, _, truncated, info = lanes.step(action)
+                result.append((shown, rewards, truncated, set(info) & {"final_obs"}))
+        assert_same(*results)
+        assert [bool(row[2][0]) for row in results[0]].count(True) == 2
+
+
+def test_a_limit_longer_than_the_horizon_is_refused(limited):
+    words = r"max_episode_steps must be at most 12, .* horizon .*, got 13"
+    for build in (
+        gym.make,
+        gym.make_vec,
+        lambda *a, **k: gym.make_vec(*a, vectorization_mode="sync", **k),
+    ):
+        with pytest.raises(ValueError, match=words):
+            build(NCIS, max_episode_steps=13, **SMALL[NCIS])
+        with pytest.raises(ValueError, match="must be an integer >= 1, got 0"):
+            build(NCIS, max_episode_steps=0, **SMALL[NCIS])
+        build(NCIS, max_episode_steps=12, **SMALL[NCIS])
+    for build in (gym.make, gym.make_vec):
+        assert build(NCIS, max_episode_steps=-1, **SMALL[NCIS]).spec.max_episode_steps == 12
+        with pytest.raises(ValueError, match=r"at most 2, .*, got 3"):
+            build(limited, horizon=0.4)
+
+
+@pytest.mark.parametrize("build", [gym.make, gym.make_vec])
+def test_arguments_of_numpy_go_through_json(build):
+    steps = np.array([[1.0, 9.0], [2.0, 3.0]])
+    given = {"num_pages": np.int64(4), "bandwidth": np.float32(4.0), "bandwidth_steps": steps}
+    env = build(NCIS, resample=np.bool_(True), **given)
+    plain = {"num_pages": 4, "bandwidth": 4.0, "bandwidth_steps": steps.tolist()}
+    again = build(EnvSpec.from_json(env.spec.to_json()))
+    assert_same(again.reset(seed=5), build(NCIS, **plain).reset(seed=5))
+    for kind in (tuple, list, np.array):
+        pairs = kind([kind([1.0, 9.0]), kind([2.0, 3.0])])
+        env = build(NCIS, **{**plain, "bandwidth_steps": pairs})
+        env.reset(seed=5)
+        assert env.unwrapped.lanes.instance(0).bandwidth_steps == ((1.0, 9.0), (2.0, 3.0))
+    table = build("CrawlHarmonic-v0", num_pages=4, objective=np.array([0.0, 1.0, 1.5]))
+    assert table.spec.to_json()
+
+
+@pytest.mark.parametrize("pairs", [np.ones(2), np.ones((2, 3)), [1.0, 2.0], "ab", [["a", 1.0]]])
+def test_what_is_no_pair_is_refused(pairs):
+    with pytest.raises(ValueError, match="bandwidth_steps"):
+        gym.make(NCIS, bandwidth_steps=pairs)
 
 
 def test_a_length_that_is_not_known_is_none():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -234,3 +236,41 @@ def test_the_form_with_the_module_works_in_worker_processes():
             assert_same(workers.step(actions)[:4], native.step(actions)[:4])
     finally:
         workers.close()
+
+
+# Access to lanes as to single environments
+
+
+def test_lanes_are_called_as_those_of_a_sync_vector_environment():
+    given = {"num_pages": 5, "bandwidth": 4.0, "horizon": 3.0, "instance": "noisy"}
+    ours = gym.make_vec("CrawlNCIS-v0", 3, **given)
+    theirs = gym.make_vec("CrawlNCIS-v0", 3, vectorization_mode="sync", **given)
+    for env in (ours, theirs):
+        env.reset(seed=2)
+        env.step(np.array([0, 1, 2]))
+    for name in ("features", "action_form", "batch", "num_lanes", "action_space", "render_mode"):
+        assert ours.get_attr(name) == theirs.get_attr(name)
+    for name in ("last_log", "ledger", "action_masks", "num_slots"):
+        assert_same(ours.call(name), theirs.call(name))
+    known = [[one.elapsed for one in env.call("tracker")] for env in (ours, theirs)]
+    assert_same(*known)
+    ours.set_attr("note", [1, 2, 3])
+    ours.set_attr("word", "same")
+    assert ours.get_attr("note") == (1, 2, 3)
+    assert ours.get_attr("word") == ("same",) * 3
+    ours.set_attr("note", (4, 5, 6))
+    assert ours.call("note") == (4, 5, 6)
+    with pytest.raises(ValueError, match=r"values must be one or 3 of them, got \[1\]"):
+        ours.set_attr("note", [1])
+    for name in ("nothing", "step", "reset", "_lanes"):
+        with pytest.raises(AttributeError, match=name):
+            ours.call(name)
+    with pytest.raises(AttributeError, match="'horizon'"):
+        ours.get_attr("horizon")
+
+
+def test_views_of_lanes_are_copied_and_kept():
+    env = gym.make_vec("CrawlNCIS-v0", 2, num_pages=3).unwrapped
+    env.reset(seed=0)
+    other = copy.deepcopy(env.views[1])
+    assert_same(other.tracker().elapsed, env.tracker(1).elapsed)

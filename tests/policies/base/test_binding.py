@@ -9,7 +9,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
+from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
+from crawl_envs.types.compiling import VALUE, compiled
 from policies.base import index
 from policies.base.binding import RATE_FORMS, ActingPolicy
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
@@ -376,7 +378,7 @@ def test_policies_that_need_nothing(name):
 
 
 class Chosen(ActingPolicy):
-    acts = ("page", "refresh", "scores")
+    acts = ("page", "refresh", "scores", "rates")
 
     def __init__(self, env, choice):
         super().__init__(env)
@@ -420,3 +422,195 @@ def test_a_table_of_another_shape_or_with_nan_is_refused_in_words(table):
     expected = r"table of Tabulated must have a row per page, at least \(5, P\), and no NaN, got"
     with pytest.raises(ValueError, match=expected):
         Tabulated(env).predict(observation)
+
+
+@pytest.mark.parametrize(
+    ("form", "choice", "words"),
+    [
+        ("page", [], r"a page in the form 'page', got none"),
+        ("page", -1, r"pages in \[0, 5\), got -1"),
+        ("page", 5, r"pages in \[0, 5\), got 5"),
+        ("scores", [], "a page in the form 'scores', got none"),
+        ("scores", [1, -1], r"pages in \[0, 5\), got \[1, -1\]"),
+        ("scores", [1, 5], r"pages in \[0, 5\)"),
+        ("scores", [2, 2], r"different pages in the form 'scores', got \[2, 2\]"),
+        ("refresh", [-1], r"pages in \[0, 5\), got \[-1\]"),
+        ("refresh", [0, 7], r"pages in \[0, 5\)"),
+        ("refresh", np.ones(5, bool), "array of integers"),
+        ("rates", [1.0, 1.0], r"a number per page, \(5,\), finite and >= 0"),
+        ("rates", [1.0, 1.0, 1.0, 1.0, np.nan], "finite and >= 0"),
+        ("rates", [1.0, 1.0, 1.0, 1.0, -1.0], "finite and >= 0"),
+        ("rates", [1.0, 1.0, 1.0, 1.0, np.inf], "finite and >= 0"),
+    ],
+)
+def test_a_choice_is_checked_at_one_door_in_every_form(form, choice, words):
+    with pytest.raises(ValueError, match=f"^Chosen must choose .*{words}"):
+        chosen(choice, action=form)
+
+
+def test_an_own_probe_may_be_chosen_where_the_class_says_so():
+    class Probing(Chosen):
+        acts = ("probe", "page")
+
+    env = gym.make("CrawlNCIS-v0", num_pages=5, probe=True)
+    observation, _ = env.reset(seed=0)
+    assert Probing(env, 9).predict(observation)[0] == 9
+    with pytest.raises(ValueError, match=r"pages in \[0, 10\), got 10"):
+        Probing(env, 10).predict(observation)
+
+
+def test_the_last_page_is_not_marked_by_a_choice_of_minus_one():
+    """Also outside an environment, where the caller passes trackers."""
+    problem = Instance(np.ones(5), 1.0, bandwidth=2.0).problem()
+    pages = policies.LivePages(problem, action_form="refresh")
+    with pytest.raises(ValueError, match=r"pages in \[0, 5\), got \[-1\]"):
+        Chosen(pages, [-1]).choose(pages.tracker())
+
+
+@compiled(VALUE.signature)
+def undefined_value(parameters, page, elapsed, signals):
+    return np.nan if page == 2 else elapsed
+
+
+class Undefined(policies.Greedy):
+    def _index(self, problem):
+        return undefined_value, super()._index(problem)[1]
+
+
+@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
+def test_an_index_that_is_nan_is_refused_at_a_decision(form):
+    given = {"threshold": 0.1} if form == "refresh" else {}
+    env = gym.make(
+        "CrawlNCIS-v0", num_pages=5, action=form, **({"batch": 2} if form == "scores" else {})
+    )
+    observation, _ = env.reset(seed=0)
+    with pytest.raises(
+        ValueError, match="index of every page must be a number, got NaN for page 2"
+    ):
+        Undefined(env, **given).predict(observation)
+
+
+def test_an_index_that_is_nan_is_refused_in_compiled_rollouts():
+    env = gym.make("CrawlNCIS-v0", num_pages=5, horizon=1.0)
+    instance = Instance(np.ones(5), 1.0, bandwidth=5.0)
+    with pytest.raises(
+        ValueError, match="index of every page must be a number, got NaN for page 2"
+    ):
+        simulate(instance, Undefined(env), 2.0)
+
+
+class Forgetful(policies.Greedy):
+    def __init__(self, env):
+        self.mine = env
+
+
+def test_a_class_that_forgets_the_base_class_is_refused_in_one_way():
+    env = gym.make("CrawlNCIS-v0", num_pages=5)
+    observation, _ = env.reset(seed=0)
+    policy = Forgetful(env)
+    for use in (
+        lambda: policy.predict(observation),
+        lambda: policy.choose(env.unwrapped.tracker()),
+        lambda: policy.start(env.unwrapped.tracker()),
+        lambda: play(env, policy, 0),
+        lambda: simulate(env.unwrapped.instance, policy, 2.0),
+    ):
+        with pytest.raises(ValueError, match=r"^Forgetful.__init__ must call super\(\).__init__"):
+            use()
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = policies.Greedy(env).nothing
+
+
+# Another environment than that of the policy
+
+
+SMALL = {"num_pages": 12, "bandwidth": 6.0, "horizon": 5.0, "instance": "noisy"}
+
+
+def two(**arguments):
+    given = {**SMALL, **arguments}
+    own, other = (gym.make("CrawlNCIS-v0", **given) for _ in range(2))
+    own.reset(seed=0)
+    return own, other, policies.GreedyNCIS(own)
+
+
+def test_an_observation_of_another_instance_is_noticed_at_once():
+    _, other, policy = two()
+    observation, _ = other.reset(seed=1)
+    with pytest.raises(ValueError, match=r"GreedyNCIS is bound to, which is at time .*another"):
+        policy.predict(observation)
+
+
+@pytest.mark.parametrize("form", ["table", "flat", "dict", "flat_dict"])
+def test_an_observation_of_another_time_is_noticed_at_the_second_call(form):
+    """Here the pages are the same, so the first observation is too."""
+    _, other, policy = two(observation=form)
+    observation, _ = other.reset(seed=0)
+    action, _ = policy.predict(observation)
+    assert policy.predict(observation)[0] == action  # as often as one likes
+    observation, *_ = other.step(action)
+    with pytest.raises(ValueError, match="got one of another environment, instance or time"):
+        policy.predict(observation)
+
+
+def test_wrappers_may_change_the_observations_of_the_environment_that_is_bound():
+    """Before or, in the same shape and stacked or flattened, after the policy is bound."""
+    env = gym.wrappers.TransformObservation(
+        gym.make("CrawlNCIS-v0", **SMALL), lambda rows: rows / 2, None
+    )
+    stacked = gym.wrappers.FrameStackObservation(env, 3)
+    for played in (env, stacked):
+        policy = policies.GreedyNCIS(played)
+        observation, _ = played.reset(seed=0)
+        for _ in range(4):
+            observation, *_ = played.step(policy.predict(observation)[0])
+    env = gym.make("CrawlNCIS-v0", **SMALL)
+    policy, lanes = policies.GreedyNCIS(env), DummyVecEnv([lambda: env])
+    lanes.seed(0)
+    observation = lanes.reset()
+    for _ in range(40):  # into a second episode
+        observation, *_ = lanes.step(policy.predict(observation)[0])
+
+
+def test_lanes_are_noticed_one_by_one():
+    envs = [
+        gym.make_vec("CrawlNCIS-v0", num_envs=3, autoreset_mode="SameStep", **SMALL)
+        for _ in range(2)
+    ]
+    policy = policies.GreedyNCIS(envs[0])
+    observation, _ = envs[0].reset(seed=0)
+    for _ in range(70):
+        observation, *_ = envs[0].step(policy.predict(observation)[0])
+    other = observation.copy()
+    other[2] = envs[1].reset(seed=9)[0][2]
+    policy.predict(observation)
+    with pytest.raises(ValueError, match="in lane 2"):
+        policy.predict(other)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (84,), (83,), (2, 12, 7), (7, 12), ()])
+def test_an_observation_of_another_shape_is_refused(shape):
+    env, _, policy = two()
+    if shape == (84,):  # flattened
+        policy.predict(env.unwrapped.current_observation().ravel())
+        policy.predict(np.zeros((12, 9)))  # a wrapper's further columns
+        return
+    with pytest.raises(ValueError, match=r"observation must have .* GreedyNCIS is bound to, got"):
+        policy.predict(np.zeros(shape))
+
+
+def test_no_observation_is_refused():
+    for form in ("table", "dict"):
+        _, _, policy = two(observation=form)
+        with pytest.raises(ValueError, match="GreedyNCIS is bound to, got None"):
+            policy.predict(None)
+    with pytest.raises(ValueError, match="must have shape"):
+        policies.GreedyNCIS(features=FEATURES).predict(None)
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, gym.vector.SyncVectorEnv])
+def test_wrappers_of_several_say_what_to_bind_to_instead(kind):
+    lanes = kind([lambda: gym.make("CrawlNCIS-v0", **SMALL)] * 2)
+    words = f"got {kind.__name__} of several: bind to gymnasium.make_vec.*CrawlVecEnv"
+    with pytest.raises(ValueError, match=words):
+        policies.GreedyNCIS(lanes)

@@ -409,7 +409,7 @@ def test_only_first_waits_are_cut_short(policy, action):
     result = []
     for stagger in (True, False):
         made = policy(env, threshold=4.0, stagger=stagger)
-        made.predict(np.zeros(env.observation_space.shape, np.float32))
+        made.predict(env.unwrapped.current_observation())
         tracker = env.unwrapped.tracker(0)
         changed = np.where(np.arange(10) == 3, 0, -1).astype(np.int8)
         elapsed = np.where(np.arange(10) == 5, 0.5, 1.0) * tracker.time  # born later

@@ -1,0 +1,48 @@
+"""What an environment does that a batch of its lanes, or a compiled rollout, would not do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+from crawl_envs.envs.single import CrawlEnv
+
+CHECKS = (OrderEnforcing, PassiveEnvChecker)
+"""Wrappers of ``gymnasium.make`` that change nothing."""
+
+
+def overrides(core: CrawlEnv) -> tuple[str, ...]:
+    """Return what a subclass has replaced of :class:`CrawlEnv`: its methods and its spaces.
+
+    Other changes, such as those of arguments, lanes or the objective, act in batches too.
+    """
+    kind, lanes = type(core), core.lanes
+    below = kind.__mro__[: kind.__mro__.index(CrawlEnv)]
+    own = {name for place in (*map(vars, below), vars(core)) for name in place}
+    names = [name for name in sorted(own) if not name.startswith("__") and _is_method(name)]
+    spaces = {"action_space": lanes.form.space(), "observation_space": lanes.observation_space()}
+    names += [name for name, space in spaces.items() if getattr(core, name) != space]
+    return tuple(f"{kind.__name__}.{name}" for name in names)
+
+
+def _is_method(name: str) -> bool:
+    """Return whether CrawlEnv has a method or a property of that name."""
+    found = getattr(CrawlEnv, name, None)
+    return callable(found) or isinstance(found, property)
+
+
+def beyond_lanes(env: Any) -> tuple[str, ...]:
+    """Return the names of what an environment has that its lanes have not, outermost first.
+
+    These are wrappers, limits of steps shorter than the horizon, and what a subclass of
+    :class:`CrawlEnv` has replaced.
+    """
+    names, core = [], env.unwrapped
+    while env is not core:
+        steps = core.lanes.steps_per_episode()
+        late = isinstance(env, TimeLimit) and steps is not None and env._max_episode_steps >= steps
+        if not late and not isinstance(env, CHECKS):
+            names.append(type(env).__name__)
+        env = env.env
+    return (*names, *overrides(core))
