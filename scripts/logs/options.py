@@ -10,13 +10,13 @@ import typer
 from numpy.typing import NDArray
 
 from crawl_envs.instances.logs import (
+    TIME_UNITS,
     CrawlLog,
     hosts_of,
     normal_url,
     read_crawl_log,
     read_page_table,
 )
-from crawl_envs.instances.logs.times import TIME_UNITS
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import named_values

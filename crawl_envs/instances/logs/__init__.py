@@ -10,10 +10,12 @@ from crawl_envs.instances.logs.page_table import (
     write_page_table,
 )
 from crawl_envs.instances.logs.reading import read_crawl_log
+from crawl_envs.instances.logs.times import TIME_UNITS
 from crawl_envs.instances.logs.urls import hosts_of, normal_url
 
 __all__ = [
     "OUTCOMES",
+    "TIME_UNITS",
     "CrawlLog",
     "History",
     "PageTable",
