@@ -200,7 +200,7 @@ def reasons(found: Plan, table: PageTable) -> list[str]:
 
 def cautions(table: PageTable, rechecked: bool = False) -> list[str]:
     """Return what a schedule of the table leaves out or only supposes, in sentences."""
-    said, rows = [], living(table)
+    said, rows = list(table.notes), living(table)
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
         said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")

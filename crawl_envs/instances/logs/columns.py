@@ -234,9 +234,9 @@ class Columns:
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
 
     def note(self, what: str, where: BoolArray) -> None:
-        """Note the number of rows in a mask, (n,), if there are any."""
-        if count := int(np.count_nonzero(where)):
-            self.notes.append(f"{what}: {count}")
+        """Note the number of rows in a mask, if there are any."""
+        if where.any():
+            self.notes.append(f"{what}: {np.count_nonzero(where)}")
 
     def guessed(self, word: str, guesses: Iterable[str]) -> None:
         """Note what was guessed of a column."""

@@ -85,6 +85,7 @@ class PageTable:
         change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
         change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
             absent then.
+        notes: sentences on what was guessed when the table was read.
     """
 
     urls: NDArray[np.object_]
@@ -102,6 +103,7 @@ class PageTable:
     evidence: NDArray[np.object_] | None = None
     change_rate_low: FloatArray | None = None
     change_rate_high: FloatArray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def num_pages(self) -> int:
@@ -145,6 +147,7 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
         dated=dated,
         **_signals(rows, values.get("change_rate")),
         **defaults | values,
+        notes=tuple(rows.notes),
     )
 
 

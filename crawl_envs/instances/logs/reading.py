@@ -33,9 +33,14 @@ from crawl_envs.types.arguments import one_of, real, share
 
 LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
 ALIASES = {
-    **{"original": "url", "timestamp": "time", "fetch_time": "time", "location": "redirect"},
-    **{"url_surtkey": "urlkey", "statuscode": "status", "fetch_status": "status"},
+    "original": "url",
+    "timestamp": "time",
+    "fetch_time": "time",
+    "statuscode": "status",
+    "fetch_status": "status",
     "content_digest": "digest",
+    "url_surtkey": "urlkey",
+    "location": "redirect",
 }
 """Names of CDX servers, of Common Crawl's tables, and of a header field of HTTP."""
 
@@ -54,36 +59,26 @@ def read_crawl_log(
 ) -> CrawlLog:
     """Read a crawl log; rows may be in any order, and in several files.
 
-    ==================  ==========================================================================
-    column              content
-    ==================  ==========================================================================
-    ``url``             URL of the page, or any name
-    ``time``            date and time in one of the forms below, or a number
-    ``changed``         whether the content differed from the crawl before: 0, 1, true, false
-    ``hash``,           any text; a page changed if its value differs from that of the crawl before.
-    ``digest``,         One of these three
-    ``etag``
-    ``last_modified``   time; a page changed if it differs from the one before and is not earlier
-                        than the crawl before, see below
-    ``status``          HTTP status, optional: 304 is no change; with 404 or 410 the page is gone;
-                        another 3xx is a redirect; any other >= 400 or < 100 observed nothing
-    ``redirect``        target of a redirect, optional
-    ``urlkey``          key of a web archive, optional
-    ``signals``,        number of signals since the row before of this page, optional, a source
-    ``signals:NAME``    each; they are spread evenly over this time
-    ==================  ==========================================================================
+    - ``url``: URL of the page, or any name; ``time``: its date and time, or a number
+    - ``changed``: whether the content differed from the crawl before: 0, 1, true, false
+    - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
+      the crawl before, see :func:`crawl_envs.instances.logs.digests.canonical`
+    - ``last_modified``: time; see below
+    - ``status``: HTTP status, optional: 304 is no change; with 404 or 410 the page is gone; another
+      3xx is a redirect, which is no content; any other >= 400 or < 100 observed nothing
+    - ``redirect``, ``urlkey``: target of a redirect, and key of a web archive, optional
+    - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
+      a source each; they are spread evenly over this time
 
-    Names may be in any case. The names of CDX servers, of Common Crawl and ``location`` are known
-    (``ALIASES``). An empty value, or ``-``, is none.
+    Names may be in any case, or those of ``ALIASES``. An empty value, or ``-``, is none. Of the
+    rows of a page at one time one counts: content before 404 and 410, redirects and failures.
 
     **Evidence.** The first column from ``changed`` to ``last_modified`` that is there is used.
     After a better one ``last_modified`` is not read: a crawler learns it by a crawl, so it is no
     signal that could lead to one. A crawl without evidence observed nothing, unless its status is
     304, or it is the first of its page and needs no text to be compared. The first text after
     crawls with status 304 alone is a change. A page is gone at the first 404 or 410 after the last
-    crawl that found it; earlier ones were failures, and a page that was never found is left out. A
-    redirect is no content. Digests and entity tags are compared by value, see
-    :func:`crawl_envs.instances.logs.digests.canonical`.
+    crawl that found it; earlier ones were failures, and a page that was never found is left out.
 
     **Last-Modified** tells of a change if it differs from the last one of the page and is later
     than the crawl before, up to ``clock_tolerance``; where there is no last one, if it is later
@@ -91,25 +86,22 @@ def read_crawl_log(
     or is later than its crawl by more than the tolerance, is no evidence.
 
     **Times** are those of :mod:`crawl_envs.instances.logs.times`, in UTC without a zone. The stamps
-    of archives (CDX, CDXJ, or ``timestamp`` beside ``urlkey``) are never anything else. The unit of
-    other bare numbers is guessed by their size, or is ``time_unit``. A date without a time is noon
-    of a crawl, and an unknown time of this day of a signal: ``signal_day`` of the log.
+    of archives (CDX, CDXJ, or ``timestamp`` beside ``urlkey``) are never anything else. A date
+    without a time is noon of a crawl, and an unknown time of this day of a signal: ``signal_day``.
 
     **Pages.** URLs are one page if they have one key of an archive, else if they are equivalent by
-    RFC 3986, see :func:`crawl_envs.instances.logs.urls.normal_url`. A page has the name of its
-    latest row.
+    :func:`crawl_envs.instances.logs.urls.normal_url`. A page has the name of its latest row.
 
     Args:
-        path: the file, or several with the same columns; formats are described in
-            :mod:`crawl_envs.instances.logs.formats`.
+        path: the file, or several with the same columns.
         columns: names in the file of columns that have other names than above.
-        format: ``csv``, ``jsonl``, ``parquet``, ``heritrix``, ``cdx`` or ``cdxj``; None to guess it
-            from the extension or the first line.
+        format: one of :mod:`crawl_envs.instances.logs.formats`; None to guess it from the extension
+            or the first line.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
             optional, ``source``.
         time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
             ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
-            its beginning; None to guess it.
+            its beginning; None to guess it from their size.
         clock_tolerance: seconds that the clocks of servers and crawler may differ, >= 0.
         max_bad: largest share of rows that may be left out as they cannot be read, 0 to 1; one row
             may be unless it is 0.

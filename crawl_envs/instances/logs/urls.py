@@ -74,17 +74,14 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     name, page = np.zeros(len(coded.dictionary), np.int64), np.full(len(forms), -1)
     name[number[order]] = url.number[order]
     page[of_text[url.number[order]]] = number[order]
-    page_of, text_of = np.divmod(
-        np.unique(number[order] * len(texts) + url.number[order]), max(len(texts), 1)
-    )
+    pairs = np.unique(number[order] * len(texts) + url.number[order])
+    page_of, text_of = np.divmod(pairs, max(len(texts), 1))
     spellings = np.bincount(page_of, minlength=1)
     many = spellings[spellings > 1]
     if many.size:
         one, other = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
-        rows.notes.append(
-            f"pages with several spellings of their URL, such as {one!r} and {other!r}: "
-            f"{many.size} with {many.sum()} URLs"
-        )
+        what = f"pages with several spellings of their URL, such as {one!r} and {other!r}"
+        rows.notes.append(f"{what}: {many.size} with {many.sum()} URLs")
     names = np.array([*texts, ""], np.object_)[name]
     return Pages(number, names, dict(zip(forms, page.tolist(), strict=True)), *merges)
 

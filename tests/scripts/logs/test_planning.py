@@ -110,6 +110,7 @@ def test_rates_without_evidence_are_named() -> None:
     assert said[1].startswith("2 of 3 rates rest on pages like them")
     assert said[1].endswith("(1 crawled once, 1 never changed)")
     assert planning.cautions(table(4, evidence=np.full(4, "some changed", object))) == []
+    assert planning.cautions(table(notes=("read as UTC",))) == ["read as UTC"]
 
 
 def test_expected_freshness_grows_with_the_budget() -> None:

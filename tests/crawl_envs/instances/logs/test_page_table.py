@@ -49,6 +49,16 @@ def test_precision_gives_the_rate_of_false_signals(read):
     assert table.complete.tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("last_crawl", "guess"),
+    [("1767225600", "numbers, read as seconds: 1"), ("2026-01-01T00:00", "read as UTC: 1")],
+)
+def test_guesses_are_said(read, last_crawl, guess):
+    (note,) = read(f"url,last_crawl\na,{last_crawl}\n").notes
+    assert re.search(rf"pages.csv, column 'last_crawl': .*{guess}", note)
+    assert read("url,last_crawl\na,2026-01-01T00:00Z\n").notes == ()
+
+
 def test_sources_with_names(read):
     header = "url,recall:map,false_signal_rate:map,precision:map,recall:ping,false_signal_rate:ping"
     table = read(header + "\na,0.5,2,0.1,0.25,3\n")
