@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +14,12 @@ from typer.testing import CliRunner
 from crawl_envs.instances.logs import read_page_table
 from crawl_envs.types import FloatArray
 from scripts import backtest, estimate, schedule
+from scripts.logs.backtesting import Backtest
 from scripts.reporting.rows import read_rows
 from tests.crawl_envs.instances.logs.test_imputation import simulated
 from tests.scripts import commands
 from tests.scripts.commands import done, refused
 
-STOPPING = """
-import os, signal
-from scripts.logs import backtesting
-play, played = backtesting.Backtest.freshness, []
-def stopping(self, *arguments):
-    if len(played) == 9:
-        os.kill(os.getpid(), signal.SIGINT)
-    played.append(0)
-    return play(self, *arguments)
-backtesting.Backtest.freshness = stopping
-from scripts.backtest import app
-app()
-"""
 START = np.datetime64("2026-03-01T00:00:00")
 
 
@@ -196,14 +183,25 @@ def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) 
     assert (tmp_path / "rows.parquet").read_bytes() != before
 
 
-def test_an_interrupted_backtest_goes_on(files: Path, tmp_path: Path) -> None:
+def test_an_interrupted_backtest_goes_on(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stopped by a signal after some rows; the same command ends with the rows of one run."""
+    freshness, played = Backtest.freshness, []
+
+    def stopping(test: Backtest, *arguments: object) -> float:
+        played.append(arguments)
+        if len(played) == 10:
+            signal.raise_signal(signal.SIGINT)
+        return freshness(test, *arguments)
+
     few = ["--draws", "4", "--workers", "1", "--policies", "Greedy"]
     arguments = spelled(given(files)) + few
     done(commands.run(backtest.app, *arguments, out=tmp_path / "whole"))
-    command = [sys.executable, "-c", STOPPING, *arguments, "--out", str(tmp_path / "parts")]
-    stopped = subprocess.run(command, capture_output=True, text=True)
-    assert stopped.returncode == 130, stopped.stderr
+    with monkeypatch.context() as patch:
+        patch.setattr(Backtest, "freshness", stopping)
+        stopped = commands.run(backtest.app, *arguments, out=tmp_path / "parts")
+    assert stopped.exit_code == 130, stopped.output
     assert "the same command goes on" in stopped.stderr
     assert (tmp_path / "parts" / "backtest.npz").exists()
     some, _ = read_rows(tmp_path / "parts" / "rows.parquet")
