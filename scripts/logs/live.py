@@ -21,11 +21,12 @@ a line of input                                                   the line of ou
 ================================================================  ==========================
 
 The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
-that needs a new page or a report; and without a page ``why``. That to ``signal`` has ``unknown``,
-the urls of unknown pages. Times are days, or dates and times in ISO 8601, which are days since
-1970; without a time it is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the
-server says so) or ``gone``. ``limit`` is of all hosts with null. A bad line is answered by
-``{"error": "..."}`` and changes nothing.
+that needs a new page or a report; without a page ``why``; and ``clock`` where the time was before
+the clock, which it counts as. That to ``signal`` has ``unknown``, the urls of unknown pages. Times
+are days, or dates and times in ISO 8601, which are days since 1970; without a time it is now.
+``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or ``gone``.
+``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -156,11 +157,12 @@ def _report(scheduler: Scheduler, message: Message) -> Message:
 def _next(scheduler: Scheduler, message: Message) -> Message:
     time, count = day_of(message.get("time")), message["next"]
     fetch = [_plain(page) for page in scheduler.next_batch(time, count)]
+    clock = {"clock": scheduler.time} if time < scheduler.time else {}
     if fetch:
-        return {"fetch": fetch, "ask_again": time}
+        return {"fetch": fetch, "ask_again": time} | clock
     ask_again = scheduler.next(time).ask_again
     ask_again = None if math.isinf(ask_again) else ask_again
-    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()}
+    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()} | clock
 
 
 def _plain(page: Any) -> Any:
