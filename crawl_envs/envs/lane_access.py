@@ -134,14 +134,18 @@ class LaneAccess:
         """
         self.lanes.declare(change_rate, lane)
 
+    def _check_lane(self, lane: int) -> None:
+        """Raise ValueError unless there is such a lane; ResetNeeded before its first reset."""
+        if type(lane) is not int or not 0 <= lane < self.lanes.num_lanes:
+            self.lanes.instance(lane)
+
     def tracker(self, lane: int = 0) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
-        self.lanes.instance(lane)
         return self.lanes.tracker(lane)
 
     def last_log(self, lane: int = 0) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
-        self.lanes.instance(lane)
+        self._check_lane(lane)
         return self.lanes.last_log(lane)
 
     def ledger(self, lane: int = 0) -> Ledger:
@@ -156,7 +160,7 @@ class LaneAccess:
 
     def current_observation(self, lane: int = 0) -> Any:
         """Return the present observation of a lane, as new arrays, without wrappers."""
-        self.lanes.instance(lane)
+        self._check_lane(lane)
         return self.lanes.observation(lane)
 
     def rng(self, lane: int = 0) -> np.random.Generator:

@@ -352,11 +352,11 @@ class Lanes(Episodes):
 
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
-        state = self.world.state
+        state, problem = self.world.state, self.problem(lane)
         pages, now = state.pages[lane], float(state.lanes[lane]["time"])
         alive = pages["alive"].copy()
         return Tracker(
-            problem=self.problem(lane),
+            problem=problem,
             episode=int(self.episodes[lane]),
             time=now,
             elapsed=np.where(alive, now - state.last_crawl[lane], 0.0),

@@ -16,8 +16,6 @@ HARMLESS = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
 """Wrappers of ``gymnasium.make``, which pass observations on as they are."""
 PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 """Columns of an observation that are the same in a whole episode."""
-COMPARED = 64
-"""Rows of an observation that are compared between two calls at one time."""
 REMEDY = "a policy plays the environment that it is bound to: make one for each, outermost wrapper"
 
 
@@ -38,6 +36,7 @@ class Questions:
         names = [name.rstrip("_0123456789") for name in core.features]  # without the source
         self._fixed = [column for column, name in enumerate(names) if name in PARAMETERS]
         self._shapes: dict[str, frozenset[tuple[int, ...]] | None] = {}
+        self._taken: dict[tuple[int, ...], bool] = {}  # shapes of arrays, and whether batches
         self._last: dict[int, tuple[int, float, Any]] = {}
 
     def lanes(self, observation: Any) -> tuple[Sequence[Any], bool]:
@@ -47,6 +46,10 @@ class Questions:
             ValueError: None, or another shape than that of the environment's observations, which
                 may be flattened and stacked, and whose tables may have other columns.
         """
+        if type(observation) is np.ndarray and observation.shape in self._taken:
+            batched = self._taken[observation.shape]
+            rows: Any = observation if batched else [observation]
+            return rows, batched
         parts = observation if isinstance(observation, Mapping) else {"observation": observation}
         name = "observation" if "observation" in parts else next(iter(parts), "observation")
         part: Any = parts.get(name)
@@ -55,11 +58,14 @@ class Questions:
             self._shapes[name] = self._allowed(name)
         allowed, count = self._shapes[name], self.core.num_lanes
         if self.single and part is not None and _fits(shape, allowed):
+            if part is observation:
+                self._taken[shape] = False
             return [observation], False
         if part is None or shape[:1] != (count,) or not _fits(shape[1:], allowed):
             raise ValueError(self._refusal(part, shape, allowed))
         if isinstance(observation, Mapping):
             return [{key: part[lane] for key, part in parts.items()} for lane in range(count)], True
+        self._taken[shape] = True
         return observation, True
 
     def _allowed(self, name: str) -> frozenset[tuple[int, ...]] | None:
@@ -100,19 +106,22 @@ class Questions:
         wrappers may have changed them. Later, other observations at one time show that another
         environment is played.
         """
-        table = _table_of(observation)
-        rows, last = table[:COMPARED], self._last.get(lane)
+        last = self._last.get(lane)
+        if last is not None and last[0] == episode and last[1] != time:  # nearly always
+            self._last[lane] = episode, time, observation
+            return
         if last is None or last[0] != episode:
+            table = _table_of(observation)
             wrong = self._shown is not None and self._of_other_pages(table, self._shown(lane))
         else:
-            wrong = last[1] == time and _differs(rows, last[2])
+            wrong = _differs(_table_of(observation), _table_of(last[2]))
         if wrong:
             raise ValueError(
                 f"observation must be of the environment that {self.name} is bound to, which is at "
                 f"time {time:g} in lane {lane}, got one of another environment, instance or time; "
                 f"{REMEDY}"
             )
-        self._last[lane] = episode, time, np.array(rows)
+        self._last[lane] = episode, time, observation
 
     def _of_other_pages(self, table: Any, shown: Any) -> bool:
         """Return whether an observation has other parameters than that of the environment."""

@@ -23,6 +23,7 @@ PageForm: TypeAlias = Literal["page", "scores", "refresh"]
 ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
 PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
 """The forms of action that name pages."""
+INT64 = np.dtype(np.int64)
 NATIVE = (
     "of several: bind to gymnasium.make_vec(id, num_envs=N), for Stable-Baselines3 to "
     "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
@@ -335,12 +336,13 @@ class ActingPolicy(ABC):
             lanes, batched = self._columns(observation)
         else:
             lanes, batched = self._questions.lanes(observation)
-        actions = np.stack([self._decide(rows, lane) for lane, rows in enumerate(lanes)])
-        if self._questions is not None:
-            for lane, rows in enumerate(lanes):
-                policy = self.of_lane(lane)
-                assert policy.episode is not None
+        chosen = []
+        for lane, rows in enumerate(lanes):
+            chosen.append(self._decide(rows, lane))
+            if self._questions is not None:
+                policy: Any = self.by_lane[lane]
                 self._questions.notice(rows, lane, policy.episode, policy._decided)
+        actions = np.stack(chosen)
         return (actions if batched else actions[0]), state
 
     def _columns(self, observation: Any) -> tuple[Sequence[Any], bool]:
@@ -363,6 +365,10 @@ class ActingPolicy(ABC):
         """Return a choice in the form of actions; ValueError if it is none of that form."""
         if self.action_form == "rates":
             return rate_action(self.name, choice, num_pages, shares=self._of_shares)
+        if self.action_form == "page" and type(choice) is np.ndarray and choice.shape == (1,):
+            page = int(choice[0]) if choice.dtype is INT64 else -1
+            if 0 <= page < num_pages:
+                return np.asarray(page, dtype=np.int64)  # what most policies choose, at once
         form, probes = self.action_form, "probe" in self.acts
         return page_action(self.name, choice, form, num_pages, batch=self.batch, probes=probes)
 

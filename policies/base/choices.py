@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
+
+from crawl_envs.types import IntArray
+from crawl_envs.types.compiling import compiled, ready
 
 
 def page_action(
@@ -33,26 +37,56 @@ def page_action(
         )
     if pages.size == 0 and form != "refresh":
         raise ValueError(f"{name} must choose a page in the form {form!r}, got none")
-    choices = num_pages << probes
-    within = 0 <= pages[0] < choices if pages.size == 1 else _all_within(pages, choices)
-    if not within:
-        raise ValueError(f"{name} must choose pages in [0, {choices}), got {choice!r}")
     if form == "page":
-        return np.asarray(pages[0], dtype=np.int64)
+        page, choices = int(pages[0]), num_pages << probes
+        if not 0 <= page < choices or (pages.size > 1 and not _within(pages, choices)):
+            raise ValueError(_outside(name, choices, choice))
+        return np.asarray(page, dtype=np.int64)
+    given = np.ascontiguousarray(pages, dtype=np.int64)
     if form == "refresh":
         refresh = np.zeros(num_pages, dtype=np.int8)
-        refresh[pages] = 1
+        if not ready(mark)(given, refresh):
+            raise ValueError(_outside(name, num_pages, choice))
         return refresh
     scores = np.full(num_pages, -1.0, dtype=np.float32)
-    scores[pages] = 1.0 - np.arange(pages.size) / max(batch, pages.size)
-    if pages.size > 1 and np.count_nonzero(scores > -1.0) < pages.size:
+    if not ready(score)(given, scores, max(batch, given.size)):
+        if not _within(pages, num_pages):
+            raise ValueError(_outside(name, num_pages, choice))
         raise ValueError(f"{name} must choose different pages in the form 'scores', got {choice!r}")
     return scores
 
 
-def _all_within(pages: NDArray[Any], choices: int) -> bool:
+def _within(pages: NDArray[Any], choices: int) -> bool:
     """Return whether all pages lie in [0, choices)."""
     return bool(((pages >= 0) & (pages < choices)).all())
+
+
+def _outside(name: str, choices: int, choice: Any) -> str:
+    return f"{name} must choose pages in [0, {choices}), got {choice!r}"
+
+
+@compiled(types.boolean(types.int64[::1], types.int8[::1]))
+def mark(pages: IntArray, refresh: NDArray[np.int8]) -> bool:
+    """Set the bits of pages; return False if one does not exist."""
+    for page in pages:
+        if page < 0 or page >= refresh.size:
+            return False
+        refresh[page] = 1
+    return True
+
+
+@compiled(types.boolean(types.int64[::1], types.float32[::1], types.int64))
+def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
+    """Give pages scores from 1 downwards by 1 / steps, all others having -1.
+
+    Returns False if a page does not exist, or comes twice.
+    """
+    for place in range(pages.size):
+        page = pages[place]
+        if page < 0 or page >= scores.size or scores[page] > -1.0:
+            return False
+        scores[page] = 1.0 - place / steps
+    return True
 
 
 def rate_action(name: str, choice: Any, num_pages: int, *, shares: bool = False) -> NDArray[Any]:

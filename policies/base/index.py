@@ -61,6 +61,15 @@ def page_values(
     return values
 
 
+@compiled(types.int64(types.float64[::1]))
+def first_undefined(values: FloatArray) -> int:
+    """Return the first page whose value is NaN, -1 if there is none."""
+    for page in range(values.size):
+        if math.isnan(values[page]):
+            return page
+    return -1
+
+
 @compiled(
     types.float64[::1](
         SIGNAL_WEIGHT, types.float64[:, ::1], types.int64[::1], types.float64[::1], types.int64[::1]
@@ -342,9 +351,9 @@ def best_pages(
             raise ValueError(UNDEFINED.format(-1 - page))
         return np.array([page])
     values = ready(page_values)(*seen)
-    undefined = np.flatnonzero(np.isnan(values))
-    if undefined.size:
-        raise ValueError(UNDEFINED.format(undefined[0]))
+    undefined = ready(first_undefined)(values)
+    if undefined >= 0:
+        raise ValueError(UNDEFINED.format(undefined))
     if several:
         return largest_pages(values, alive, batch)
     return np.flatnonzero(alive & (values >= threshold))

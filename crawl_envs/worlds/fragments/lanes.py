@@ -172,13 +172,14 @@ class FragmentLanes(Lanes):
 
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
+        known = super().tracker(lane)
         bases = self.world.state.bases[lane].T
         copies = Copies(
             self.world.state.copies[lane]["held"].astype(np.int64),
             bases["divergence"].copy(),
             bases["age"].copy(),
         )
-        return super().tracker(lane)._replace(copies=copies)
+        return known._replace(copies=copies)
 
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
