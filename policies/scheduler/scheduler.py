@@ -828,7 +828,9 @@ class CrawlScheduler:
         parameters[:rows, :columns] = before.parameters
         self.lazy = new_lazy_argmax(parameters, len(parameters), self.time)
         self.lazy.upper[:] = math.inf
-        for array, copy in zip(before[1:], self.lazy[1:], strict=True):
+        old: Any = before[1:]
+        new: Any = self.lazy[1:]
+        for array, copy in zip(old, new, strict=True):
             copy[: array.shape[0]] = array
         self._tables = self._tables[0], lazy_table(self.lazy)
 
