@@ -36,7 +36,7 @@ from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
-FIRST_PASSES, PASSES = 200, 25
+FIRST_PASSES, PASSES = 300, 100
 """Passes before the first draw, and up to each."""
 STEPS = 10
 """Metropolis steps of each distribution in a pass."""
