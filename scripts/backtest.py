@@ -25,7 +25,7 @@ from rich.table import Table
 import policies as crawl_policies
 from crawl_envs.instances.logs import CrawlLog
 from scripts.logs import backtesting, options
-from scripts.logs.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort, Outcome
+from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
 from scripts.logs.summary import print_summary, write_summary
 from scripts.reporting import tables
 from scripts.reporting.commands import (
@@ -72,7 +72,7 @@ Draws = Annotated[
     int | None,
     typer.Option(
         help="Draws of the unknown changes.",
-        show_default=f"{backtesting.STANDARD.draws}, or fewer of a large log",
+        show_default=f"{STANDARD.draws}, or fewer of a large log",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
@@ -113,8 +113,10 @@ def main(
     test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
     test.check(names)
     check_folder(folder)
-    if effort.shares != SHARES:
-        tables.console().print(_less(effort, policies is None), soft_wrap=True)
+    if effort.above:
+        tables.console().print(
+            _less(effort, policies is None and effort.shares != SHARES), soft_wrap=True
+        )
     store = played_in(folder, test, names, effort, seed, chosen, fresh)
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
@@ -159,11 +161,11 @@ def played_in(
 
 def _less(effort: Effort, left_out: bool) -> str:
     """Return what is done less for a large log."""
-    (draws, first, passes, _), end = backtesting.STANDARD, f"; {SLOW} is left out." * left_out
+    (_, draws, first, passes, shares), end = STANDARD, f"; {SLOW} is left out." * left_out
     return (
         f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
         f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
-        f"{len(SHARES)}), as the log has over {backtesting.LARGE} crawls{end or '.'}"
+        f"{len(shares)}), as the log has over {effort.above} crawls{end or '.'}"
     )
 
 

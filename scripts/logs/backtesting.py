@@ -51,22 +51,28 @@ NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
 
 
 class Effort(NamedTuple):
-    """Draws of the changes, passes of the chain before the first and up to each, and budgets."""
+    """Draws of the changes, passes of the chain before the first and up to each, and budgets.
 
+    It is that of logs of more than ``above`` crawls.
+    """
+
+    above: int
     draws: int
     first: int
     passes: int
     shares: tuple[float, ...]
 
 
-STANDARD = Effort(20, FIRST_PASSES, PASSES, SHARES)
-LARGE, OF_LARGE = 200_000, Effort(6, 80, 10, (0.125, 0.5, 1.0, 2.0))
-"""Number of crawls of a large log, and the effort for it."""
+STANDARD = Effort(0, 20, FIRST_PASSES, PASSES, SHARES)
+LESS = (
+    Effort(200_000, 6, 80, 10, (0.125, 0.5, 1.0, 2.0)),
+    Effort(20_000, 20, 150, 25, SHARES),
+)
 
 
 def effort_for(log: CrawlLog) -> Effort:
     """Return the effort for a log."""
-    return OF_LARGE if log.page.size > LARGE else STANDARD
+    return next((less for less in LESS if log.page.size > less.above), STANDARD)
 
 
 LOG_ARRAYS = ("page", "time", "changed", "gone", "signal_page", "signal_time", "signal_source")

@@ -16,10 +16,16 @@ probabilities Beta and shares Dirichlet distributions; means and shapes are draw
 steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. Probabilities have Beta
-distributions with most mass near their ends, so that pages without bursts stay so, and that to
-enter one has mean 1/4; the time between changes of a burst is lognormal, a tenth of the median time
-between crawls, and in 95% of its mass up to 50 times more or less: longer bursts are no bursts, and
-no crawl can tell those of shorter ones from single changes.
+distributions with most mass near their ends, so that pages without bursts stay so; that to enter
+one has mean 1/4. The rate in bursts has a Gamma distribution whose median is ten changes in the
+median time between crawls, and 95% of whose mass is from .02 to 110. Numbers of changes are drawn
+too high where bursts cannot be told (by 1.6 standard deviations in logs without signals, 80% of
+whose crawls find a change); the times of first changes, on which freshness depends, are not.
+
+Where bursts are much shorter than the times between crawls, the share of signalled changes and the
+rate in bursts are known together only, and the chain moves slowly along such pairs: in logs of 300
+pages with 10,000 changes, means over 150 passes still varied by .02 in the share. With draws 25
+passes apart, 15 of 20 intervals of saved crawls contained the truth; 100 apart, 18 did.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
-FIRST_PASSES, PASSES = 200, 25
+FIRST_PASSES, PASSES = 300, 100
 """Passes before the first draw, and up to each."""
 STEPS = 10
 """Metropolis steps of each distribution in a pass."""

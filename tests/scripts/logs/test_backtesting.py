@@ -71,8 +71,9 @@ def test_pages_that_change_together_have_a_large_dispersion() -> None:
     assert dispersion(make_log(never, num_pages=3)) == 1.0
 
 
-def test_a_backtest_is_near_the_truth() -> None:
+def test_a_backtest_is_near_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Freshness of the log and of policies, on simulated changes that hold the model."""
+    monkeypatch.setattr(backtesting, "STANDARD", backtesting.STANDARD._replace(first=60, passes=8))
     hits = []
     for seed in range(3):
         log, true = simulated(seed, crawls=15, recall=0.5, false_rate=0.02)
@@ -89,13 +90,13 @@ def test_a_backtest_is_near_the_truth() -> None:
 def test_policies_have_no_hindsight() -> None:
     """What policies know does not depend on crawls after the start."""
     log, _ = simulated(4, crawls=12, recall=0.0, false_rate=0.0)
-    half = backtest(log, start=50.0, draws=2).known["change_rate"]
+    half = backtest(log, start=50.0, draws=0).known["change_rate"]
     turned = log.changed ^ (log.time > 50.0)
     other = make_log(
         list(zip(log.page.tolist(), log.time.tolist(), turned.tolist(), strict=True)),
         num_pages=100,
     )
-    np.testing.assert_array_equal(backtest(other, start=50.0, draws=2).known["change_rate"], half)
+    np.testing.assert_array_equal(backtest(other, start=50.0, draws=0).known["change_rate"], half)
 
 
 def test_workers_read_the_same_backtest(tested: Backtest, tmp_path: Path) -> None:
@@ -146,8 +147,10 @@ def test_a_digest_is_of_all_that_matters(tested: Backtest) -> None:
 def test_large_logs_have_less_effort() -> None:
     log, _ = simulated(0, crawls=4, recall=0.0, false_rate=0.0)
     assert backtesting.effort_for(log) == backtesting.STANDARD
-    many = dataclasses.replace(log, page=np.zeros(backtesting.LARGE + 1, np.int64))
-    assert backtesting.effort_for(many) == backtesting.OF_LARGE
+    for less in backtesting.LESS:
+        for size, same in ((less.above + 1, True), (less.above, False)):
+            many = dataclasses.replace(log, page=np.zeros(size, np.int64))
+            assert (backtesting.effort_for(many) == less) == same
 
 
 def test_more_crawls_are_fresher_and_signals_help(tested: Backtest) -> None:
