@@ -108,7 +108,7 @@ def main(
     effort = backtesting.effort_for(recorded)
     names = _names(policies, recorded, effort)
     effort = effort._replace(draws=effort.draws if draws is None else draws)
-    importance, group = options.weights_and_groups(recorded, pages)
+    importance, group = options.weights_and_groups(recorded, pages, merge)
     print_summary(recorded, title)
     test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
     test.check(names)

@@ -23,7 +23,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from crawl_envs.instances.logs import CrawlLog, PageTable, hosts_of, write_page_table
+from crawl_envs.instances.logs import (
+    OUTCOMES,
+    CrawlLog,
+    PageTable,
+    hosts_of,
+    write_page_table,
+)
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import SignalAudit, audit_signals
@@ -56,7 +62,7 @@ def main(
     folder = out or default_folder("estimate", log[0].name)
     reading = options.Reading(column, format, events, time_unit, clock_tolerance, max_bad, merge)
     recorded = options.read_log(log, reading)
-    importance, group = options.weights_and_groups(recorded, pages)
+    importance, group = options.weights_and_groups(recorded, pages, merge)
     print_summary(recorded, log[0].name)
     fitted = fit_log(recorded, group)
     check_folder(folder)
@@ -73,6 +79,10 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
     quality, signals = fitted.quality, bool(log.sources)
     last = np.full(log.num_pages, np.nan)
     np.fmax.at(last, log.page, log.time)
+    gone = np.isin(np.arange(log.num_pages), log.page[log.gone])
+    missed = (log.history.page >= 0) & (log.history.outcome == OUTCOMES.index("gone"))
+    missed[missed] = gone[log.history.page[missed]]  # a page that is gone was last asked then
+    np.fmax.at(last, log.history.page[missed], log.history.time[missed])
     if log.origin:
         origin = datetime.fromisoformat(log.origin).timestamp() / SECONDS_PER_DAY
         last += origin
@@ -84,7 +94,7 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
         change_rate_low=fitted.low,
         change_rate_high=fitted.high,
         evidence=fitted.evidence,
-        gone=np.isin(np.arange(log.num_pages), log.page[log.gone]),
+        gone=gone,
         recall=np.nan_to_num(quality.recall) if signals else None,
         false_signal_rate=within_domain(quality.false_signal_rate) if signals else None,
         last_crawl=last,

@@ -32,7 +32,8 @@ from scripts.reporting.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
+DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
+"""A date without a time, in the extended or the basic form of ISO 8601."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Table = Annotated[
@@ -116,18 +117,16 @@ def first_day(table: PageTable | None, start: str | None) -> float:
 
     A date without a time is a whole day: the schedule then begins at the last crawl of that day.
     """
-    newest = -np.inf
-    if table is not None and table.last_crawl is not None:
-        newest = float(np.fmax.reduce(table.last_crawl, initial=-np.inf))
+    newest, dated = (-np.inf, True) if table is None else planning.newest_copy(table)
     if start is not None:
         day = live.day_of(_number_or_text(start))
         return newest if DATE.fullmatch(start) and day <= newest < day + 1.0 else day
-    if table is not None and table.last_crawl is not None and not table.dated:
-        return newest
-    return live.day_of(None)
+    return live.day_of(None) if dated else newest
 
 
 def _number_or_text(text: str) -> float | str:
+    if DATE.fullmatch(text):
+        return text
     try:
         return float(text)
     except ValueError:
@@ -178,8 +177,7 @@ def choose(
 ) -> planning.Plan:
     """Return the fetches from the first day of ``span`` to the last."""
     first, end = span
-    dated = table.dated or table.last_crawl is None
-    newest = -np.inf if table.last_crawl is None else float(np.nanmax(table.last_crawl))
+    newest, dated = planning.newest_copy(table)
     if newest > first:
         raise ValueError(
             f"start must be at least {_text(newest, dated)}, the last crawl of the table, "
@@ -187,13 +185,19 @@ def choose(
         )
     again = planning.Plan.empty()
     if recheck_gone is not None:
-        again = planning.rechecks(table, recheck_gone, first, end)
+        if limits:
+            raise ValueError("recheck-gone must be left out with --limit, which it does not keep")
+        again = planning.rechecks(table, recheck_gone, first, end, 1.0 / max(bandwidth, 1e-300))
     left = bandwidth - again.page.size / (end - first)
     if not left > 0.0 and bandwidth > 0.0:
         raise ValueError(
             f"recheck-gone must leave a part of the bandwidth, {bandwidth:g} per day, got "
             f"{tables.counted(again.page.size, 'fetch', 'fetches')} of pages that are gone"
         )
+    if planning.living(table).size == 0:
+        if again.page.size == 0:
+            raise ValueError(f"pages must not all be gone, got {table.num_pages} that are")
+        return again
     rows = np.arange(table.num_pages)
     scheduler = planning.new_scheduler(table, policy, left, first, ids=rows)
     planning.limit_hosts(scheduler, limits)
@@ -220,7 +224,7 @@ def write(
     """Write the schedule and the picture, and print the first fetches."""
     from scripts.logs.pictures import draw_budgets
 
-    dated = table.dated or table.last_crawl is None
+    _, dated = planning.newest_copy(table)
     times = [_text(time, dated) for time in found.time]
     reasons = planning.reasons(found, table)
     urls = table.urls[found.page]
@@ -232,7 +236,7 @@ def write(
         console.print("  ".join(line), soft_wrap=True)
     for caution in cautions:
         console.print(caution, soft_wrap=True)
-    if table.change_rate is not None:
+    if table.change_rate is not None and planning.living(table).size:
         bandwidths = bandwidth * np.array(SHARES)
         expected = planning.expected_freshness(table, bandwidths)
         draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)

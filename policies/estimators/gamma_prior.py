@@ -190,7 +190,7 @@ def gamma_nodes(shape: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatA
 
     The integral of f over x > 0 is about the sum of weights times f(x). It is exact (to rounding)
     if f is a polynomial of degree 15 at most times the density of the Gamma distribution that has
-    this mean and the nearest shape of a grid with ratios of 1.1.
+    this mean and the next larger shape of a grid with ratios of 1.1.
 
     Args:
         shape: > 0, (m,).

@@ -6,9 +6,10 @@ The log-likelihood is
     l(Delta) = sum over changed of ln(1 - exp(-Delta tau)) - Delta L,
 
 with L the sum of the unchanged intervals. It is concave. Where some crawls found a change and some
-none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks). Where all
-found one the likelihood has no maximum, and where none did it is largest at 0: only one end is
-known, the rate at which such a history has probability .05.
+none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of nominal
+coverage: with ten equal intervals .89 to 1. Where all found one the likelihood has no maximum, and
+where none did it is largest at 0: only one end is known, the rate at which such a history has
+probability .05.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def change_rate_intervals(
     for a page without intervals.
 
     Args:
-        intervals: time between each crawl and the page's crawl before, > 0, grouped by page, (n,).
+        intervals: time between each crawl and the page's crawl before, grouped by page, (n,).
         changed: whether the page had changed, (n,) bool.
         offsets: the crawls of page i are ``offsets[i] .. offsets[i + 1] - 1``; (m + 1,).
 

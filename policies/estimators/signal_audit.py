@@ -46,7 +46,9 @@ With few pages, or a delay of 0, intervals are too wide. Not included in them:
 
 * Precisions that differ between pages: false signals at the same rate on all pages, with changes at
   very different ones (Gamma of shape 1/2), gave .47 instead of .70. Audit groups of similar pages.
-* Crawls prompted by another source. A source of no use has a precision below .05 or is "unknown".
+* Crawls prompted by another source.
+
+The lower end of the precision of a source of no use is below .05, or the source is "unknown".
 """
 
 from __future__ import annotations

@@ -126,6 +126,16 @@ class Backtest:
         """Crawls of the log that could refresh a copy, per played day."""
         return crawls_within(self.log, self.start, self.end).size / (self.end - self.start)
 
+    def budget(self, share: float) -> tuple[float, float]:
+        """Return the crawls per day of a share of the log's crawls, and the days until the last.
+
+        The slot of the last crawl ends with the log.
+        """
+        days = self.end - self.start
+        number = max(1, round(share * self.crawls_per_day * days))
+        per_day = (number + 1) / days
+        return per_day, number / per_day
+
     def own_freshness(self, changes: Changes) -> float:
         """Return the freshness under the log's own crawls."""
         return freshness_served(self.log, changes, self.known["importance"], self.start, self.end)
@@ -136,7 +146,8 @@ class Backtest:
         Round robin crawls whatever changes: its crawls are those of a log.
         """
         if policy == REFERENCE:
-            log, end = in_turn(self.log, self.start, self.end, share * self.crawls_per_day)
+            per_day, days = self.budget(share)
+            log, end = in_turn(self.log, self.start, self.start + days, per_day)
             return freshness_served(log, changes, self.known["importance"], self.start, end)
         env = self._env(share, changes)
         env.reset(seed=seed)
@@ -154,15 +165,16 @@ class Backtest:
     def _env(self, share: float, changes: Changes) -> CrawlEnv:
         """Return an environment that plays the log with a share of its crawls."""
         tape = window(self.log, changes, self.start, self.end)
+        per_day, days = self.budget(share)
         generator = Recorded(
             draw=self._draw,
             num_pages=self.log.num_pages,
-            bandwidth=share * self.crawls_per_day,
+            bandwidth=per_day,
             num_sources=tape.num_sources,
             tape=tape,
         )
         form = action_form("page", generator.num_pages, 1)
-        given: dict[str, Any] = {"horizon": tape.duration, "tape": tape}
+        given: dict[str, Any] = {"horizon": days, "tape": tape}
         return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
 
     def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
@@ -310,7 +322,8 @@ def dispersion(log: CrawlLog) -> float:
 
     Times are as long as the median time between crawls of a page. A page is expected to be found
     changed with the probability of its change rate (Pearson's dispersion; McCullagh and Nelder
-    1989, section 4.5).
+    1989, section 4.5). Rates are fitted to the same crawls, which makes it too small: 100 pages
+    that change apart have .65, .81, .83 and .96 with 2, 3, 5 and 10 intervals each, on average.
     """
     known = log.intervals()
     kept = known.elapsed > 0.0
@@ -335,9 +348,9 @@ def fewer_crawls(own: float, shares: Sequence[float], freshness: Sequence[float]
     rising = np.maximum.accumulate(np.asarray(freshness, np.float64))
     if own <= rising[0]:
         return 1.0 - shares[0]
-    if own >= rising[-1]:
+    if own > rising[-1]:
         return 1.0 - shares[-1]
-    above = int(np.searchsorted(rising, own, side="right"))
+    above = int(np.searchsorted(rising, own))
     low, high = math.log(shares[above - 1]), math.log(shares[above])
     part = (own - rising[above - 1]) / (rising[above] - rising[above - 1])
     return 1.0 - math.exp(low + part * (high - low))

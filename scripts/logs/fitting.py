@@ -26,6 +26,8 @@ from scripts.reporting.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
 """What the crawls of a page tell of its rate: nothing, a bound above, a bound below, both."""
+ROUNDING = 1e-15
+"""Relative: a start and an elapsed time need not sum to the next start exactly."""
 
 
 class Fitted(NamedTuple):
@@ -121,7 +123,8 @@ def _check(known: Intervals, num_pages: int, by: str) -> None:
 
 def _until(known: Intervals, day: float) -> Intervals:
     """Return the intervals that have a length and end by a day."""
-    kept = (known.start + known.elapsed <= day) & (known.elapsed > 0.0)
+    end = known.start + known.elapsed
+    kept = (end <= day + ROUNDING * np.abs(end)) & (known.elapsed > 0.0)
     page, start, elapsed, signals, changed = known
     return Intervals(page[kept], start[kept], elapsed[kept], signals[:, kept], changed[kept])
 

@@ -20,6 +20,7 @@ from crawl_envs.instances.logs import (
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import named_values
+from scripts.reporting.tables import console, counted
 
 CLOCK_TOLERANCE, MAX_BAD = 60.0, 0.01
 
@@ -51,7 +52,10 @@ ClockTolerance = Annotated[
     ),
 ]
 MaxBad = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Share of unreadable rows that are left out.")
+    float,
+    typer.Option(
+        min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may always be."
+    ),
 ]
 Merge = Annotated[
     list[str] | None,
@@ -62,7 +66,7 @@ Events = Annotated[
 ]
 Pages = Annotated[
     Path | None,
-    typer.Option(help="Page table with url, and importance, host or group of the pages."),
+    typer.Option(help="Page table with url and importance, host or group; other pages count 0."),
 ]
 
 
@@ -101,11 +105,13 @@ def columns(pairs: list[str] | None) -> dict[str, str]:
     return {name: str(value) for name, value in named_values(pairs or [], "column").items()}
 
 
-def weights_and_groups(log: CrawlLog, pages: Path | None) -> tuple[FloatArray, IntArray]:
+def weights_and_groups(
+    log: CrawlLog, pages: Path | None, merge: list[str] | None = None
+) -> tuple[FloatArray, IntArray]:
     """Return importance and group of the log's pages, (m,) each.
 
     They are those of the page table, if there is one; pages that are not in it are left at
-    importance 0. The group is the host where none is given.
+    importance 0, which is printed. The group is the host where none is given.
 
     Raises:
         ValueError: the page table is not complete, or has none of the log's pages.
@@ -113,12 +119,20 @@ def weights_and_groups(log: CrawlLog, pages: Path | None) -> tuple[FloatArray, I
     if pages is None:
         return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
     table = read_page_table(pages)
-    row = {normal_url(url): number for number, url in enumerate(table.urls)}
-    place = np.array([row.get(normal_url(url), -1) for url in log.urls])
+    merged = "scheme" in (merge or ()), "www" in (merge or ())
+    row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
+    place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])
     if (place < 0).all():
         raise ValueError(f"{pages}: expected pages of the log, such as {log.urls[0]!r}, got none")
     labels = table.host if table.group is None else table.group
     known = place >= 0
+    unused = table.num_pages - np.unique(place[known]).size
+    if unused or not known.all():
+        console().print(
+            f"{counted(int((~known).sum()), 'page')} of the log not in {pages}: importance 0, "
+            f"never fetched; {counted(unused, 'row')} of it without a page of the log",
+            soft_wrap=True,
+        )
     importance = np.where(known, table.importance[place], 0.0)
     group = np.where(known, labels[place], hosts_of(log.urls))
     return importance, _numbers(group)

@@ -44,6 +44,12 @@ def living(table: PageTable) -> IntArray:
     return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
 
 
+def newest_copy(table: PageTable) -> tuple[float, bool]:
+    """Return the time of the newest copy, -inf without one, and whether times are dates."""
+    newest = float(np.fmax.reduce(copies_of(table), initial=-np.inf))
+    return newest, table.dated or newest == -np.inf
+
+
 def columns_of(table: PageTable) -> dict[str, Any]:
     """Return the columns of a table that a scheduler takes, of the pages that are not gone."""
     known: dict[str, Any] = {"importance": table.importance, "host": table.host}
@@ -146,7 +152,7 @@ def plan(
     return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
 
 
-def rechecks(table: PageTable, days: float, start: float, until: float) -> Plan:
+def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
     """Return fetches of the pages that are gone, each ``days`` after the last, sorted by time.
 
     Args:
@@ -154,6 +160,7 @@ def rechecks(table: PageTable, days: float, start: float, until: float) -> Plan:
         days: days between two fetches of a page, > 0.
         start: the first day; fetches that were due before it are made then.
         until: the last day.
+        gap: least time between two of these fetches.
 
     Raises:
         ValueError: ``days`` is not above 0, or the table does not tell which pages are gone.
@@ -168,9 +175,13 @@ def rechecks(table: PageTable, days: float, start: float, until: float) -> Plan:
     of = np.repeat(np.arange(rows.size), count)
     turn = np.arange(of.size) - np.repeat(np.cumsum(count) - count, count)
     elapsed = np.where(turn == 0, first[of] - copies[of], days)
-    found = Plan(rows[of], first[of] + days * turn, elapsed)
-    order = np.argsort(found.time, kind="stable")
-    return Plan(*(column[order] for column in found))
+    due = first[of] + days * turn
+    order = np.argsort(due, kind="stable")
+    wait = gap * np.arange(order.size)
+    time = np.maximum.accumulate(due[order] - wait) + wait
+    elapsed = elapsed[order] + time - due[order]
+    kept = time <= until
+    return Plan(rows[of[order]][kept], time[kept], elapsed[kept])
 
 
 def merged(first: Plan, second: Plan) -> Plan:
@@ -189,7 +200,7 @@ def reasons(found: Plan, table: PageTable) -> list[str]:
             words.append("no copy yet")
             continue
         if gone[page]:
-            words.append(f"found gone {elapsed:.3g} days ago")
+            words.append(f"gone when last asked, {elapsed:.3g} days ago")
             continue
         text = f"copy {elapsed:.3g} days old"
         if rate is not None:
@@ -204,6 +215,9 @@ def cautions(table: PageTable, rechecked: bool = False) -> list[str]:
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
         said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
+    unwanted = int((table.importance[rows] == 0.0).sum())
+    if unwanted:
+        said.append(f"{counted(unwanted, 'page')} of importance 0: never fetched")
     if table.evidence is not None:
         kinds = table.evidence[rows]
         number = {kind: int((kinds == kind).sum()) for kind in (ONCE, NEVER, ALWAYS)}

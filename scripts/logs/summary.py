@@ -15,9 +15,9 @@ from crawl_envs.instances.logs.crawl_log import OUTCOMES
 from scripts.reporting import tables
 from scripts.reporting.rows import write_csv
 
-MANY_FAILED, MANY_CHANGED, COVERED = 0.1, 0.9, 0.9
-"""Shares of rows that failed, of intervals with a change, and of the log's time that a source of
-signals covers, beyond which a sentence says what follows."""
+MANY_FAILED, MANY_CHANGED, UNLIKELY = 0.1, 0.9, 0.01
+"""Shares of rows that failed and of intervals with a change beyond which a sentence says what
+follows, and probability of a span of signals below which they cover a part of the log only."""
 
 
 class Fact(NamedTuple):
@@ -146,7 +146,7 @@ def _signals(log: CrawlLog) -> Iterator[Fact]:
         remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
         if not log.timed[source]:
             remark += "; only their number between two crawls is known, so no delay"
-        part = min(time[-1], last) - max(time[0], first)
-        if part < COVERED * (last - first) and time.size > 1:
+        part, k = min((time[-1] - time[0]) / max(last - first, 1e-300), 1.0), time.size
+        if k * part ** (k - 1) - (k - 1) * part**k < UNLIKELY:  # the range of k uniform times
             remark += "; covers a part of the log only, so that recall is too low by that part"
         yield Fact(f"signals of {name}", f"{time.size}", remark)

@@ -146,8 +146,8 @@ def test_pages_that_are_gone_are_not_scheduled(tmp_path: Path) -> None:
     again = (*span, "--recheck-gone", 4)
     done(commands.run(schedule.app, tmp_path / "pages.csv", *again, out=tmp_path))
     rows = [row for row in rows_of(tmp_path / "schedule.csv") if row["url"].endswith("gone")]
-    assert [row["time"][:10] for row in rows] == ["2026-01-31", "2026-02-04", "2026-02-08"]
-    assert rows[0]["why"] == "found gone 10 days ago"
+    assert [row["time"][:10] for row in rows] == ["2026-02-04", "2026-02-08"]
+    assert rows[0]["why"] == "gone when last asked, 4 days ago"
 
 
 def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -> None:

@@ -45,6 +45,14 @@ def digests(rows: Columns, word: str) -> Codes:
     coded = rows.codes(word, optional=True)
     values: dict[str, int] = {}
     texts = coded.texts.to_pylist()
+    if word == "etag":  # a reader of CSV takes the quotes of strong tags, but not of weak ones
+        texts = [text.removeprefix("W/").strip('"') for text in texts]
+    named = {found[1].lower().replace("-", "") for text in texts if (found := _NAMED.match(text))}
+    if len(named) > 1:
+        rows.notes.append(
+            f"digests in column {rows.names[word]!r} are of several algorithms, of which a change "
+            f"counts as one of content: {', '.join(sorted(named))}"
+        )
     number = np.array([values.setdefault(canonical(text), len(values)) for text in texts] + [-1])
     if len(values) < len(texts):
         rows.notes.append(

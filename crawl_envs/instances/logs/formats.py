@@ -29,7 +29,7 @@ import io
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -190,15 +190,34 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
         pairs = ((line, len(record)) for line, record in _records(path, delimiter))
         return np.fromiter(pairs, np.dtype((np.int64, 2)))
 
+    def number(row: int) -> int:
+        return int(records()[records()[:, 1] == len(header), 0][row + 1])
+
+    _check_lines(path, table, names, delimiter, number)
     for line, size in records().tolist() if skipped else ():
         if size != len(header):
             expected = f"expected {len(header)}, as the header has"
             bad(line, f"{path}, line {line}: got {size} values, {expected}")
 
-    def number(row: int) -> int:
-        return int(records()[records()[:, 1] == len(header), 0][row + 1])
-
     return Part(path, table, names, "line", number)
+
+
+def _check_lines(
+    path: Path,
+    table: Any,
+    names: Mapping[str, str],
+    delimiter: str,
+    number: Callable[[int], int],
+) -> None:
+    """Raise ValueError for a value of several rows: an open quote takes all that follows."""
+    rows = rf"\n[^\n]*{re.escape(delimiter)}"
+    for name in names.values():
+        broken = pc.fill_null(pc.match_substring_regex(table[name], rows), False)
+        if pc.any(broken).as_py():
+            raise ValueError(
+                f"{path}, line {number(broken.to_pylist().index(True))}, column {name!r}: got a "
+                "value of several rows, expected one of a row: a quote may be open"
+            )
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

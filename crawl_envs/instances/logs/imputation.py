@@ -15,12 +15,13 @@ data augmentation, Tanner and Wong 1987): given changes and phases, rates and th
 probabilities Beta and shares Dirichlet distributions; means and shapes are drawn by Metropolis
 steps. Several draws differ as much as the log leaves open.
 
-The prior of bursts matters where crawls are rare and signals few. Probabilities have Beta
-distributions with most mass near their ends, so that pages without bursts stay so; that to enter
-one has mean 1/4. The rate in bursts has a Gamma distribution whose median is ten changes in the
-median time between crawls, and 95% of whose mass is from .02 to 110. Numbers of changes are drawn
-too high where bursts cannot be told (by 1.6 standard deviations in logs without signals, 80% of
-whose crawls find a change); the times of first changes, on which freshness depends, are not.
+The prior of bursts matters where crawls are rare and signals few. The probability to enter one has
+a Beta distribution of mean 1/4 with most mass near 0, so that pages without bursts stay so; that to
+stay in one has most mass near 0 and 1. The rate in bursts has a Gamma distribution whose median is
+ten changes in the median time between crawls, and 95% of whose mass is from .02 to 110. Numbers of
+changes are drawn too high where bursts cannot be told (by 1.6 standard deviations in logs without
+signals, 80% of whose crawls find a change); the times of first changes, on which freshness depends,
+are not.
 
 Where bursts are much shorter than the times between crawls, the share of signalled changes and the
 rate in bursts are known together only, and the chain moves slowly along such pairs: in logs of 300
@@ -56,6 +57,8 @@ BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
 BURST_SHAPE, BURST_DAYS = 0.5, 0.0227
 """Gamma distribution of the rate in bursts: shape, and rate in median times between crawls."""
 LEAST_CHANCE = 1e-12
+BEFORE = 1e-12
+"""Time between a signal at a crawl and the crawl, relative to 1 + the time of the log in days."""
 
 
 class Changes(NamedTuple):
@@ -130,6 +133,14 @@ class _Chain:
 
     def advance(self) -> Drawn:
         """Draw the changes, and then the rates given these."""
+        drawn = self.path()
+        self._draw_factor(drawn)
+        self._draw_bursts(drawn)
+        self._draw_rates(drawn)
+        return drawn
+
+    def path(self) -> Drawn:
+        """Return changes and phases, drawn given the rates."""
         self.change_rates = np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
         law = Law(
             self.group,
@@ -140,11 +151,7 @@ class _Chain:
         )
         clock = np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
         drawn = draw_changes(self._gaps_by(clock), law, self.rng)
-        drawn = drawn._replace(time=np.interp(drawn.time, clock, self.edges))
-        self._draw_factor(drawn)
-        self._draw_bursts(drawn)
-        self._draw_rates(drawn)
-        return drawn
+        return drawn._replace(time=np.interp(drawn.time, clock, self.edges))
 
     def _gaps_by(self, clock: FloatArray) -> Gaps:
         """Return the gaps on a clock that runs as fast as the factor."""
@@ -159,14 +166,15 @@ class _Chain:
             start=start, length=until - start, signal_at=at - start[gap], pace=self.factor[period]
         )
 
-    def _draw_factor(self, drawn: Drawn) -> None:
-        """Draw the factor of each period given the path, and scale it to mean 1."""
+    def exposure(self, drawn: Drawn) -> FloatArray:
+        """Return the changes to be expected of each period given the phases, (PERIODS,)."""
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        page = np.concatenate([alive, drawn.page])
-        begin = np.concatenate([gaps.start[first[alive]], drawn.time])
-        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase])
+        # Changes are drawn backward: of two at one time the later one comes first.
+        page = np.concatenate([alive, drawn.page[::-1]])
+        begin = np.concatenate([gaps.start[first[alive]], drawn.time[::-1]])
+        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase[::-1]])
         order = np.lexsort((begin, page))
         page, begin, phase = page[order], begin[order], phase[order]
         until = np.append(begin[1:], 0.0)
@@ -174,8 +182,12 @@ class _Chain:
         rate = self.change_rates[page, phase]
         spent = [(rate * np.clip(until, a, b)).sum() - (rate * np.clip(begin, a, b)).sum()
                  for a, b in zip(self.edges, self.edges[1:], strict=False)]  # fmt: skip
+        return np.array(spent)
+
+    def _draw_factor(self, drawn: Drawn) -> None:
+        """Draw the factor of each period given the path, and scale it to mean 1."""
         count = np.histogram(drawn.time, self.edges)[0]
-        factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + np.array(spent))
+        factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + self.exposure(drawn))
         self.factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
@@ -265,6 +277,8 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
     signals = np.flatnonzero(kept)
     signals = signals[np.lexsort((log.signal_time[signals], before[signals]))]
     gap = before[signals]
+    # A signal at a crawl comes before it, also after rounding.
+    at = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
     return Gaps(
         first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
@@ -272,7 +286,7 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
         known=~last & ~np.append(gone[1:], True),
         changed=np.append(log.changed[order][1:], False) & ~last,
         signal=np.searchsorted(gap, np.arange(page.size + 1)),
-        signal_at=log.signal_time[signals] - time[gap],
+        signal_at=np.maximum(at - time[gap], 0.0),
         source=log.signal_source[signals],
         pace=np.ones(gap.size),
     )

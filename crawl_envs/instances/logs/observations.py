@@ -15,8 +15,9 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
 """Columns that tell whether a page changed; the first that is there is used."""
-NOT_MODIFIED, GONE = 304, (404, 410)
-"""Status of HTTP: RFC 9110, sections 15.4.5, 15.5.5 and 15.5.11."""
+PARTIAL, NOT_MODIFIED, GONE = 206, 304, (404, 410)
+"""Status of HTTP: RFC 9110, sections 15.3.7, 15.4.5, 15.5.5 and 15.5.11. The digest of a part tells
+nothing of the whole."""
 FIRST, UNCHANGED, CHANGED, FAILED, REDIRECTED, NOT_FOUND, NO_EVIDENCE = range(len(OUTCOMES))
 SHARED = 3
 """Pages that end with one digest, after others, from which on this is noted."""
@@ -106,6 +107,7 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], Bool
     outcome = _kinds(crawls.status)
     content = outcome == NO_EVIDENCE
     tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
+    tells &= crawls.status != PARTIAL
     if evidence.word in ("changed", "last_modified"):
         tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
     alive = content & tells

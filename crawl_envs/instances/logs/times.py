@@ -148,10 +148,10 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
 
 
 def _are_stamps(texts: Any) -> bool:
-    """Return whether texts have one length, from 8 on, and years of YEARS, and most are stamps."""
+    """Return whether texts have one length, from 6 on, and years of YEARS, and most are stamps."""
     texts = texts.drop_null()
     first, last = pc.min_max(texts).as_py().values()
-    if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 8:
+    if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 6:
         return False
     in_years = YEARS[0] <= first and last < YEARS[1]
     return bool(in_years and np.isnan(_of_dates(texts, _STAMP)[0]).mean() < 0.5)

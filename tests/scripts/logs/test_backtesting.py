@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import policies
 from crawl_envs.evaluation import Row, play
+from crawl_envs.instances.logs.imputation import Changes
 from scripts.logs import backtesting
 from scripts.logs.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
 from tests.crawl_envs.instances.logs.test_imputation import simulated
@@ -34,6 +36,8 @@ def test_saved_crawls_lie_where_the_curve_meets_the_own_freshness() -> None:
     assert fewer_crawls(0.65, SHARES, curve) == pytest.approx(1.0 - math.sqrt(0.5))
     assert fewer_crawls(0.4, SHARES, curve) == 0.75
     assert fewer_crawls(0.95, SHARES, curve) == -1.0
+    assert fewer_crawls(1.0, SHARES, (0.9, 1.0, 1.0, 1.0)) == 0.5  # the least budget of several
+    assert fewer_crawls(0.5, SHARES, (0.4, 0.5, 0.5, 0.6)) == 0.5
     assert fewer_crawls(0.65, SHARES, (0.5, 0.7, 0.6, 0.9)) == pytest.approx(
         1.0 - math.exp(math.log(0.25) + 0.75 * math.log(2.0))
     )
@@ -44,6 +48,28 @@ def test_saved_crawls_fall_with_the_own_freshness(curve: list[float], own: float
     saved = fewer_crawls(own, SHARES, curve)
     assert -1.0 <= saved <= 0.75
     assert fewer_crawls(min(own + 0.1, 1.0), SHARES, curve) <= saved + 1e-12
+
+
+def test_plays_end_with_the_log() -> None:
+    """One page, changed at every half day: fresh for half a day after a crawl."""
+    crawls = [(0, float(day), day > 0) for day in range(10)]
+    known = dict.fromkeys(backtesting.KNOWN, np.zeros(1)) | {
+        "importance": np.ones(1),
+        "change_rate": np.ones(1),
+    }
+    test = Backtest(make_log(crawls, num_pages=1), known, 1.0, 9.0, np.zeros(1, np.int64))
+    changes = Changes(np.zeros(8, np.int64), np.arange(1.0, 9.0) + 0.5)
+    for share, number in ((0.125, 1), (0.25, 2), (1.0, 8)):
+        per_day, days = test.budget(share)
+        assert per_day * days == pytest.approx(number)
+        assert days + 1.0 / per_day == pytest.approx(8.0)
+        ends = 1.0 + np.arange(number + 2) / per_day
+        fresh = [
+            min([t for t in [*changes.time, until] if t > begin]) - begin
+            for begin, until in itertools.pairwise(ends)
+        ]
+        for policy in ("RoundRobin", "Greedy"):
+            assert test.freshness(policy, share, changes) == pytest.approx(sum(fresh) / 8.0), policy
 
 
 def test_an_interval_is_that_of_one_more_draw() -> None:

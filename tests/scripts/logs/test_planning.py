@@ -89,7 +89,10 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
     assert set(found.page.tolist()) == {0}
     whole = planning.merged(found, again)
     assert whole.time.tolist() == sorted([*found.time.tolist(), *again.time.tolist()])
-    assert planning.reasons(whole, pages)[whole.page.tolist().index(1)] == "found gone 2.5 days ago"
+    assert (
+        planning.reasons(whole, pages)[whole.page.tolist().index(1)]
+        == "gone when last asked, 2.5 days ago"
+    )
     assert planning.cautions(pages) == ["3 pages gone: fetched only with --recheck-gone DAYS"]
     np.testing.assert_array_equal(
         planning.expected_freshness(pages, [1.0]),

@@ -19,7 +19,13 @@ def example() -> CrawlLog:
     """Four pages: never changed, always changed, both and then gone, crawled once."""
     crawls = [(0, 0.0, False), (0, 10.0, False), (1, 1.0, False), (1, 2.0, True), (1, 4.0, True)]
     crawls += [(2, 0.0, False), (2, 2.0, True), (2, 3.0, False), (2, 9.0, False), (3, 5.0, False)]
-    log = make_log(crawls, [(0, 1.0, 0), (1, 4.0, 0)], num_pages=4, num_sources=2, gone={(2, 9.0)})
+    log = make_log(
+        crawls,
+        [(0, 1.0 + 0.3 * k, 0) for k in range(7)] + [(1, 4.0, 0)],
+        num_pages=4,
+        num_sources=2,
+        gone={(2, 9.0)},
+    )
     rows = [(page, time, 2 if changed else 1) for page, time, changed in crawls]
     rows[8] = (2, 9.0, OUTCOMES.index("gone"))
     rows += [(3, 6.0, OUTCOMES.index("redirected")), (-1, 7.0, OUTCOMES.index("failed"))]
@@ -63,7 +69,7 @@ def test_every_number_is_there() -> None:
         "median interval": "2 days",
         "longest interval": "10 days",
         "intervals with a change": "60.0%",
-        "signals of source 0": "2",
+        "signals of source 0": "8",
         "signals of source 1": "0",
         "note": "",
     }

@@ -164,3 +164,27 @@ def test_bad_input_is_named() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             next(impute(log, rng, **given_))  # type: ignore[arg-type]
+
+
+def test_changes_of_two_sources_at_one_time_keep_their_order() -> None:
+    """The changes expected by period are those by the days in each phase, by page."""
+    log = make_log(
+        [(0, 0.0, False), (0, 2.0, True)], [(0, 1.0, 0), (0, 1.0, 1)], num_pages=1, num_sources=2
+    )
+    chain = imputation._Chain(log, 8.0, np.zeros(1, np.int64), np.random.default_rng(3))
+    for _ in range(40):
+        drawn = chain.path()
+        rates = (chain.change_rates * drawn.days).sum()
+        np.testing.assert_allclose(chain.exposure(drawn).sum(), rates, rtol=1e-9)
+
+
+def test_a_signal_at_a_crawl_is_before_it_whatever_the_clock() -> None:
+    log = make_log(
+        [(0, 0.0, False), (0, 1.3, True), (0, 4.0, False)],
+        [(0, 1.3, 0)],
+        num_pages=1,
+        num_sources=1,
+    )
+    for drawn in islice(impute(log, np.random.default_rng(1), end=4.0, first=0, passes=1), 300):
+        assert not np.any(drawn.time > 1.3)
+        assert drawn.time.size

@@ -102,6 +102,19 @@ KINDS = [
     ),
     ("a.tsv", "Url\tTIME\tChanged\nu\t2026-01-01\t0\nu\t2026-01-03\t1\n", [2.0], [1]),
     ("a.csv", 'url,time,etag\nu,2026-01-01,"W/""x"""\nu,2026-01-03,"""x"""\n', [2.0], [0]),
+    (
+        "a.csv",
+        'url,time,etag\nu,2026-01-01,"x"\nu,2026-01-03,W/"x"\nu,2026-01-04,x\n',
+        [2.0, 1.0],
+        [0, 0],
+    ),
+    ("a.csv", "url,time,hash\nu,202512,A\nu,202601,B\nu,202603,B\n", [31.0, 59.0], [1, 0]),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,2026-01-01,A,200\nu,2026-01-02,P,206\nu,2026-01-03,A,200\n",
+        [2.0],
+        [0],
+    ),
     ("a.csv", "url,time,hash\nu,46023.5,A\nu,46024.5,B\n", [1.0], [1]),
     # Last-Modified: the same value, another one, one before the crawl before, none known before
     (

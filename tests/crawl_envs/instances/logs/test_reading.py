@@ -322,6 +322,11 @@ BAD = [
     ),
     ("url,time,hash,signals\na,1,x,1e9\n", "log.csv", "got '1e9', expected a whole number"),
     (
+        'url,time,hash\na,1,x\na,2,"y\na,3,y\na,4,z\n',
+        "log.csv",
+        ", line 3, column 'hash': got a value of several rows, expected one of a row: a quote may",
+    ),
+    (
         '{"url": "a", "time": 1, "hash": "x"}\n!\n',
         "log.jsonl",
         ", line 2: got '!', expected a JSON",
