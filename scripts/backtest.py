@@ -46,7 +46,8 @@ SLOW = "BeliefNCIS"
 ARCHIVES = ("cdx", "cdxj")
 CAVEAT = (
     "Intervals (95%) allow for changes in bursts, for rates that rise or fall, and for pages that "
-    "change together."
+    "change together. Of those of logs simulated by eight laws, 95 to 99% contained the truth, and "
+    "by each law at least 80%."
 )
 NO_AIM = (
     "Your crawls are less fresh than as many in turn ({ahead} for RoundRobin), so that they aimed "
