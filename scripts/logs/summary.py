@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from scripts.reporting.rows import write_csv
 MANY_FAILED, MANY_CHANGED, UNLIKELY = 0.1, 0.9, 0.01
 """Shares of rows that failed and of intervals with a change beyond which a sentence says what
 follows, and probability of a span of signals below which they cover a part of the log only."""
+
+WEB = "1991"
 
 
 class Fact(NamedTuple):
@@ -118,8 +120,11 @@ def _pages(log: CrawlLog) -> Iterator[Fact]:
 
 def _times(log: CrawlLog) -> Iterator[Fact]:
     """Yield the first and last time, and the intervals between crawls of a page."""
-    yield Fact("first row", date_of(log, log.history.time[0]))
-    yield Fact("last row", date_of(log, log.history.time[-1]))
+    first, last = (date_of(log, log.history.time[k]) for k in (0, -1))
+    wrong = "a wrong time, perhaps, which stretches the log; leave the row out, or set --time-unit"
+    yield Fact("first row", first, f"before the Web: {wrong}" * bool(log.origin and first < WEB))
+    late = bool(log.origin) and last > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+    yield Fact("last row", last, f"in the future: {wrong}" * late)
     known = log.intervals()
     elapsed = known.elapsed[known.elapsed > 0.0]
     if elapsed.size == 0:

@@ -89,3 +89,14 @@ def test_it_is_printed_written_and_drawn(
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [fact.name for fact in facts(example())]
     assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_times_that_cannot_be_are_remarked() -> None:
+    log = example()
+    assert not any("a wrong time" in fact.remark for fact in facts(log))
+    history = log.history._replace(
+        time=np.append(-25_000.0, [*log.history.time[1:-1].tolist(), 100000.0])
+    )
+    lines = {fact.name: fact.remark for fact in facts(replace(log, history=history))}
+    assert lines["first row"].startswith("before the Web: a wrong time")
+    assert lines["last row"].startswith("in the future: a wrong time")
