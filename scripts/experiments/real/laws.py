@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.logs.imputation import Changes
 from scripts.experiments.real.setup.intervals import QUANTITIES, against_truth
+from scripts.experiments.real.setup.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
-from scripts.logs.simulated_logs import SETTINGS, simulated_log
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Range
 
