@@ -117,16 +117,20 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
     """Print what was estimated, and of how many pages from their own crawls."""
     rate = fitted.quality.change_rate
     low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
-    own = int((fitted.evidence == BOTH).sum())
-    counted = tables.counted
-    tables.console().print(
+    others = log.num_pages - int((fitted.evidence == BOTH).sum())
+    console, counted = tables.console(), tables.counted
+    console.print(
         f"changes per day of {counted(log.num_pages, 'page')} on "
         f"{counted(fitted.groups.mean.shape[0], 'host')}: mean {rate.mean():.4g}; a tenth of the "
-        f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g} -> {path}\n"
-        f"{counted(log.num_pages - own, 'rate')} of {log.num_pages} rest on other pages, as all "
-        "crawls of the page found a change, or none (columns evidence, change_rate_low, _high)",
+        f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g} -> {path}",
         soft_wrap=True,
     )
+    if others:
+        console.print(
+            f"{counted(others, 'rate')} of {log.num_pages} rest on other pages, as all crawls of "
+            "the page found a change, or none (columns evidence, change_rate_low, _high)",
+            soft_wrap=True,
+        )
 
 
 def audit(log: CrawlLog, folder: Path) -> None:
