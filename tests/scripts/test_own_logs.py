@@ -199,9 +199,13 @@ def test_an_interrupted_backtest_goes_on(
     few = ["--draws", "4", "--workers", "1", "--policies", "Greedy"]
     arguments = spelled(given(files)) + few
     done(commands.run(backtest.app, *arguments, out=tmp_path / "whole"))
-    with monkeypatch.context() as patch:
-        patch.setattr(Backtest, "freshness", stopping)
-        stopped = commands.run(backtest.app, *arguments, out=tmp_path / "parts")
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Backtest, "freshness", stopping)
+            stopped = commands.run(backtest.app, *arguments, out=tmp_path / "parts")
+    finally:
+        signal.signal(signal.SIGINT, heard)
     assert stopped.exit_code == 130, stopped.output
     assert "the same command goes on" in stopped.stderr
     assert (tmp_path / "parts" / "backtest.npz").exists()
