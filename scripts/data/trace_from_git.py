@@ -2,7 +2,8 @@
 
 Rules:
 
-- Only the main line is read: a merge is one change, at the time of the merge.
+- Only the main line of a branch is read, by default of HEAD: a merge is one change, at the time of
+  the merge.
 - Time is the committer's, made monotone: a commit dated before its predecessor gets the
   predecessor's time, and equal times are separated by 1e-6 day. ``t_author`` is the author's time;
   for a merge, that of the merged tip.
@@ -37,7 +38,13 @@ import typer
 from rich.console import Console
 
 from crawl_envs.types.arguments import whole
-from scripts.data.git.git_history import Repository, main_line, open_repository
+from scripts.data.git.git_history import (
+    Repository,
+    branches,
+    main_line,
+    num_files,
+    open_repository,
+)
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
 from scripts.data.progress import Bars, no_bars, progress_bars
@@ -46,6 +53,8 @@ from scripts.reporting.commands import command, one_line_errors
 COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8
 MAX_BYTES = 1 << 20
+MOST_BRANCHES = 50
+"""Branches, those of the latest commits, whose files are counted."""
 NO_FRAGMENTS = (
     "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
     "is kept (--fragment-modulus), from pages that change at least three times"
@@ -61,6 +70,7 @@ def make_trace(
     subdirs: list[str] | None = None,
     include: list[str] | None = None,
     exclude: list[str] | None = None,
+    branch: str = "HEAD",
     name: str | None = None,
     force: bool = False,
     fragment_modulus: int = FRAGMENT_MODULUS,
@@ -72,7 +82,8 @@ def make_trace(
     The arguments are those of the command; ``start`` is a date (UTC), ``bars`` shows progress.
 
     Raises:
-        ValueError: git is missing, the repository is invalid, shallow or empty, no commit is in the
+        ValueError: git is missing, the repository is invalid, shallow or empty, there is no such
+            branch, a file's content is missing in a clone that is not partial, no commit is in the
             window, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
@@ -80,7 +91,7 @@ def make_trace(
     whole("max_bytes", max_bytes, 1)
     check_target(out, force)
     filters = {"include": include or [], "exclude": exclude or []}
-    repository = open_repository(path, subdirs or [], **filters)
+    repository = open_repository(path, subdirs or [], branch=branch, **filters)
     window = choose_window(main_line(repository), start, days)
     history = read_history(repository, window, fragment_modulus, max_bytes, bars)
     if not history.num_fragments:
@@ -90,6 +101,7 @@ def make_trace(
     meta |= {"site": name or repository.name, "subdirs": subdirs or []}
     meta["fragment_modulus"] = fragment_modulus
     meta |= {key: patterns for key, patterns in filters.items() if patterns}
+    meta |= {"branch": branch} if branch != "HEAD" else {}
     if max_bytes != MAX_BYTES:
         meta["max_bytes"] = max_bytes
     if repository.partial:
@@ -145,6 +157,9 @@ def main(
     exclude: Annotated[
         list[str] | None, typer.Option(help="Use no files like 'test/*'; repeatable.")
     ] = None,
+    branch: Annotated[
+        str, typer.Option(help="Branch, tag or commit whose main line is read.")
+    ] = "HEAD",
     force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
     fragment_modulus: Annotated[
         int, typer.Option(help="Keep about one fragment in so many; 1 keeps all.")
@@ -152,12 +167,15 @@ def main(
     max_bytes: Annotated[int, typer.Option(help="Bytes of a file that are read.")] = MAX_BYTES,
 ) -> None:
     """Write the trace and print a summary."""
-    filters = {"subdirs": subdir, "include": include, "exclude": exclude}
+    filters: dict[str, Any] = {"subdirs": subdir, "include": include, "exclude": exclude}
+    filters["branch"] = branch
     limits = {"fragment_modulus": fragment_modulus, "max_bytes": max_bytes}
     first = _date(start) if start is not None else None
     about = {"start": first, "days": days, "name": name, "force": force}
     with one_line_errors(place=out), progress_bars() as bars:
         meta = make_trace(path, out, bars=bars, **about, **filters, **limits)
+    if branch == "HEAD" and (better := _larger_branch(path)):
+        typer.echo(f"warning: {better}", err=True)
     if meta.get("missing_versions"):
         typer.echo(f"warning: {meta['missing_versions']} versions of files are missing", err=True)
     if not meta["rows"]["fragments"]:
@@ -169,6 +187,16 @@ def main(
         soft_wrap=True,
         highlight=False,
     )
+
+
+def _larger_branch(path: Path) -> str | None:
+    """Return a sentence that names a branch of over ten times the files of HEAD, if any."""
+    here = num_files(path, "HEAD")
+    sizes = {name: num_files(path, name) for name in branches(path)[:MOST_BRANCHES]}
+    largest = max(sizes, key=lambda name: sizes[name], default="HEAD")
+    if sizes.get(largest, 0) <= 10 * here:
+        return None
+    return f"HEAD has {here} files and {largest} {sizes[largest]}: --branch {largest} records that"
 
 
 def _date(text: str) -> datetime.date:

@@ -4,8 +4,9 @@ A page is the set of its *shingles*, one for every k successive words (Broder, G
 Zweig 1997; section 2.1.1 of Olston and Pandey 2008). A shingle is a hash of 64 bits, made of its
 words' BLAKE2b digests. Unlike Python's ``hash``, these do not depend on process, machine or library
 version, and collisions are negligible. A chain of bijections (the finaliser of splitmix64) combines
-k digests. Digests of words are cached, and the rest is compiled: a text of 3,000 words takes
-0.8 ms, against 2.3 ms with a digest per shingle. A *fragment* is a shingle's upper 32 bits.
+k digests. Digests of lines and of words are cached, and the rest is compiled: a version of 3,000
+lines (240 kB), a tenth of them new, takes 5 ms, against 13 ms with a cache of words alone. A
+*fragment* is a shingle's upper 32 bits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ FragmentArray = NDArray[np.uint32]
 WORDS = 3
 """Default number of words of a shingle, k."""
 WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
-REMEMBERED_WORDS = 1 << 16
+REMEMBERED = 1 << 18
+"""Number of lines, and of words, whose digests are remembered."""
+LONG = 1000
+"""Bytes from which on a line is not remembered."""
 FRAGMENT_BITS = np.uint64(32)
 
 
@@ -63,11 +67,14 @@ def shingles_of(text: str | bytes, words: int = WORDS) -> ShingleArray:
         text = text.encode("utf-8", "surrogatepass")
     if not isinstance(text, bytes):
         raise ValueError(f"text must be str or bytes, got {type(text).__name__}")
-    tokens = WORD.findall(text)
-    if not tokens:
-        return np.empty(0, np.uint64)
-    digests = np.fromiter(map(_digest, tokens), np.uint64, len(tokens))
-    return np.unique(chained(digests, min(length, len(tokens))))
+    lines = (_digests(line) if len(line) < LONG else _of_words(line) for line in text.splitlines())
+    digests = np.frombuffer(b"".join(lines), "<u8").astype(np.uint64)
+    if digests.size == 0:
+        return digests
+    shingles = chained(digests, min(length, digests.size))
+    shingles.sort()  # faster than numpy.unique, which hashes first
+    distinct: ShingleArray = shingles[np.append(True, shingles[1:] != shingles[:-1])]
+    return distinct
 
 
 def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
@@ -90,7 +97,15 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
     return np.unique((sampled >> FRAGMENT_BITS).astype(np.uint32))
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
-def _digest(word: bytes) -> int:
+def _of_words(line: bytes) -> bytes:
+    """Return the digests of the words of a line, 8 bytes each."""
+    return b"".join(map(_digest, WORD.findall(line)))
+
+
+_digests = lru_cache(maxsize=REMEMBERED)(_of_words)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _digest(word: bytes) -> bytes:
     """Return 64 bits of a word's BLAKE2b digest."""
-    return int.from_bytes(blake2b(word, digest_size=8).digest(), "little")
+    return blake2b(word, digest_size=8).digest()

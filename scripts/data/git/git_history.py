@@ -31,6 +31,7 @@ QUIET = {
 }
 """Variables of git: English messages, no prompts, no downloads."""
 NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
+UNREADABLE = re.compile(r"unable to read (?:\S+ )?([0-9a-f]{40,64})")
 PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 
 
@@ -105,8 +106,24 @@ class Repository:
         ]  # fmt: skip
         command += ["--numstat"] if lines and not self.partial else []
         command += [last, *([f"^{after}"] if after else []), "--", *self.specs]
-        with _process(self.path, command) as process:
-            yield from _parse(_split(_pipe(process.stdout)))
+        try:
+            with _process(self.path, command) as process:
+                yield from _parse(_split(_pipe(process.stdout)))
+        except ValueError as error:
+            if unreadable := UNREADABLE.search(str(error)):
+                raise self.missing(unreadable[1]) from None
+            raise
+
+    def missing(self, blob: str) -> ValueError:
+        """Return the error for a blob that the repository lacks, with its path and commit."""
+        command = ["log", "--first-parent", "-m", f"--find-object={blob}", "-z", "--name-only"]
+        first = _output(self.path, [*command, "--format=%x1e%h", self.head]).split("\x1e")[-1]
+        commit, name, *_ = [part.strip("\n") for part in first.split("\0")] + ["?", "?"]
+        return ValueError(
+            f"{self.path}: the content of {name!r} in commit {commit}, blob {blob}, is missing; "
+            f"leave the file out with --exclude {name!r}, or declare a partial clone, "
+            "git config remote.origin.promisor true: missing versions are then counted"
+        )
 
 
 def open_repository(
@@ -114,6 +131,7 @@ def open_repository(
     subdirs: Sequence[str] = (),
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    branch: str = "HEAD",
 ) -> Repository:
     """Open the repository with the top folder (or bare folder) ``path``.
 
@@ -123,10 +141,11 @@ def open_repository(
         include: only files whose path in the folder matches one of these patterns, if any; ``*``
             matches slashes as well.
         exclude: no files whose path in the repository matches one of these patterns.
+        branch: the branch, tag or commit whose main line is read.
 
     Raises:
         ValueError: git is not installed, ``path`` is no repository or a subfolder of one, it is a
-            shallow clone, or there is no commit.
+            shallow clone, or there is no commit or no such branch.
     """
     if not path.is_dir():
         raise ValueError(f"repository must be a folder, got {str(path)!r}")
@@ -141,10 +160,16 @@ def open_repository(
         raise ValueError(
             f"{path}: a shallow clone lacks the history; complete it by git fetch --unshallow"
         )
+    verify = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{branch}^{{commit}}"]
     try:
-        head = _output(path, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).strip()
+        head = _output(path, verify).strip()
     except ValueError:
-        raise ValueError(f"{path}: the repository has no commits") from None
+        names = branches(path)
+        if branch == "HEAD" and not names:
+            raise ValueError(f"{path}: the repository has no commits") from None
+        raise ValueError(
+            f"{path}: there is no commit {branch!r}; branches are {', '.join(names) or 'none'}"
+        ) from None
     folders = [re.sub(r"([\\*?\[])", r"\\\1", subdir.strip("/")) for subdir in subdirs]
     specs = [f":(top,literal){subdir.strip('/')}" for subdir in subdirs]
     if include:
@@ -155,8 +180,20 @@ def open_repository(
     return Repository(path, head, partial, tuple(specs))
 
 
+def branches(path: Path) -> list[str]:
+    """Return the names of branches, local and remote, the latest commit first."""
+    name = "%(if)%(symref)%(then)%(else)%(refname:short)%(end)"
+    command = ["for-each-ref", "--sort=-committerdate", f"--format={name}", "refs/heads"]
+    return _output(path, [*command, "refs/remotes"]).split()
+
+
+def num_files(path: Path, commit: str) -> int:
+    """Return the number of files of a commit."""
+    return _output(path, ["ls-tree", "-r", "-z", "--name-only", commit]).count("\0")
+
+
 def main_line(repository: Repository) -> list[Link]:
-    """Return the commits of the first-parent chain of HEAD that touch pages, oldest first."""
+    """Return the commits of the first-parent chain of the head that touch pages, oldest first."""
     path, head = repository.path, repository.head
     command = ["log", "--first-parent", "--reverse", "--format=%H %ct %at %P", head, "--"]
     rows = [line.split() for line in _output(path, [*command, *repository.specs]).splitlines()]
@@ -193,7 +230,7 @@ def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes |
             requests.flush()
             answer = responses.readline().split()
             if len(answer) != 3:
-                raise ValueError(f"{repository.path}: blob {blob} is missing")
+                raise repository.missing(blob)
             left = int(answer[2])
             kept = responses.read(min(left, limit))
             left -= len(kept)

@@ -462,14 +462,41 @@ def test_without_git_the_command_says_so(
 
 
 def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
-    scratch.write("a.md", prose("a"))
-    scratch.commit(0.5)
+    for day, name in enumerate("ab"):
+        scratch.write(f"{name}.md", prose(name))
+        scratch.commit(day + 0.5)
     blob = scratch.git("rev-parse", "HEAD:a.md").strip()
     (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     code, said = command(scratch.folder, "--out", tmp_path / "trace")
     assert code == 2
     assert len(said.splitlines()) == 1
-    assert blob in said
+    first = scratch.git("rev-parse", "--short", "HEAD~1").strip()
+    assert f"the content of 'a.md' in commit {first}, blob {blob}, is missing" in said
+    assert command(scratch.folder, "--out", tmp_path / "b", "--exclude", "a.md")[0] == 0
+    scratch.git("config", "remote.origin.promisor", "true")
+    code, said = command(scratch.folder, "--out", tmp_path / "partial")
+    assert code == 0
+    assert "warning: 1 versions of files are missing" in said
+
+
+def test_a_branch_is_chosen_and_a_larger_one_named(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.write("README.md", prose("front"))
+    scratch.commit(0.5)
+    scratch.git("checkout", "--quiet", "-b", "develop")
+    for page in range(12):
+        scratch.write(f"{page}.md", prose(str(page)))
+    scratch.commit(1.5)
+    scratch.git("checkout", "--quiet", "main")
+    code, said = command(scratch.folder, "--out", tmp_path / "main")
+    assert code == 0
+    assert "HEAD has 1 files and develop 13: --branch develop records that" in said
+    code, said = command(scratch.folder, "--out", tmp_path / "other", "--branch", "develop")
+    assert (code, "HEAD" in said) == (0, False)
+    meta = json.loads((tmp_path / "other" / "meta.json").read_text())
+    assert (meta["branch"], meta["rows"]["pages"]) == ("develop", 13)
+    code, said = command(scratch.folder, "--out", tmp_path / "none", "--branch", "--all")
+    assert code == 2
+    assert said.endswith("there is no commit '--all'; branches are develop, main")
 
 
 def edited(scratch: Scratch) -> None:
