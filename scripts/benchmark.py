@@ -5,8 +5,8 @@ with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by
 the copies (lower is better).
 
 With --suite, all shipped policies and agents play a fixed list of tasks, and those of your own
-beside them; the result is a leaderboard: README.md, leaderboard.csv, scores.csv, pictures, and
-report.html, one file to open in a browser, whose path is printed last.
+beside them; the result is a leaderboard: README.md, leaderboard.csv, tracks.csv, scores.csv,
+pictures, and report.html, one file to open in a browser, whose path is printed last.
 """
 
 from __future__ import annotations
