@@ -2,9 +2,10 @@
 
 Scores are arrays (n, k): n seeds, k settings. Settings share their seeds, so that their errors are
 correlated: whole seeds are resampled, each with its scores in all settings. Intervals are about
-other seeds in the same settings, not about other settings. All are 95% percentile intervals, with
-the percentiles moved outwards as Student's t and the sample variance ask for at few seeds (the
-expanded percentile interval of Hesterberg 2015). A single seed has none: NaN.
+other seeds in the same settings, not about other settings. All are 95% percentile intervals. Those
+of few seeds are too narrow (Hesterberg 2015): their ends are moved away from the estimate by the
+factor t / z sqrt(n / (n - 1)), with the quantiles t of Student's and z of the normal distribution,
+so that the interval of a mean is about Student's. A single seed has none: NaN.
 """
 
 from __future__ import annotations
@@ -131,12 +132,17 @@ def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interva
     above = np.heaviside(first[:, None] - second, 0.5).mean(axis=2)
     one, other = _seeds(len(first)), _seeds(len(second), stream=1)
     drawn = above[one[:, :, None], other[:, None, :]].mean(axis=(1, 2))
-    return _interval(above.mean(), drawn, min(above.shape))
+    return _share(_interval(above.mean(), drawn, min(above.shape)))
 
 
 def share_improved(differences: FloatArray) -> Interval:
     """Return the share of paired differences (n, k) above 0; ties count half."""
-    return mean(np.heaviside(_scores(differences), 0.5))
+    return _share(mean(np.heaviside(_scores(differences), 0.5)))
+
+
+def _share(interval: Interval) -> Interval:
+    """Return the part of an interval within [0, 1]."""
+    return Interval(*np.clip(interval, 0.0, 1.0).tolist())
 
 
 class Profile(NamedTuple):
@@ -151,7 +157,8 @@ def profile(scores: FloatArray, levels: FloatArray) -> Profile:
     """Return the share of all scores (n, k) above each level: the performance profile."""
     above = (_scores(scores)[..., None] > levels).mean(axis=1)
     drawn = above[_seeds(len(above))].mean(axis=1)
-    return Profile(above.mean(axis=0), *_ends(drawn, len(above)))
+    share = above.mean(axis=0)
+    return Profile(share, *np.clip(_ends(share, drawn, len(above)), 0.0, 1.0))
 
 
 def _scores(scores: FloatArray) -> FloatArray:
@@ -171,16 +178,17 @@ def _seeds(count: int, stream: int = 0) -> IntArray:
 
 
 def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> Interval:
-    low, high = _ends(drawn, count)
+    low, high = _ends(estimate, drawn, count)
     return Interval(float(estimate), float(low), float(high))
 
 
-def _ends(drawn: FloatArray, count: int) -> FloatArray:
+def _ends(estimate: FloatArray | float, drawn: FloatArray, count: int) -> FloatArray:
     """Return the ends of the intervals of samples (``REPETITIONS``, ...) of so many seeds."""
     from scipy.stats import norm, t
 
     if count == 1:
         return np.full((2, *drawn.shape[1:]), np.nan)
-    tail = norm.cdf(t.ppf(0.5 * (1.0 - LEVEL), count - 1) * np.sqrt(count / (count - 1)))
-    ends: FloatArray = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
+    tails = np.array([0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)])
+    wider = t.ppf(tails[1], count - 1) / norm.ppf(tails[1]) * np.sqrt(count / (count - 1))
+    ends: FloatArray = estimate + wider * (np.quantile(drawn, tails, axis=0) - estimate)
     return ends
