@@ -68,8 +68,9 @@ def write_report(
 
 
 def _chosen(played: Played) -> list[str]:
-    """Return the first of tracks, ``BESIDE`` and one's own, at most ``MOST_CHOSEN``."""
-    best = [items[0].policy for items in by_track(played.ranked).values()]
+    """Return the first of tracks that act in most tasks, ``BESIDE`` and one's own, at most ``MOST_CHOSEN``."""
+    first = [items[0] for items in by_track(played.ranked).values()]
+    best = [item.policy for item in first if 2 * item.tasks >= len(played.tasks)]
     labels = list(dict.fromkeys([*played.own, *BESIDE, *best]))[:MOST_CHOSEN]
     return [item.policy for item in played.ranked if item.policy in labels]
 
