@@ -68,7 +68,7 @@ def write_report(
 
 
 def _chosen(played: Played) -> list[str]:
-    """Return the first of tracks that act in most tasks, ``BESIDE`` and one's own, at most ``MOST_CHOSEN``."""
+    """Return ``MOST_CHOSEN`` of one's own, ``BESIDE``, and firsts that act in half of the tasks."""
     first = [items[0] for items in by_track(played.ranked).values()]
     best = [item.policy for item in first if 2 * item.tasks >= len(played.tasks)]
     labels = list(dict.fromkeys([*played.own, *BESIDE, *best]))[:MOST_CHOSEN]
