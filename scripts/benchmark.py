@@ -5,8 +5,8 @@ with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by
 the copies (lower is better).
 
 With --suite, all shipped policies and agents play a fixed list of tasks, and those of your own
-beside them; the result is a leaderboard: README.md, leaderboard.csv, scores.csv, pictures, and
-report.html, one file to open in a browser, whose path is printed last.
+beside them; the result is a leaderboard: README.md, leaderboard.csv, tracks.csv, scores.csv,
+pictures, and report.html, one file to open in a browser, whose path is printed last.
 """
 
 from __future__ import annotations
@@ -127,6 +127,12 @@ Agents = Annotated[
         show_default="the shipped ones",
     ),
 ]
+Score = Annotated[
+    bool,
+    typer.Option(
+        "--score", help="With --suite, make tables, pictures and report of the existing rows anew."
+    ),
+]
 
 
 def check_numbers(**named: float) -> None:
@@ -162,11 +168,14 @@ def rank(
     backend: str,
     console: Console,
     fresh: bool,
+    score: bool,
 ) -> None:
     """Play a suite and write its leaderboard; with entrants of one's own, under ``runs``."""
     from scripts.suite.leaderboard import REPORT, play_suite
 
     one_of("--suite", suite, tuple(SUITES))
+    if fresh and score:
+        raise ValueError("--fresh and --score exclude each other")
     count = SUITE_SEEDS.get(suite, SEEDS) if seeds is None else seeds
     check_numbers(seeds=count)
     at_least(1, seeds=count)
@@ -174,7 +183,9 @@ def rank(
     folder = out or usual
     players = chosen_workers(backend, workers)
     with one_line_errors(STOPPED.format(folder)):
-        store = play_suite(suite, entrants, count, folder, players, console, fresh=fresh)
+        store = play_suite(
+            suite, entrants, count, folder, players, console, fresh=fresh, score=score
+        )
     console.print(f"\n{took(store, players)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
 
@@ -219,6 +230,7 @@ def main(
     backend: Backend = DEFAULT_BACKEND,
     out: Out = None,
     fresh: Fresh = False,
+    score: Score = False,
 ) -> None:
     """Run the benchmark."""
     console = tables.console()
@@ -228,9 +240,9 @@ def main(
         own = {"settings": settings, "trace": trace, **sizes, "quick": quick or None}
         refuse(own, "with --suite")
         entrants = [*words_of("--policies", policies), *words_of("--agents", agents)]
-        rank(suite, entrants, seeds, out, workers, backend, console, fresh)
+        rank(suite, entrants, seeds, out, workers, backend, console, fresh, score)
         return
-    refuse({"agents": agents}, "without --suite")
+    refuse({"agents": agents, "score": score or None}, "without --suite")
     own = given_only({"trace": trace, **sizes})
     folder = out or folder_of(quick, own)
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS

@@ -345,7 +345,7 @@ def dots(
         name: _names(data if frame.shared in ALIKE else part, names) for name, part in parts.items()
     }
     most = max(map(len, texts.values()))
-    height = max(1.6, 0.55 + most * max(0.24, 0.16 * len(shown)))
+    height = max(1.6, 0.55 + most * max(0.24, 0.16 * len(shown) * beside))
     with panels(path, list(parts), frame._replace(size=(frame.size[0], height))) as every:
         for name, part in parts.items():
             axes, rows = every[name], texts[name]

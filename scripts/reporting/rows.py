@@ -34,7 +34,8 @@ TRAINING_PACKAGES = ("stable-baselines3", "torch")
 def origin() -> dict[str, Any]:
     """Return date, commit, machine and versions of this run.
 
-    ``commit`` is that of the checkout, with ``-dirty`` if it has changes; None outside of one.
+    ``commit`` is that of the checkout, with ``-dirty`` if it has changes outside of
+    ``results``; None outside of one.
     """
     packages = PACKAGES + (TRAINING_PACKAGES if "torch" in sys.modules else ())
     return {
@@ -55,16 +56,19 @@ def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> No
         unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
 
 
-def commit() -> str | None:
-    """Return the commit of the checkout that the suite is run from, or None."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+def commit(folder: Path = Path(__file__).parent) -> str | None:
+    """Return the commit of the checkout of a folder, by default of this file, or None.
+
+    Files under ``results``, which runs write, do not count as changes, nor do untracked ones.
+    """
+    here = {"cwd": folder, "capture_output": True, "text": True}
     try:
-        done = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
+        head = ["git", "rev-parse", "--short=12", "HEAD"]
+        name = subprocess.run(head, check=True, **here).stdout.strip()
+        changes = ["git", "diff", "--quiet", "HEAD", "--", ":/", ":(exclude,top)results"]
+        return name + "-dirty" * bool(subprocess.run(changes, **here).returncode)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
 
 
 def cpu() -> str:

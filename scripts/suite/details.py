@@ -7,7 +7,10 @@ import math
 import time
 import tracemalloc
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+import pandas as pd
 
 from crawl_envs.evaluation import PolicyFactory, Row, make_env, play
 from scripts.reporting.means import table
@@ -68,6 +71,12 @@ def costs_of(
     finally:
         gc.unfreeze()
     return costs
+
+
+def kept_costs(path: Path) -> dict[str, Detail]:
+    """Return the details that a file of the leaderboard has, by label."""
+    kept = pd.read_csv(path).set_index("policy")[list(Detail._fields)]
+    return {str(label): Detail(*map(float, row)) for label, *row in kept.itertuples()}
 
 
 def with_freshness(

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 from rich.console import Console
 
+from crawl_envs.evaluation import Row
 from crawl_envs.types.files import replacing
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
-from scripts.suite.details import Detail, costs_of, with_freshness
-from scripts.suite.entrants import TaskSetting, entrants, setting_of
-from scripts.suite.presentation import best_of, draw, page_of, table_of
-from scripts.suite.report.page import Played, write_report
-from scripts.suite.scores import Standing, scores_of, standings
-from scripts.suite.tasks import SUITES, Task
-from scripts.training.evaluation import candidate_of
+from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
+from scripts.suite.entrants import TaskSetting, entrants, kind_of, setting_of
+from scripts.suite.presentation import Played, draw, page_of, table_of, tables_of
+from scripts.suite.report.page import write_report
+from scripts.suite.scores import Standing, by_track, scores_of, standings
+from scripts.suite.tasks import SUITES
+from scripts.training.evaluation import Candidate, candidate_of
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Results of the checkout; a wheel has none."""
-REPORT = "report.html"
+ROWS, BOARD = "rows.parquet", "leaderboard.csv"
+PROVENANCE, REPORT = "provenance.json", "report.html"
 
 
 def play_suite(
@@ -36,41 +39,55 @@ def play_suite(
     console: Console,
     *,
     fresh: bool,
+    score: bool = False,
 ) -> Store:
     """Play all tasks of a suite that have no rows yet; one kept unit per entrant must agree.
 
     With entrants of one's own, the rows of the shipped ones are taken from the committed
-    leaderboard, if there is one; ``fresh`` then plays those of one's own anew.
+    leaderboard, if there is one; ``fresh`` then plays those of one's own anew. With ``score``,
+    nothing is played or timed: tables, pictures and report are made of what the folder has.
 
     Raises:
-        ValueError: an unknown entrant, or kept rows that disagree.
+        ValueError: an unknown entrant, kept rows that disagree, or no leaderboard with ``score``.
     """
-    tasks, candidates = SUITES[name], entrants(given)
-    with console.status("which entrants can act in which tasks"):
-        settings = [setting_of(task, candidates) for task in tasks]
-    own = [candidate_of(each).label for each in given]
-    _tell_refusals(own, settings, console)
-    path, committed = folder / "rows.parquet", COMMITTED / name / "rows.parquet"
-    check_folder(folder)
-    store = Store(path, name, settings)
-    store.load(keep=not fresh)
-    if (given or not fresh) and not store.rows and committed.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(committed, path)
+    candidates, own = entrants(given), [candidate_of(each).label for each in given]
+    if score and not (folder / BOARD).exists():
+        raise ValueError(
+            f"{folder} has no leaderboard to score: the command without --score makes it"
+        )
+    more: dict[str, Any] = {}
+    if score:
+        store, costs = Store(folder / ROWS, name, []), kept_costs(folder / BOARD)
         store.load()
-    with console.status("kept rows: one of every entrant is played again"):
-        check_kept(settings, count, store)
-    run(settings, count, store, workers, console)
+        told = json.loads((folder / PROVENANCE).read_text("utf-8"))
+        more["costs"] = told.get("costs", {key: told[key] for key in ("date", "commit", "cpu")})
+    else:
+        settings = _settings(name, candidates, own, console)
+        store = _store(name, settings, folder, given, fresh)
+        with console.status("kept rows: one of every entrant is played again"):
+            check_kept(settings, count, store)
+        run(settings, count, store, workers, console)
+        costs = costs_of(SUITES[name], candidates, settings)
     store.rows = [row for row in store.rows if row.seed < count]
-    costs = costs_of(tasks, candidates, settings)
-    played = publish(name, tasks, store, costs, folder, console)
+    played = _scored(name, store.rows, costs, own)
+    publish(played, folder, console)
+    more |= {"seeds": int(played.scores.seed.nunique()), "runs": store.runs}
+    write_provenance(folder / PROVENANCE, "scripts.benchmark", store.seconds, **more)
     with console.status("the report"):
-        write_report(folder / REPORT, played, candidates, own, COMMITTED)
+        write_report(folder / REPORT, played, candidates, COMMITTED)
     return store
 
 
-def _tell_refusals(own: Sequence[str], settings: Sequence[TaskSetting], console: Console) -> None:
-    """Print where entrants of one's own cannot act, and why; ValueError if one can act nowhere."""
+def _settings(
+    name: str, candidates: Mapping[str, Candidate], own: Sequence[str], console: Console
+) -> list[TaskSetting]:
+    """Return the tasks with those that can act there; print where one's own cannot, and why.
+
+    Raises:
+        ValueError: an entrant of one's own can act nowhere.
+    """
+    with console.status("which entrants can act in which tasks"):
+        settings = [setting_of(task, candidates) for task in SUITES[name]]
     for label in own:
         tasks: dict[str, list[str]] = {}
         for setting in settings:
@@ -83,79 +100,71 @@ def _tell_refusals(own: Sequence[str], settings: Sequence[TaskSetting], console:
         for reason, names in tasks.items():
             said = f"{label} cannot act in {', '.join(names)}: {reason}"
             console.print(said, soft_wrap=True, markup=False)
+    return settings
 
 
-COLUMNS = ("rank", *Standing._fields[:7], "tasks", *Detail._fields)
+def _store(
+    name: str, settings: Sequence[TaskSetting], folder: Path, given: Sequence[str], fresh: bool
+) -> Store:
+    """Return the rows of a folder, or those of the committed leaderboard if it has none."""
+    path, committed = folder / ROWS, COMMITTED / name / ROWS
+    check_folder(folder)
+    store = Store(path, name, settings)
+    store.load(keep=not fresh)
+    if (given or not fresh) and not store.rows and committed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(committed, path)
+        store.load()
+    return store
 
 
-def publish(
-    name: str,
-    tasks: Sequence[Task],
-    store: Store,
-    costs: Mapping[str, Detail],
-    folder: Path,
-    console: Console,
+def _scored(
+    name: str, rows: Sequence[Row], costs: Mapping[str, Detail], own: Sequence[str]
 ) -> Played:
-    """Print the leaderboard; write scores, the page and the pictures; return what they show."""
-    scores = scores_of(tasks, store.rows)
+    scores = scores_of(SUITES[name], rows)
     ranked = standings(scores)
-    details = with_freshness(costs, store.rows, [item.policy for item in ranked])
-    tracks = list(dict.fromkeys(task.track for task in tasks))
-    before = _ranks(folder / "leaderboard.csv")
+    labels = [item.policy for item in ranked]
+    kinds = {label: kind_of(label) for label in labels}
+    details = with_freshness(costs, rows, labels)
+    return Played(name, SUITES[name], rows, scores, ranked, details, kinds, own)
+
+
+COLUMNS = ("rank", *Standing._fields[:6], "tasks", *Detail._fields)
+
+
+def publish(played: Played, folder: Path, console: Console) -> None:
+    """Print the leaderboard; write scores, the page and the pictures."""
+    tracks = list(played.ranked[0].tracks)
     records = [
         (
-            place,
-            *item[:7],
+            item.rank or "",
+            *item[:6],
             item.tasks,
-            *_numbers(details[item.policy]),
-            *(item.tracks[track] for track in tracks),
+            *_numbers(played.details[item.policy]),
+            *(item.tracks[track].score.estimate for track in tracks),
+            played.kinds[item.policy],
         )
-        for place, item in enumerate(ranked, 1)
+        for item in played.ranked
     ]
-    write_csv(folder / "leaderboard.csv", [*COLUMNS, *tracks], records)
-    by_task = scores.groupby(["task", "policy"], sort=False).agg(
+    write_csv(folder / BOARD, [*COLUMNS, *tracks, "kind"], records)
+    places = [
+        (track, item.policy, *item.tracks[track].score, *item.tracks[track].behind[1:])
+        for track, items in by_track(played.ranked).items()
+        for item in items
+    ]
+    columns = ["track", "policy", "score", "low", "high", "behind_low", "behind_high"]
+    write_csv(folder / "tracks.csv", columns, places)
+    by_task = played.scores.groupby(["task", "policy"], sort=False).agg(
         score=("score", "mean"), error=("score", "sem"), state=("state", "first")
     )
-    write_csv(
-        folder / "scores.csv",
-        ["task", "policy", "score", "error", "state"],
-        by_task.reset_index().itertuples(index=False),
-    )
-    seeds = int(scores.seed.nunique())
-    title = f"{name}: {len(tasks)} tasks, {seeds} seeds"
-    console.print(table_of(ranked, details, title, console.width))
-    console.print(best_of(ranked))
-    for line in _changes(before, ranked):
-        console.print(line)
-    draw(scores, ranked, title, folder)
-    page = page_of(name, tasks, ranked, details, scores)
+    columns = ["task", "policy", "score", "error", "state"]
+    write_csv(folder / "scores.csv", columns, by_task.reset_index().itertuples(index=False))
+    console.print(*tables_of(played), table_of(played, console.width))
+    draw(played, folder)
     with replacing(folder / "README.md") as unfinished:
-        unfinished.write_text(page, "utf-8")
-    more = {"seeds": seeds, "runs": store.runs}
-    write_provenance(folder / "provenance.json", "scripts.benchmark", store.seconds, **more)
-    return Played(name, tasks, store.rows, scores, ranked, details)
+        unfinished.write_text(page_of(played), "utf-8")
 
 
 def _numbers(detail: Detail) -> list[float | str]:
     """Return the details as a file has them, empty where they are not known."""
     return ["" if math.isnan(number) else round(number, 4) for number in detail]
-
-
-def _ranks(path: Path) -> dict[str, int]:
-    if not path.exists():
-        return {}
-    table = pd.read_csv(path)
-    return dict(zip(table.policy, table["rank"].astype(int), strict=True))
-
-
-def _changes(before: Mapping[str, int], ranked: Sequence[Standing]) -> list[str]:
-    """Return what changed since the last leaderboard of the folder, as text."""
-    lines = []
-    for place, item in enumerate(ranked, 1):
-        if not before:
-            break
-        if item.policy not in before:
-            lines.append(f"new: {item.policy}, rank {place}")
-        elif before[item.policy] != place:
-            lines.append(f"{item.policy}: rank {before[item.policy]} -> {place}")
-    return lines

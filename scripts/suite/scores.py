@@ -23,7 +23,7 @@ from scipy.stats import trim_mean
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.reporting.intervals import interquartile_mean
+from scripts.reporting.intervals import Interval, interquartile_lead, interquartile_mean, mean
 from scripts.suite.entrants import BOUND, BUDGET, PLAYED
 from scripts.suite.tasks import Task
 
@@ -31,6 +31,25 @@ LEAST = -1.0
 EXCESS, ERRORS = 0.01, 3.0
 """Share of the budget, and standard errors of the crawl rate, that are not counted as excess."""
 PLAYS, OVER, ABSENT = "plays", "over budget", "cannot act"
+
+
+class Place(NamedTuple):
+    """What an entrant reaches in a track.
+
+    Attributes:
+        score: mean of its scores over the tasks and repetitions, with its 95% interval.
+        behind: score of the first of the track minus its own, over the same repetitions.
+        tasks: number of tasks of the track in which it can act within the budget.
+    """
+
+    score: Interval
+    behind: Interval
+    tasks: int
+
+    @property
+    def tied(self) -> bool:
+        """Whether the interval of the difference to the first contains 0."""
+        return not self.behind.low > 0.0
 
 
 class Standing(NamedTuple):
@@ -42,11 +61,11 @@ class Standing(NamedTuple):
         low: lower end of its 95% interval, over repetitions of the same tasks.
         high: upper end.
         gap: optimality gap, the mean of 1 - score, or 0 where the score is above 1.
-        below: share of tasks and seeds in which the first of the leaderboard is better on the same
-            events, by plain scores; ties count half.
         acting: interquartile mean of its scores in the tasks in which it acts, NaN if in none.
-        tracks: mean score by track.
+        tracks: what it reaches by track.
         tasks: number of tasks in which it can act within the budget.
+        rank: place among those that act in all tasks, None for others.
+        tied: whether the interval of the paired difference to the first contains 0.
     """
 
     policy: str
@@ -54,10 +73,11 @@ class Standing(NamedTuple):
     low: float
     high: float
     gap: float
-    below: float
     acting: float
-    tracks: Mapping[str, float]
+    tracks: Mapping[str, Place]
     tasks: int
+    rank: int | None
+    tied: bool
 
 
 def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
@@ -118,31 +138,59 @@ def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArr
 
 
 def standings(scores: pd.DataFrame) -> list[Standing]:
-    """Return the entrants, best first."""
-    drawn = {str(policy): matrix(scores, str(policy)) for policy in scores.policy.unique()}
+    """Return the entrants: those that act in all tasks, best first, then others by their tasks."""
+    tracks = _places(scores)
+    drawn = {policy: matrix(scores, policy) for policy in tracks}
     middle = {policy: interquartile_mean(values) for policy, values in drawn.items()}
-    ranked = sorted(drawn, key=lambda policy: -middle[policy].estimate)
-    first = matrix(scores, ranked[0], "plain")
-    found = []
-    for policy in ranked:
-        mine, values = scores[scores.policy == policy], drawn[policy]
-        tracks = mine.groupby("track", sort=False).score.mean()
-        below = np.heaviside(first - matrix(scores, policy, "plain"), 0.5)
-        acts = mine[mine.state == PLAYS]
-        found.append(
-            Standing(
-                policy,
-                *middle[policy],
-                gap=float(np.maximum(1.0 - values, 0.0).mean()),
-                below=float(below.mean()),
-                acting=_middle_half(acts.score),
-                tracks={str(name): float(value) for name, value in tracks.items()},
-                tasks=acts.task.nunique(),
-            )
+    acts = {policy: part.score for policy, part in _acting(scores).groupby("policy")}
+    acting = {policy: float(trim_mean(acts.get(policy, [math.nan]), 0.25)) for policy in tracks}
+    tasks = {policy: sum(place.tasks for place in tracks[policy].values()) for policy in tracks}
+    everywhere = {policy for policy in tracks if tasks[policy] == scores.task.nunique()}
+
+    def order(policy: str) -> tuple[float, float]:
+        return -tasks[policy], -(
+            middle[policy].estimate if policy in everywhere else acting[policy]
         )
-    return found
+
+    ranked = sorted(tracks, key=order)
+    return [
+        Standing(
+            policy,
+            *middle[policy],
+            gap=float(np.maximum(1.0 - drawn[policy], 0.0).mean()),
+            acting=acting[policy],
+            tracks=tracks[policy],
+            tasks=tasks[policy],
+            rank=place if policy in everywhere else None,
+            tied=not interquartile_lead(drawn[ranked[0]], drawn[policy]).low > 0.0,
+        )
+        for place, policy in enumerate(ranked, 1)
+    ]
 
 
-def _middle_half(values: pd.Series[float]) -> float:
-    """Return the mean of the middle half of values, NaN without any."""
-    return float(trim_mean(values, 0.25)) if len(values) else math.nan
+def _acting(scores: pd.DataFrame) -> pd.DataFrame:
+    return scores[scores.state == PLAYS]
+
+
+def _places(scores: pd.DataFrame) -> dict[str, dict[str, Place]]:
+    """Return what every entrant reaches in every track."""
+    places: dict[str, dict[str, Place]] = {str(policy): {} for policy in scores.policy.unique()}
+    for track, part in scores.groupby("track", sort=False):
+        drawn = {policy: matrix(part, policy) for policy in places}
+        acts = _acting(part).groupby("policy").task.nunique()
+        first = drawn[max(acts.index, key=lambda policy: drawn[policy].mean())]
+        for policy, values in drawn.items():
+            place = Place(mean(values), mean(first - values), int(acts.get(policy, 0)))
+            places[policy][str(track)] = place
+    return places
+
+
+def by_track(ranked: Sequence[Standing]) -> dict[str, list[Standing]]:
+    """Return the entrants that act in any task of a track, best first, by track."""
+    return {
+        track: sorted(
+            (item for item in ranked if item.tracks[track].tasks),
+            key=lambda item: -item.tracks[track].score.estimate,
+        )
+        for track in ranked[0].tracks
+    }

@@ -40,7 +40,7 @@ function specification(element) {
   const values = { chosen, now: now() };
   const params = (spec.params ?? []).map((each) => ({ ...each, value: values[each.name] }));
   const legend = { ...config.legend, columns: narrow ? 2 : 3, labelLimit: narrow ? 130 : 170 };
-  const style = { ...config, legend, axis: { ...axis, labelLimit: narrow ? 120 : 170 } };
+  const style = { ...config, legend, axis: { ...axis, labelLimit: narrow ? 130 : 200 } };
   return { ...spec, params, config: style };
 }
 
@@ -98,6 +98,7 @@ function sort(head, direction) {
   const words = head.dataset.kind === "text";
   const value = (row) => {
     const cell = row.cells[place];
+    if (place === 0) return Number(row.dataset.place); // those without a rank keep their order
     const found = cell.dataset.value ?? cell.textContent.trim();
     if (words) return found.toLowerCase();
     return found === "" ? NaN : Number.parseFloat(found);
@@ -114,7 +115,7 @@ function sort(head, direction) {
   body.append(...[...body.rows].sort(order));
 }
 
-const small = new Set(["#", "policy", "±", "gap", "1st above", "µs", "trained"]); // best first when ascending
+const small = new Set(["#", "policy", "±", "gap", "us", "kB", "trained"]); // best first when ascending
 function press(head) {
   const first = small.has(head.textContent.trim()) ? "ascending" : "descending";
   const other = first === "ascending" ? "descending" : "ascending";
@@ -209,6 +210,12 @@ function play() {
 
 slider.addEventListener("input", scrub);
 player.addEventListener("click", play);
+
+const scroll = board.parentElement;
+const fits = () => {
+  document.getElementById("sideways").hidden = scroll.scrollWidth <= scroll.clientWidth;
+};
+new ResizeObserver(fits).observe(scroll);
 
 filter();
 choose();

@@ -20,7 +20,7 @@ COLOURS = [f"var(--colour-{number})" for number in range(1, 9)]
 IS_CHOSEN = "indexof(chosen, datum.policy) >= 0"
 CHOSEN: Spec = {"name": "chosen", "value": []}
 DIGITS = 4
-SCORE = "score (0: random crawling, 1: the bound)"
+SCORE = "score (0: random, 1: bound)"
 ROW = 14
 """Height of a line of a chart, in pixels."""
 
@@ -46,7 +46,9 @@ def _tips(*fields: str) -> list[Spec]:
 def dots(scores: pd.DataFrame) -> Spec:
     """Return a dot with an interval per policy: the columns policy, score, low and high."""
     tinted = {"condition": {"test": IS_CHOSEN, "value": "var(--accent)"}, "value": "var(--ink)"}
-    base = _quantity("low", SCORE, scale={"zero": False})
+    step = 0.25 if scores.low.min() > -0.3 else 0.5
+    ticks = {"values": [step * tick for tick in range(-4, 7)], "format": ".2~f"}
+    base = _quantity("low", SCORE, scale={"zero": False}, axis=ticks)
     return {
         "width": "container",
         "height": ROW * len(scores),
@@ -81,28 +83,25 @@ def lines(
     table: pd.DataFrame,
     titles: tuple[str, str],
     *,
-    logarithmic: Sequence[str] = (),
     always: Sequence[str] | None = None,
-    points: bool = True,
+    measured: bool = True,
 ) -> Spec:
     """Return a line per policy: the columns policy, x, y and, for intervals, low and high.
 
     Args:
         table: the points.
         titles: titles of the axes.
-        logarithmic: the axes, x or y, with a logarithmic scale.
         always: policies that are drawn though they are not chosen; None draws all.
-        points: whether points are marked.
+        measured: whether x is measured where there are points: these are marked, and are the ticks
+            of a logarithmic axis.
     """
-    scales = {
-        axis: {"type": "log", "nice": False, "padding": 8}
-        if axis in logarithmic
-        else {"zero": False, "nice": axis == "y"}
-        for axis in "xy"
-    }
+    at: Spec = {"scale": {"zero": False, "nice": False}}
+    if measured:
+        at["scale"] = {"type": "log", "nice": False, "padding": 8}
+        at["axis"] = {"values": sorted(set(table.x)), "format": ".2~g"}
     encoding = {
-        "x": _quantity("x", titles[0], scale=scales["x"]),
-        "y": _quantity("y", titles[1], scale=scales["y"]),
+        "x": _quantity("x", titles[0], **at),
+        "y": _quantity("y", titles[1], scale={"zero": False}),
         "color": {
             "field": "policy",
             "type": "nominal",
@@ -112,10 +111,8 @@ def lines(
         },
         "tooltip": _tips("policy", "x", "y"),
     }
-    line = {"type": "line", "strokeWidth": 2}
-    layers: list[Spec] = [
-        {"mark": {**line, "point": {"size": 30} if points else False}, "encoding": {}}
-    ]
+    line = {"type": "line", "strokeWidth": 1.7, "point": {"size": 30} if measured else False}
+    layers: list[Spec] = [{"mark": line, "encoding": {}}]
     if "low" in table:
         ends = {"y": _quantity("low", titles[1]), "y2": {"field": "high"}}
         layers.append({"mark": {"type": "rule"}, "encoding": ends})
@@ -126,30 +123,6 @@ def lines(
         "encoding": encoding,
         "layer": layers,
         **({} if always is None else {"usermeta": {"always": list(always)}}),
-    }
-
-
-def heat(cells: Sequence[dict[str, Any]]) -> Spec:
-    """Return the map of the freshness of pages (columns) by policy (rows)."""
-    fields = ("importance", "change rate", "recall", "false signals")
-    tips: list[Spec] = [{"field": "policy"}, {"field": "page"}, *_tips("freshness", *fields)]
-    colour = {"scale": {"scheme": "viridis"}, "legend": {"titleOrient": "top"}}
-    return {
-        "width": "container",
-        "height": 22 * len({cell["policy"] for cell in cells}),
-        "data": {"values": list(cells)},
-        "mark": {"type": "rect"},
-        "encoding": {
-            "x": {
-                "field": "page",
-                "type": "ordinal",
-                "title": "page, by rising change rate",
-                "axis": {"labelAngle": 0, "labelOverlap": True},
-            },
-            "y": {"field": "policy", "type": "nominal", "sort": None, "title": None},
-            "color": _quantity("freshness", "share of time fresh", **colour),
-            "tooltip": tips,
-        },
     }
 
 

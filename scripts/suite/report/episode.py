@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,6 @@ from crawl_envs.types import Instance
 from scripts.suite.episodes import (
     Recorder,
     chosen_events,
-    page_freshness,
     stale_spells,
     tape_of,
 )
@@ -30,7 +28,6 @@ ARGUMENTS: Mapping[str, Any] = {
 SHOWN = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
 """Policies of the timeline, and their names in the paper."""
 KINDS = ("change with a signal", "change without a signal", "false signal")
-REPETITIONS = 10
 
 
 def recorder() -> Recorder:
@@ -90,39 +87,3 @@ def _ranks(instance: Instance) -> dict[int, int]:
     """Return the numbers of the pages, from 1 by rising change rate."""
     order = np.argsort(instance.change_rate, kind="stable").tolist()
     return {page: place for place, page in enumerate(order, 1)}
-
-
-def by_page(env: Recorder, policies: Mapping[str, PolicyFactory]) -> list[dict[str, Any]]:
-    """Return the freshness of each page by policy, over seeds, with the parameters of the page.
-
-    Policies that cannot act here, or not crawl by crawl, are left out.
-    """
-    instance = env.instance
-    seeds = range(FIRST_SEED, FIRST_SEED + REPETITIONS)
-    tapes = [tape_of(env, seed) for seed in seeds]
-    cells = []
-    for label, factory in policies.items():
-        found = []
-        with contextlib.suppress(ValueError):
-            for seed, tape in zip(seeds, tapes, strict=True):
-                env.reset(seed=seed)
-                play(env, factory(env), seed, compiled=False)
-                if env.logs:
-                    spells = stale_spells(tape, env.crawls(), env.end)
-                    found.append(page_freshness(spells, instance.num_pages, env.end))
-        if len(found) < REPETITIONS:
-            continue
-        fresh = np.mean(found, axis=0)
-        cells += [
-            {
-                "policy": label,
-                "page": place,
-                "freshness": round(float(fresh[page]), 4),
-                "importance": round(float(instance.importance[page]), 3),
-                "change rate": round(float(instance.change_rate[page]), 3),
-                "recall": round(float(np.ravel(instance.recall)[page]), 3),
-                "false signals": round(float(np.ravel(instance.false_signal_rate)[page]), 3),
-            }
-            for page, place in _ranks(instance).items()
-        ]
-    return cells

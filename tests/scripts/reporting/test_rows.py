@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from crawl_envs.evaluation import Row
 from scripts.reporting.rows import (
     base,
     check_folder,
+    commit,
     gathered,
     indexed,
     read_rows,
@@ -73,3 +75,31 @@ def test_indexed_metrics_come_back_as_arrays() -> None:
     for seed, array in values.items():
         np.testing.assert_array_equal(arrays["m=2", "A", seed], array)
     assert (base("rate[10]"), base("rate")) == ("rate", "rate")
+
+
+def test_what_runs_write_under_results_is_no_change_of_the_checkout(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=n", "-c", "user.email=e@x"]
+        done = subprocess.run(
+            ["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    assert commit(tmp_path) is None
+    git("init")
+    for name in ("code/a.py", "code/results/b.py", "results/c.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    git("add", ".")
+    git("commit", "-m", "m")
+    head = git("rev-parse", "HEAD")[:12]
+    (tmp_path / "results" / "c.csv").write_text("2")
+    (tmp_path / "new").write_text("2")
+    assert commit(tmp_path / "code") == head
+    (tmp_path / "code" / "results" / "b.py").write_text("2")
+    assert commit(tmp_path / "code") == f"{head}-dirty"
+    git("stash")
+    assert commit(tmp_path) == head
+    (tmp_path / "code" / "a.py").write_text("2")
+    git("add", ".")
+    assert commit(tmp_path) == f"{head}-dirty"

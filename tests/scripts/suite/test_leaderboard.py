@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,13 +20,14 @@ from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
+from scripts.reporting.intervals import Interval
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.details import Detail
-from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
+from scripts.suite.entrants import BOUND, BUDGET, YOURS, entrants, setting_of
 from scripts.suite.episodes import least_served
-from scripts.suite.presentation import table_of
-from scripts.suite.scores import Standing
+from scripts.suite.presentation import TEMPLATES, Played, table_of, tables_of
+from scripts.suite.scores import Place, Standing
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -75,6 +78,8 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     _, kept = ranked("--policies", "RoundRobin")
     assert np.isnan(kept.set_index("policy").microseconds[OWN])
     assert kept.set_index("policy").least_served[OWN] == own.least_served
+    assert f"→ {OWN}" in output
+    assert "Your entrants" in output
     assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }
@@ -82,6 +87,27 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert output.splitlines()[-1] == "runs/small/report.html"
     assert OWN in (small / "runs" / "small" / "README.md").read_text("utf-8")
     assert "GreedyNCIS" in output
+
+
+def test_what_is_there_is_scored_anew_without_playing(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked()
+    folder = small / "runs" / "small"
+    names = ("leaderboard.csv", "scores.csv", "tracks.csv", "README.md", "provenance.json")
+    before = {name: (folder / name).read_text("utf-8") for name in names}
+    for name in ("run", "check_kept", "setting_of", "costs_of"):
+        monkeypatch.setattr(leaderboard, name, None)
+    for _ in range(2):
+        ranked("--score")
+        for name in names[:-1]:
+            assert (folder / name).read_text("utf-8") == before[name], name
+        old, new = (
+            json.loads(before["provenance.json"]),
+            json.loads((folder / "provenance.json").read_text("utf-8")),
+        )
+        assert new["costs"] == {name: old[name] for name in ("date", "commit", "cpu")}
+        assert new["runs"] == old["runs"]
 
 
 def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
@@ -141,21 +167,77 @@ def test_agents_of_one_name_are_refused(small: Path) -> None:
     assert "entrants must have different names, got 'mine' twice" in result.stderr
 
 
+NAME = "P" * 12
+MINE = f"my:{NAME}"
+
+
+def made_up(own: tuple[str, ...] = ()) -> Played:
+    """Return a leaderboard of two entrants: one acts in both tasks, the second in one."""
+    first = Place(Interval(0.9, 0.85, 0.95), Interval(0.0, 0.0, 0.0), 1)
+    second = Place(Interval(0.88, 0.8, 0.9), Interval(0.02, -0.01, 0.05), 1)
+    none = Place(Interval(0.0, 0.0, 0.0), Interval(0.9, 0.8, 1.0), 0)
+    tracks = {"known": first, "other": first}
+    ranked = [
+        Standing(NAME, 0.123, 0.1, 0.2, 0.5, 0.777, tracks, 42, 1, True),
+        Standing(MINE, 0.1, 0.1, 0.2, 0.5, 0.88, {"known": second, "other": none}, 1, None, True),
+    ]
+    detail = Detail(0.911, 0.432, 56.0, 78.0, 90.0)
+    task = tasks.Task("noisy", "known", tasks.NCIS, {})
+    scores = pd.DataFrame({"seed": [0, 1], "policy": NAME, "task": "noisy", "score": 0.5})
+    return Played(
+        "made up",
+        [task],
+        [],
+        scores,
+        ranked,
+        dict.fromkeys((NAME, MINE), detail),
+        {NAME: "formula", MINE: YOURS},
+        own,
+    )
+
+
+def printed(*tables: Any, width: int = 200) -> str:
+    text = io.StringIO()
+    Console(file=text, width=width, force_terminal=True).print(*tables)
+    return text.getvalue()
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) -> None:
-    name = "P" * 12
-    item = Standing(name, 0.123, 0.1, 0.2, 0.5, 0.25, 0.777, {"known": 0.5}, 42)
-    details = {name: Detail(0.911, 0.432, 56.0, 78.0, 90.0)}
-    text = io.StringIO()
-    console = Console(file=text, width=width)
-    console.print(table_of([item], details, "made up", width))
-    shown = text.getvalue()
+    shown = re.sub(r"\x1b\[[\d;]*m", "", printed(table_of(made_up(), width), width=width))
     assert "…" not in shown
-    assert all(word in shown for word in (name, "0.123", "0.050", "score"))
+    assert all(word in shown for word in (NAME, "0.123", "0.050", "score"))
+    assert MINE not in shown  # which does not act in all tasks
     assert max(map(len, shown.splitlines())) <= width
-    known = {"tasks": 60, "acting": 60, "fresh": 120, "kB": 120, "trained": 120}
+    known = {"kind": 60, "acting": 80, "fresh": 80, "tenth": 120, "kB": 120, "trained": 120}
     for heading, least in known.items():
         assert (heading in shown) == (width >= least), heading
+
+
+def test_ones_own_entrant_is_marked_and_told_its_places() -> None:
+    played = made_up((MINE,))
+    best, own = tables_of(played)
+    assert f"\x1b[1m= → {MINE} 0.880 ± 0.050 (yours)\x1b[0m" in printed(best)
+    assert re.search(rf"→ {MINE}.*known.*2 of 2 =.*0.880.*0.050.*0.020.*0.030", printed(own))
+    assert re.search(rf"→ {MINE}.*all tasks.*acts in 1 of 1 tasks", printed(own))
+    assert "│ other" not in printed(own)
+    board = printed(table_of(played, 200))
+    assert re.search(rf"\x1b\[1m[^\n]*→ {MINE}", board)
+    assert f"→ {NAME}" not in board
+    assert len(tables_of(made_up())) == 1
+
+
+def test_the_reasons_are_of_the_committed_leaderboard() -> None:
+    """Every track has one, for its first, with scores of entrants that act there."""
+    board = pd.read_csv(RESULTS / "crawl-v1" / "tracks.csv")
+    first = board.groupby("track", sort=False).first().policy.to_dict()
+    told = json.loads((TEMPLATES / "reasons.json").read_text("utf-8"))
+    assert {(entry["suite"], entry["track"], entry["first"]) for entry in told} == {
+        ("crawl-v1", *item) for item in first.items()
+    }
+    for entry in told:
+        scores = board[board.track == entry["track"]].set_index("policy").score
+        assert entry["reason"].format(**scores)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +254,9 @@ def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) 
         (["--suite", "mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
         (["--agents", "runs/mine"], "--agents does not apply without --suite"),
         (["--suite", "mini", "--seeds", "0"], "--seeds must be >= 1, got 0"),
+        (["--score"], "--score does not apply without --suite"),
+        (["--suite", "mini", "--score", "--fresh"], "--fresh and --score exclude each other"),
+        (["--suite", "mini", "--score", "--out", "nowhere"], "nowhere has no leaderboard to score"),
     ],
 )
 def test_bad_input_gets_one_line(words: list[str], message: str) -> None:

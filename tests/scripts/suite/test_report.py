@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +19,8 @@ from crawl_envs.evaluation import Row, play, simulate
 from scripts.suite import episodes
 from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.report import episode, evidence, page
+from scripts.suite.presentation import Played, gains_of, page_of
+from scripts.suite.report import episode, page
 from scripts.suite.scores import scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
 from scripts.training.evaluation import Candidate
@@ -37,23 +40,11 @@ COSTS = {
     "RandomCrawl": Detail(training_seconds=0.0),
     NASTY: Detail(training_seconds=12.0),
 }
-CLAIMS = r"""# Claims, one by one
-
-| | claim | here |
-|---|---|---|
-| fig6 | a \| b is < 1 | holds |
-| fig7 | it is not | does not hold |
-| fig8 | it is | holds |
-
-## fig6
-| no | claim | at all |
-"""
 SUMMARY = """setting,policy,metric,repetitions,mean,half_width_95,difference
 m=100,GREEDY,accuracy,9,0.8,0.01,0
 m=1000,GREEDY,accuracy,9,0.5,0.02,0
 m=1000,GREEDY,other,9,0.1,0.02,0
 """
-GROWTH = "pages,lanes,seconds\n10,1,4e-06\n100,1,5e-06\n10,4,1e-06\n"
 
 
 def rows_of(seeds: int) -> list[Row]:
@@ -74,10 +65,11 @@ def rows_of(seeds: int) -> list[Row]:
     return rows
 
 
-def played(seeds: int = 4) -> page.Played:
+def played(seeds: int = 4) -> Played:
     rows = rows_of(seeds)
     scores = scores_of(TASKS, rows)
-    return page.Played("made <up>", TASKS, rows, scores, standings(scores), COSTS)
+    kinds = {**dict.fromkeys(PLAYERS, "formula"), "RandomCrawl": "baseline"}
+    return Played("made <up>", TASKS, rows, scores, standings(scores), COSTS, kinds, [NASTY])
 
 
 def candidates() -> dict[str, Candidate]:
@@ -87,9 +79,7 @@ def candidates() -> dict[str, Candidate]:
 
 def results_in(folder: Path) -> Path:
     for place, text in {
-        evidence.BY_PAGES: SUMMARY,
-        evidence.GROWTH: GROWTH,
-        Path("ncis", "claims.md"): CLAIMS,
+        page.BY_PAGES: SUMMARY,
     }.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(text, "utf-8")
@@ -103,7 +93,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = {"command": "a < b", "date": "today", "commit": None, "cpu": "none", "python": "3"}
     (folder / "provenance.json").write_text(json.dumps(told))
     results = results_in(folder / "results")
-    page.write_report(path, played(), candidates(), [NASTY], results)
+    page.write_report(path, played(), candidates(), results)
     return path
 
 
@@ -150,6 +140,49 @@ def test_every_policy_and_task_is_there_and_names_are_escaped(report: Path) -> N
     assert "img" not in {tag for tag, _ in reader.tags}
     assert "b" not in {tag for tag, found in reader.tags if found}
     assert all(word in "".join(text for _, text in reader.texts) for word in (NASTY, "a < b"))
+
+
+def test_the_best_by_track_come_first_and_ones_own_is_marked(report: Path) -> None:
+    text = report.read_text("utf-8")
+    body = text[text.index("<body>") :]
+    places = [body.index(f'id="{name}"') for name in ("tracks", "leaderboard", "tasks")]
+    assert places == sorted(places)
+    assert body[: places[1]].count('<th scope="row">') == 2
+    assert re.search(r"<b>GreedyNCIS 0\.7\d\d ± 0\.\d{3} \(formula\)</b>", body)
+    row = next(found for tag, found in read(report).tags if found.get("data-policy") == NASTY)
+    assert row["class"] == "own"
+    assert "→ &lt;img" in body[places[1] :]
+
+
+def test_scores_above_1_are_told_by_task() -> None:
+    high = (TASKS[0].name, "GreedyNCIS", "freshness")
+    rows = [
+        row._replace(value=row.value + 0.3 * ((*row[1:3], row.metric) == high))
+        for row in rows_of(4)
+    ]
+    scores = scores_of(TASKS, rows)
+    above = played()._replace(rows=rows, scores=scores, ranked=standings(scores))
+    mine = scores[(scores.task == TASKS[0].name) & (scores.policy == "GreedyNCIS")]
+    assert f"above 1 in 1 of 4 tasks, most in noisy-tight ({mine.score.mean():.2f} with" in (
+        page_of(above)
+    )
+    assert "No score of a task is above 1." in page_of(played())
+
+
+def test_what_can_be_gained_is_of_rows_and_of_entrants_that_do_not_learn() -> None:
+    mine = [row for row in rows_of(4) if (row.setting, row.metric) == ("noisy", "freshness")]
+    values = {(row.policy, row.seed): row.value for row in mine}
+    learning = {**played().kinds, "GreedyNCIS": "learning policy"}
+    gain = gains_of(played()._replace(kinds=learning))["noisy"]
+    assert gain.random == pytest.approx(np.mean([values["RandomCrawl", seed] for seed in range(4)]))
+    assert gain.bound == 1.0
+    assert (gain.fixed[0], gain.best[0]) == ("Greedy", "GreedyNCIS")
+    span = 1.0 - gain.random
+    best = np.mean([values["GreedyNCIS", seed] for seed in range(4)])
+    assert gain.best[1] == pytest.approx((best - gain.random) / span)
+    timed = [replace(task, arguments={**task.arguments, "horizon": 3.0}) for task in TASKS]
+    longer = gains_of(played()._replace(tasks=timed))
+    assert [longer[task.name].crawls for task in TASKS[:3]] == [0.75, 3.0, 12.0]
 
 
 def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
@@ -209,26 +242,12 @@ def test_budgets_are_those_of_tasks_that_differ_in_them_only(report: Path) -> No
     ]
 
 
-def test_claims_are_those_of_the_table(tmp_path: Path) -> None:
-    (paper,) = evidence.papers(results_in(tmp_path))
-    assert paper.claims[0] == ("fig6", "a | b is < 1", "holds")
-    assert paper.counts == {"holds": 2, "does not hold": 1}
-
-
-def test_committed_claims_are_read() -> None:
-    results = Path(__file__).parents[3] / "results"
-    found = evidence.papers(results)
-    assert len(found) == len(evidence.PAPERS)
-    words = {claim.verdict for paper in found for claim in paper.claims}
-    assert words <= {"holds", "holds in part", "does not hold", "open", "not tested"}
-
-
 def test_without_results_and_with_one_seed_sections_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    page.write_report(path, played(1), candidates(), [], tmp_path / "none")
+    page.write_report(path, played(1), candidates(), tmp_path / "none")
     ids = {found["id"] for _, found in read(path).tags if found.get("id")}
-    assert not {"claims", "growth-section"} & ids
-    assert {"leaderboard", "tasks", "budgets", "episode", "pages-section"} <= ids
+    assert "accuracy" not in data_of(path)["charts"]
+    assert {"tracks", "leaderboard", "tasks", "budgets", "episode"} <= ids
     values = data_of(path)["charts"]["task-0"]["data"]["values"]
     assert {each["low"] for each in values} == {None}
     assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
@@ -265,15 +284,6 @@ def test_stale_times_add_up_to_the_freshness_of_the_ledger(
     assert weighted == pytest.approx(ledger.freshness, abs=1e-12)
     found_stale = {(spell.page, spell.end) for spell in spells if spell.end < recorder.end}
     assert crawls.changed.sum() == len(found_stale)
-
-
-def test_the_map_has_those_that_act_crawl_by_crawl(recorder: episodes.Recorder) -> None:
-    able = {label: partial(policies.make, label) for label in ("Greedy", "ThresholdNCIS")}
-    cells = episode.by_page(recorder, able)
-    assert {cell["policy"] for cell in cells} == {"Greedy"}
-    rates = [cell["change rate"] for cell in sorted(cells, key=lambda cell: cell["page"])]
-    assert rates == sorted(rates)
-    assert all(0.0 <= cell["freshness"] <= 1.0 for cell in cells)
 
 
 # In a browser
@@ -369,10 +379,11 @@ def test_a_column_sorts_up_and_down(opened: Any) -> None:
     press(opened, "policy")
     assert shown(opened) == sorted(ranked, key=str.lower)[::-1]
     press(opened, "gap")
-    gaps = {item.policy: item.gap for item in played().ranked}
-    assert shown(opened) == sorted(ranked, key=lambda policy: gaps[policy])
+    gaps = {item.policy: item.gap for item in played().ranked if item.rank}
+    order = sorted(gaps, key=lambda policy: gaps[policy])
+    assert shown(opened) == [*order, NASTY]  # which has none
     press(opened, "gap")
-    assert shown(opened) == sorted(ranked, key=lambda policy: -gaps[policy])
+    assert shown(opened) == [*order[::-1], NASTY]
     press(opened, "us")
     assert {*shown(opened)[-2:]} == {"RandomCrawl", NASTY}  # without a time
     press(opened, "us")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.scores import ABSENT, OVER, PLAYS, matrix, scores_of, standings
+from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix, scores_of, standings
 from scripts.suite.tasks import PERFECT, Task
 
 ONE = Task("one", "first", "id", {}, bound=PERFECT)
@@ -60,12 +62,50 @@ def test_scores_of_seeds_spread_as_the_ratio_of_their_means() -> None:
     assert np.argsort(plain).tolist() == np.argsort(mine).tolist()
 
 
-def test_the_first_is_compared_with_others_on_the_same_events() -> None:
-    values = {BOUND: [1.0, 1.0, 2.0], "RandomCrawl": [0.0, 0.0, 0.0]}
-    rows = rows_of(ONE, {**values, "A": [0.9, 0.5, 1.5], "B": [0.8, 0.6, 1.4]})
-    first, second, _ = standings(scores_of([ONE], rows))
-    assert (first.policy, second.policy) == ("A", "B")
-    assert second.below == pytest.approx(2.0 / 3.0)
+def test_who_is_within_the_interval_of_the_paired_difference_is_tied() -> None:
+    """A and B differ on every seed, C is as good as A on average; all have the same hard seeds."""
+    rng = np.random.default_rng(2)
+    seeds, values = 12, {BOUND: [1.0] * 12, "RandomCrawl": [0.0] * 12}
+    rows = []
+    for task in (ONE, replace(TWO, metric="freshness")):
+        hard = 0.2 * rng.standard_normal(seeds)
+        mine = {
+            "A": 0.6 + hard,
+            "B": 0.55 + hard + 0.01 * rng.standard_normal(seeds),
+            "C": 0.595 + hard + 0.05 * rng.standard_normal(seeds),
+        }
+        rows += rows_of(task, {**values, **{label: list(mine[label]) for label in mine}})
+    scores = scores_of([ONE, replace(TWO, metric="freshness")], rows)
+    found = {item.policy: item for item in standings(scores)}
+    assert {found[label].rank for label in "AC"} == {1, 2}
+    assert [found[label].tied for label in "ACB"] == [True, True, False]
+    assert found["B"].high > found["A"].low  # though their intervals overlap
+    for track in ("first", "second"):
+        places = {label: found[label].tracks[track] for label in "ABC"}
+        first = max("ABC", key=lambda label: places[label].score.estimate)
+        assert places[first].behind == (0.0, 0.0, 0.0)
+        assert not places["B"].tied
+        for label in "ABC":
+            apart = matrix(scores[scores.track == track], first) - matrix(
+                scores[scores.track == track], label
+            )
+            half = 2.2 * apart.std(ddof=1) / np.sqrt(seeds)  # Student's
+            assert places[label].behind.half == pytest.approx(half, rel=0.15)
+            assert places[label].tied == (abs(apart.mean()) < half or label == first)
+
+
+def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
+    """Twelve copies of a task tell no more than one does."""
+    rng = np.random.default_rng(3)
+    mine = list(0.6 + 0.1 * rng.standard_normal(10))
+    tasks = [replace(ONE, name=f"copy {number}") for number in range(12)]
+    values = {BOUND: [1.0] * 10, "RandomCrawl": [0.0] * 10, "A": mine}
+    many = standings(scores_of(tasks, [row for task in tasks for row in rows_of(task, values)]))
+    one = standings(scores_of(tasks[:1], rows_of(tasks[0], values)))
+    assert many[0].tracks["first"].score == pytest.approx(one[0].tracks["first"].score)
+    drawn = np.random.default_rng(4).choice(mine, (4000, 10)).mean(axis=1)
+    half = 2.384 * drawn.std()  # the percentiles of 10 seeds
+    assert many[0].tracks["first"].score.half == pytest.approx(half, rel=0.1)
 
 
 @pytest.mark.parametrize(("rate", "state"), [(10.0, PLAYS), (10.09, PLAYS), (10.2, OVER)])
@@ -84,14 +124,25 @@ def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() 
     ]
     scores = scores_of([ONE, TWO], rows)
     assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
-    first, second, third = standings(scores)
+    third, first, second = standings(scores)
     assert (first.policy, second.policy, third.policy) == ("B", "A", "RandomCrawl")
+    assert (first.rank, second.rank, third.rank) == (None, None, 1)
     # the middle half of the eight scores 0 0 0 0 1 1 1 1, and of 0 0 0 0 .1 .2 .3 .4
     assert (first.score, second.score) == pytest.approx((0.5, 0.075))
     assert (first.gap, second.gap) == pytest.approx((0.5, (4.0 + 3.0) / 8.0))
-    assert (first.below, second.below) == pytest.approx((0.5, 0.5))
-    assert (first.tracks, first.tasks) == ({"first": 0.0, "second": 1.0}, 1)
+    assert (first.acting, second.acting) == pytest.approx((1.0, 0.25))
+    places = first.tracks
+    assert {track: place.score.estimate for track, place in places.items()} == {
+        "first": 0.0,
+        "second": 1.0,
+    }
+    assert [place.tasks for place in places.values()] == [0, 1]
     assert first.low <= first.score <= first.high
+    named = by_track([first, second])
+    assert {track: [item.policy for item in items] for track, items in named.items()} == {
+        "first": ["A"],
+        "second": ["B"],
+    }
 
 
 def test_a_task_without_rows_is_refused() -> None:
