@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +20,9 @@ KNOTS = 116
 
 LENGTH_KNOTS = 400
 """Knots of a page for its cycle length, in double precision."""
+
+BLOCK = 1024
+"""Pages of one call of compiled code."""
 
 NOISIEST = 1e100
 """Largest ratio of false signals to changes; keeps squares of b from underflow."""
@@ -75,9 +80,8 @@ def greedy_ncis_sources_table(
     Raises:
         ValueError: an argument is outside its range, or shapes do not broadcast.
     """
-    rows, knots = _solved(_checked(importance, change_rate, recall, false_signal_rate), KNOTS)
-    packed = knots.reshape(len(rows), -1).astype(np.float32).view(np.float64)
-    return np.concatenate([rows, packed], axis=1)
+    known = _checked(importance, change_rate, recall, false_signal_rate)
+    return _table(known, KNOTS, np.float32)
 
 
 def level_table(
@@ -90,24 +94,26 @@ def level_table(
 
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
-    rows, knots = _solved(
-        _checked(importance, change_rate, recall, false_signal_rate), LENGTH_KNOTS
-    )
-    return np.concatenate([rows, knots.reshape(len(rows), -1)], axis=1)
+    known = _checked(importance, change_rate, recall, false_signal_rate)
+    return _table(known, LENGTH_KNOTS, np.float64)
 
 
-def _solved(
-    known: tuple[FloatArray, FloatArray, FloatArray, FloatArray], number: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the columns before the knots, and the knots, (m, 3, number)."""
+def _table(
+    known: tuple[FloatArray, FloatArray, FloatArray, FloatArray], number: int, precision: Any
+) -> FloatArray:
+    """Return the rows of checked pages, with a number of knots in a precision."""
     mu, delta, lam, nu = known
-    rows = np.zeros((mu.size, columns.EVIDENCES + lam.shape[0]))
-    rows[:, TOP] = greedy_table(np.where(delta > 0.0, mu, 0.0), delta)[:, TOP]
-    rows[:, columns.OWN] = np.maximum(0.0, 1.0 - lam.sum(axis=0)) * delta
-    rows[:, columns.START] = rows.shape[1]
-    rows[:, columns.EVIDENCES :] = np.minimum(signal_evidence(delta, lam, nu), SATURATED).T
+    start = columns.EVIDENCES + lam.shape[0]
+    table = np.zeros((mu.size, start + 3 * number * np.dtype(precision).itemsize // 8))
+    table[:, TOP] = greedy_table(np.where(delta > 0.0, mu, 0.0), delta)[:, TOP]
+    table[:, columns.OWN] = np.maximum(0.0, 1.0 - lam.sum(axis=0)) * delta
+    table[:, columns.START] = start
+    table[:, columns.EVIDENCES : start] = np.minimum(signal_evidence(delta, lam, nu), SATURATED).T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         noise = np.where(delta > 0.0, np.minimum(nu / delta, NOISIEST), 0.0)
-    knots = np.zeros((mu.size, 3, number))
-    _fill(np.ascontiguousarray(lam.T), np.ascontiguousarray(noise.T), rows, knots)
-    return rows, knots
+    for first in range(0, mu.size, BLOCK):
+        pages = slice(first, first + BLOCK)
+        rows, knots = table[pages], np.empty((min(BLOCK, mu.size - first), 3, number))
+        _fill(lam.T[pages].copy(), noise.T[pages].copy(), rows, knots)
+        rows[:, start:] = knots.reshape(len(rows), -1).astype(precision).view(np.float64)
+    return table

@@ -61,9 +61,7 @@ def test_a_page_of_two_sources_may_be_updated():
     other.add(["a", "b"], last_crawl=0.0, **columns)
     np.testing.assert_allclose(scheduler.lazy.parameters[:2], other.lazy.parameters[:2])
     before = scheduler.columns["recall"].copy()
-    with pytest.raises(
-        ValueError, match=r"recall must sum to at most 1 .* got \[0.9, 0.9\]"
-    ):
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 .* got \[0.9, 0.9\]"):
         scheduler.update(["a"], recall=[[0.9], [0.9]])
     np.testing.assert_array_equal(scheduler.columns["recall"], before)
 
