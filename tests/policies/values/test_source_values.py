@@ -108,6 +108,25 @@ def test_against_the_printed_sums(known: Known) -> None:
         assert abs(freshness_at(known, iota) - exact) < margin
 
 
+def test_far_from_the_last_crawl_cycles_grow_at_their_mean_pace() -> None:
+    alpha = float(naive.page(*PAGES[0])[0])
+    exact = float(naive.cycle_length(mp.mpf(20), PAGES[0]))
+    assert float(length_at(PAGES[0], 20.0 / alpha)) == pytest.approx(exact, rel=LENGTHS)
+
+
+def test_pages_over_many_decades_have_values_up_to_the_limit() -> None:
+    rng = np.random.default_rng(0)
+    recall = rng.dirichlet(np.full(3, 0.3), 200).T * (1.0 - 10.0 ** rng.uniform(-14, 0, 200))
+    noise = 10.0 ** rng.uniform(-20, 8, (3, 200)) * (rng.random((3, 200)) < 0.9)
+    table = source_tables.greedy_ncis_sources_table(1.0, 1.0, recall, noise)
+    value = source_kernels.greedy_ncis_sources_value
+    levels = [0.0, *np.geomspace(1e-12, 30.0, 60)]
+    result = np.array([[value(table, page, 0.0, y) for y in levels] for page in range(200)])
+    assert np.all((result >= 0.0) & (result <= 1.0))
+    assert np.all(np.diff(result) >= -1e-6)
+    np.testing.assert_allclose(result[:, -1], 1.0, rtol=0.0, atol=1e-5)
+
+
 def test_random_states_against_the_printed_sums() -> None:
     rng = np.random.default_rng(5)
     for _ in range(25):
