@@ -26,7 +26,7 @@ from scripts.libraries.recording import datasets_in
 PRESETS = (
     "CrawlNCIS-Noisy-100-Dict-v0",
     "CrawlHarmonic-Mixed-100-Shares-v0",
-    "CrawlOffers-100-Scores-v2",
+    "CrawlOffers-100-Scores-v1",
     "CrawlLongevity-Quality-100-v0",
     "CrawlTrace-GardenHandbook-Dict-v0",
 )

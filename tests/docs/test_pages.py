@@ -101,8 +101,12 @@ def test_the_readme_counts_the_presets_and_their_table_is_complete():
     table = TEXT[ROOT / "results" / "presets" / "README.md"]
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(crawl_envs.PRESETS)
     gains = re.findall(r"\| \+([.\d]+) ± ([.\d]+) \|$", table, re.M)
-    assert len(gains) == len(crawl_envs.PRESETS)
-    assert all(float(gain) > float(half) for gain, half in gains)
+    little = [
+        name
+        for name, (gain, half) in zip(crawl_envs.PRESETS, gains, strict=True)
+        if float(gain) <= float(half)
+    ]
+    assert little == ["CrawlOffers-100-Scores-v1"]  # which -v2 replaces
 
 
 @pytest.mark.parametrize(
