@@ -40,7 +40,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "CrawlHarmonic-Mixed-100-v0": ("CrawlHarmonic-v0", {**FLAT, "action": "page"}),
     "CrawlHarmonic-Mixed-100-Shares-v0": ("CrawlHarmonic-v0", {**FLAT, "action": "shares"}),
     "CrawlOffers-100-Scores-v1": ("CrawlOffers-v1", {**FLAT, **SCORES, "num_pages": 100}),
-    "CrawlOffers-100-Scores-v2": (
+    "CrawlOffers-Month-100-Scores-v1": (
         "CrawlOffers-v1",
         {**FLAT, **SCORES, "num_pages": 100, "bandwidth": 3.0, "horizon": 28.0},
     ),

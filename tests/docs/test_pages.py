@@ -106,7 +106,7 @@ def test_the_readme_counts_the_presets_and_their_table_is_complete():
         for name, (gain, half) in zip(crawl_envs.PRESETS, gains, strict=True)
         if float(gain) <= float(half)
     ]
-    assert little == ["CrawlOffers-100-Scores-v1"]  # which -v2 replaces
+    assert little == ["CrawlOffers-100-Scores-v1"]  # which CrawlOffers-Month replaces
 
 
 @pytest.mark.parametrize(
