@@ -15,7 +15,10 @@ MISSPECIFIED = ("late", "bursty", "periodic", "deploys", "shifting", "corrupted"
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "CrawlNCIS-Uniform-100-v0": ("CrawlNCIS-v0", {**FLAT, "instance": "uniform"}),
     "CrawlNCIS-Partial-100-v0": ("CrawlNCIS-v0", {**FLAT, "instance": "partial"}),
-    "CrawlNCIS-Noisy-10-v0": ("CrawlNCIS-v0", {**FLAT, "instance": "noisy", "num_pages": 10}),
+    "CrawlNCIS-Noisy-10-v1": (
+        "CrawlNCIS-v0",
+        {**FLAT, "instance": "noisy", "num_pages": 10, "bandwidth": 10.0},
+    ),
     "CrawlNCIS-Noisy-100-v0": ("CrawlNCIS-v0", {**FLAT, "instance": "noisy"}),
     "CrawlNCIS-Noisy-100-Dict-v0": ("CrawlNCIS-v0", {**DICT, "instance": "noisy"}),
     "CrawlNCIS-Noisy-100-Scores-v0": (
@@ -37,6 +40,10 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "CrawlHarmonic-Mixed-100-v0": ("CrawlHarmonic-v0", {**FLAT, "action": "page"}),
     "CrawlHarmonic-Mixed-100-Shares-v0": ("CrawlHarmonic-v0", {**FLAT, "action": "shares"}),
     "CrawlOffers-100-Scores-v1": ("CrawlOffers-v1", {**FLAT, **SCORES, "num_pages": 100}),
+    "CrawlOffers-Month-100-Scores-v1": (
+        "CrawlOffers-v1",
+        {**FLAT, **SCORES, "num_pages": 100, "bandwidth": 3.0, "horizon": 28.0},
+    ),
     "CrawlLongevity-Quality-100-v0": ("CrawlLongevity-v0", FLAT),
     "CrawlLongevity-Random-100-v0": ("CrawlLongevity-v0", {**FLAT, "instance": "random"}),
 }

@@ -75,11 +75,13 @@ def environment(name: str) -> str:
     module, _, attribute = crawl_envs.FAMILIES[name].partition(":")
     family = getattr(import_module(module), attribute)
     presets = [
-        f"| `{preset}` | {', '.join(f'`{key}={value!r}`' for key, value in arguments.items())} |"
+        f"| `{preset}` | {', '.join(f'`{key}={value!r}`' for key, value in arguments.items())} "
+        f"| {scores.gain(preset)} |"
         for preset, (of, arguments) in crawl_envs.PRESETS.items()
         if of == name
     ]
-    table = "\n".join(["| id | arguments |", "|---|---|", *presets])
+    heads = "| id | arguments | reward per step: random crawling, best formula |"
+    table = "\n".join([heads, "|---|---|---|", *presets])
     made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
     film = f"![Two policies on the same events](../../films/{name}.gif)"
     page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), SCORES]

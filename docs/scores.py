@@ -12,6 +12,7 @@ from scripts.suite.scores import PLAYS
 from scripts.suite.tasks import SUITES
 
 SUITE = "crawl-v1"
+PRESETS = ROOT / "results" / "presets" / "presets.csv"
 FIRST = 3
 """Number of entrants that the page of an environment names for each of its tasks."""
 CLOSE = 0.01
@@ -38,6 +39,12 @@ def of_environment(name: str) -> str:
         given = ", ".join(f"{key}={value}" for key, value in task.arguments.items())
         rows.append(f"| {task.name} | {given} | {named} | {task.bound} |")
     return "\n".join(rows)
+
+
+def gain(preset: str) -> str:
+    """Return the mean rewards per step of random crawling and of the best formula in a preset."""
+    [row] = pd.read_csv(PRESETS).query("id == @preset").itertuples()
+    return f"{row.random:.3f}, {row.best:.3f} ({row.formula})"
 
 
 def wins(policy: str) -> str:

@@ -56,12 +56,12 @@ FILMS = (
     Film("CrawlHarmonic-v0", {**SMALL, "epoch": 0.1}, ("UniformCrawl", "LambdaCrawl")),
     Film(
         "CrawlLongevity-v0",
-        {"num_pages": 40, "bandwidth": 1.0, "horizon": 100.0},
-        ("RoundRobin", "FragmentStatic"),
+        {"num_pages": 40, "bandwidth": 0.5, "horizon": 200.0, "instance": "random"},
+        ("ChangeRateCrawl", "FragmentStatic"),
     ),
     Film(
         "CrawlOffers-v1",
-        {"num_pages": 300, "bandwidth": 20.0, "horizon": 8.0},
+        {"num_pages": 300, "bandwidth": 10.0, "horizon": 60.0},
         ("UniformCrawl", "ContextualBandit"),
     ),
     Film(
@@ -70,7 +70,7 @@ FILMS = (
         ("RoundRobin", "GreedyNCIS"),
     ),
 )
-"""One per family: about 100 decisions."""
+"""One per family, about 100 frames, in which the better policy is visibly ahead."""
 
 
 def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:

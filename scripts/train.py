@@ -14,8 +14,9 @@ progress bar shows the best of them. Other action forms are an argument of the e
 
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
-provenance.json; also validation.csv with --validation, and the logs of Stable-Baselines3 with
---tensorboard. The same command goes on with an interrupted run, and so does --resume OUT.
+provenance.json; also, of algorithms of Stable-Baselines3, validation.csv (rewards on held-out
+seeds while learning) and their logs with --tensorboard. The same command goes on with an
+interrupted run, and so does --resume OUT.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from scripts.training.baselines import (
     lane_rows,
     without_duplicates,
 )
-from scripts.training.jobs import Builder, Job
+from scripts.training.jobs import VALIDATED, Builder, Job
 from scripts.training.pictures import draw_curve, draw_ranking
 from scripts.training.ranking import (
     COLUMNS,
@@ -315,7 +316,10 @@ Tensorboard = Annotated[
 ]
 Validation = Annotated[
     int | None,
-    typer.Option(help="Episodes on held-out seeds, played about 20 times while learning."),
+    typer.Option(
+        help="Episodes on held-out seeds, played up to 20 times while learning; 0 for none.",
+        show_default=str(VALIDATED),
+    ),
 ]
 Callbacks = Annotated[
     list[str] | None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from scripts.reporting.comparisons import is_oracle, policy_factories
 from scripts.reporting.rows import read_rows
 from tests.scripts.commands import done, refused, run
 
-TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 FILE, USE = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 NAME = "my_policies:ImportanceAge"
 SMALL = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
@@ -44,6 +47,16 @@ def test_the_code_runs():
     assert names["rollout"].crawl_counts.sum() == 500
     best = names["instance"].importance.argmax()
     assert names["live"].choose(names["pages"].tracker()) == best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["ruff check", "ruff format --check", "mypy --strict"])
+def test_it_passes_the_checks_of_the_tree(check, tmp_path):
+    (tmp_path / "importance_age.py").write_text(FILE)
+    settings = ["--config-file" if "mypy" in check else "--config", ROOT / "pyproject.toml"]
+    command = [sys.executable, "-m", *check.split(), *settings, tmp_path / "importance_age.py"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_it_crawls_by_importance_times_age():

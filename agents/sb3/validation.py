@@ -17,7 +17,7 @@ VALIDATION = "validation.csv"
 VALIDATION_SEED = 2_000_000
 """First seed of validations, away from those of training and of evaluations."""
 TIMES = 20
-"""Validations of a run, about."""
+"""Validations of a run, about; fewer if it has fewer updates."""
 
 
 class ValidationRow(NamedTuple):
@@ -29,7 +29,7 @@ class ValidationRow(NamedTuple):
 
 
 class ValidationCallback(BaseCallback):
-    """Plays the best actions on held-out seeds, about TIMES times in a run.
+    """Plays the best actions on held-out seeds: at the start, after updates, and at the end.
 
     Rows go to a CSV file, and the mean to the logger of Stable-Baselines3, as
     ``validation/mean_reward``.
@@ -52,11 +52,13 @@ class ValidationCallback(BaseCallback):
         rows = read_rows(self.path, ValidationRow)
         kept = [row for row in rows if row.steps <= self.num_timesteps]
         write_rows(self.path, ValidationRow, kept)
-        self._next = self.num_timesteps + self.every
+        self._next = self.num_timesteps + (self.every if kept else 0)
 
-    def _on_step(self) -> bool:
+    def _on_rollout_start(self) -> None:
         if self.num_timesteps >= self._next:
             self._validate()
+
+    def _on_step(self) -> bool:
         return True
 
     def _on_training_end(self) -> None:

@@ -5,7 +5,8 @@ the page has changed since. Pages crawled in the last step have a frame, black i
 A dot is a change signal since the last crawl, large if it arrived in the last step: black where the
 page has changed since that crawl, white where the copy is current and the signal misleads. Trackers
 and policies cannot tell them apart. If there are more pages than cells, a cell is several pages of
-similar importance. Below is the freshness over the episode.
+similar importance. Below is the freshness over the episode. Where a penalty is counted, orange is
+darker the larger the penalty of a page is, and the penalty is below.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ LEAST_SIZE = (400, 320)
 Colour: TypeAlias = tuple[int, int, int]
 FRESH, STALE, UNCHANGED = (0, 114, 178), (230, 159, 0), (204, 121, 167)
 PAPER, INK, SHADE = (255, 255, 255), (34, 34, 34), (191, 219, 236)
+WORST, MOST_PENALTY = (190, 60, 0), 2.5
+"""Colour of a page with this penalty or more; orange is a penalty of 1."""
 GONE, FAINT = (217, 217, 217), (110, 110, 110)
 
 MARGIN, HEADER = 16, 60
@@ -57,7 +60,7 @@ class Cells(NamedTuple):
 
     Attributes:
         alive: share of pages that exist, in [0, 1].
-        similarity: share of the copies of these pages that is right, in [0, 1].
+        similarity: share of the copies of these pages that is right, or 1 minus their penalty.
         crawled: 2 if a page was crawled that had changed, 1 if one that had not, else 0.
         right: signals of changed pages: 2 if one just arrived, 1 if one is older, else 0.
         wrong: signals of pages that have not changed, likewise.
@@ -154,7 +157,9 @@ def _ring(pitch: int) -> tuple[IntArray, IntArray]:
 def draw_cells(content: Cells, pitch: int, columns: int, rows: int) -> PictureArray:
     """Return the cells, row by row, (rows * pitch, columns * pitch, 3) uint8."""
     alive, similar = content.alive[:, None], content.similarity[:, None]
-    kept = similar * FRESH + (1.0 - similar) * STALE
+    right = np.maximum(similar, 0.0)
+    worse = np.clip(similar / (1.0 - MOST_PENALTY), 0.0, 1.0)
+    kept = right * FRESH + (1.0 - right) * (worse * WORST + (1.0 - worse) * STALE)
     colour = np.full((rows * columns, 3), PAPER, np.uint8)
     colour[: alive.size] = np.rint(alive * kept + (1.0 - alive) * GONE)
     grid: PictureArray = np.full((rows, pitch, columns, pitch, 3), PAPER, np.uint8)
@@ -209,12 +214,22 @@ def _ticks(horizon: float) -> FloatArray:
     return np.arange(0.0, horizon * (1.0 + 1e-9), step)
 
 
+def _measure(scene: Scene) -> tuple[str, float]:
+    """Return the name of what the curve shows, and its largest value."""
+    if scene.ledger.penalty_time is not None:
+        return "mean penalty", 2.0
+    return ("similarity" if hasattr(scene.ledger, "divergence") else "freshness"), 1.0
+
+
 @lru_cache(maxsize=8)
-def _background(plan: Layout, num_pages: int, horizon: float, measure: str) -> PictureArray:
+def _background(
+    plan: Layout, num_pages: int, horizon: float, measure: str, most: float
+) -> PictureArray:
     """Return what is the same in all pictures of an episode, read-only."""
     picture: PictureArray = np.full((plan.height, plan.width, 3), PAPER, np.uint8)
     several = "" if num_pages <= plan.num_cells else " (a cell: the mean of several)"
-    caption = f"{num_pages} pages, the most important first{several}"
+    darker = "; the darker, the larger the penalty" if "penalty" in measure else ""
+    caption = f"{num_pages} pages, the most important first{several}{darker}"
     write(picture, caption, (MARGIN, plan.words_top + 2), FAINT, size=12)
     _draw_legend(picture, MARGIN, plan.words_top + LINE, plan.width - 2 * MARGIN)
     about = f"{measure} over time (dashed: the mean so far)"
@@ -224,7 +239,7 @@ def _background(plan: Layout, num_pages: int, horizon: float, measure: str) -> P
     for value in (0.0, 0.5, 1.0):
         y = round(bottom - value * (bottom - top))
         picture[y, left:right] = GONE if value else FAINT
-        write(picture, f"{value:g}", (left - 6, y - 9), FAINT, size=12, align=1.0)
+        write(picture, f"{value * most:g}", (left - 6, y - 9), FAINT, size=12, align=1.0)
     picture[top : bottom + 1, left - 1] = FAINT
     for time in _ticks(horizon):
         x = left + round(time / horizon * (right - left - 1))
@@ -247,7 +262,8 @@ def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: Hist
     mean = history.freshness(np.array([0.0, scene.ledger.time]))[0]
     if np.isnan(mean):
         return
-    freshness = np.nan_to_num(freshness)
+    most = _measure(scene)[1]
+    freshness, mean = np.minimum(np.nan_to_num(freshness) / most, 1.0), min(mean / most, 1.0)
     level = np.rint((1.0 - freshness) * height).astype(np.int64)
     before = np.concatenate([level[:1], level[:-1]])
     row = np.arange(height + 1)[:, None]
@@ -268,8 +284,7 @@ def picture(scene: Scene, history: History, size: tuple[int, int] = SIZE) -> Pic
     """
     num_pages = scene.instance.importance.size
     plan = layout_of(num_pages, size)
-    measure = "similarity" if hasattr(scene.ledger, "divergence") else "freshness"
-    drawn = _background(plan, num_pages, scene.horizon, measure).copy()
+    drawn = _background(plan, num_pages, scene.horizon, *_measure(scene)).copy()
     write(drawn, spent(scene), (MARGIN, 8), INK, size=17)
     write(drawn, standing(scene), (MARGIN, 33), INK)
     cell, content = cells_of(scene, plan.num_cells)

@@ -46,8 +46,8 @@ class Scene(NamedTuple):
     """The data of a rendering of one moment of an episode.
 
     ``fresh`` is the mask of pages with a current copy, (m,) bool; ``similarity`` is the share of
-    each copy that is right, (m,) in [0, 1]; ``budget`` is the number of crawls of the episode;
-    ``log`` has the crawls of the last step.
+    each copy that is right, in [0, 1], or 1 minus its penalty, (m,); ``budget`` is the number of
+    crawls of the episode; ``log`` has the crawls of the last step.
     """
 
     tracker: Tracker
@@ -63,7 +63,8 @@ class Scene(NamedTuple):
 class History:
     """The freshness of an episode between the times of its renderings.
 
-    Of pages with fragments it is the similarity of their copies, 1 minus the divergence.
+    Of pages with fragments it is the similarity of their copies, 1 minus the divergence; where a
+    penalty is counted, it is the penalty.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class History:
         if episode != self._episode or ledger.time < self._points[-1][0]:
             self._episode, self._points = episode, [(0.0, 0.0, 0.0)]
         if ledger.alive_time > self._points[-1][2]:
-            right = ledger.fresh_time
+            right = ledger.fresh_time if ledger.penalty_time is None else ledger.penalty_time
             if isinstance(ledger, FragmentLedger):
                 right = ledger.alive_time - ledger.divergence_time
             self._points.append((ledger.time, right, ledger.alive_time))

@@ -392,8 +392,11 @@ class Lanes(Episodes):
         return current
 
     def similarity(self, lane: int) -> FloatArray:
-        """Return the share of each copy that is right, (m,) in [0, 1]: of a whole page 0 or 1."""
-        return self.fresh(lane).astype(np.float64)
+        """Return the share of each copy that is right, 0 or 1, or 1 minus its penalty, (m,)."""
+        if self.penalty is None:
+            return self.fresh(lane).astype(np.float64)
+        similar: FloatArray = 1.0 - self.world.state.divergence[lane]
+        return similar
 
     def ledger(self, lane: int) -> Ledger:
         """Return the totals of a lane since the start of its episode."""

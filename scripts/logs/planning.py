@@ -16,6 +16,8 @@ from scripts.logs.fitting import ALWAYS, NEVER, ONCE
 from scripts.reporting.tables import counted
 
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
+ROUNDING = 1e-9
+"""Days by which a fetch may be after the end, as sums of days are rounded."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -168,7 +170,7 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
     if table.gone is None or not days > 0.0:
         expected = "above 0" if table.gone is not None else "used with a column gone of the table"
         raise ValueError(f"recheck-gone must be {expected}, got {days:g}")
-    rows = np.flatnonzero(table.gone)
+    rows, until = np.flatnonzero(table.gone), until + ROUNDING
     copies = np.nan_to_num(copies_of(table)[rows], nan=start - days)
     first = np.maximum(copies + days, start)
     count = np.where(first <= until, 1 + np.floor((until - first) / days), 0).astype(np.int64)

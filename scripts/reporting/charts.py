@@ -24,6 +24,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
 
 from crawl_envs.types.files import replacing
+from scripts.reporting.intervals import median_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -379,16 +380,16 @@ def points(
     names: Sequence[str] = (),
     medians: bool = True,
 ) -> None:
-    """Draw all values of each line of text as points, with a bar at their median.
+    """Draw all values of each line of text as points, with their median and its 95% interval.
 
-    Values beyond the limits of the horizontal axis lie on its ends.
+    Values beyond the limits of the horizontal axis are arrows at its ends.
 
     Args:
         data: ``y`` (the text), ``x``, and ``panel`` if needed.
         path: file of the picture.
         frame: everything around the points.
         names: texts from the top; empty: all.
-        medians: whether there are bars.
+        medians: whether there are medians; fewer than 6 values have no interval of theirs.
     """
     rows = _names(data, names)
     size = (frame.size[0], 0.55 + 0.27 * len(rows))
@@ -400,11 +401,16 @@ def points(
                 if values.size == 0:
                     continue
                 shown = np.clip(values, *limits) if limits else values
-                axes.plot(shown, np.full(values.size, height), "o", color=COLOURS[5], markersize=4)
+                look = {"color": COLOURS[0], "markersize": 4.5, "alpha": 0.55, "mew": 0.0}
+                for marker, sign in (("o", 0), ("<", 1), (">", -1)):
+                    at = shown[np.sign(shown - values) == sign]
+                    level = np.full(at.size, height - 0.13 * medians)
+                    [drawn] = axes.plot(at, level, marker, clip_on=False, **look)
+                    drawn.set_in_layout(False)
                 if medians:
-                    middle = np.median(shown)
-                    ends = [height - 0.36, height + 0.36]
-                    axes.plot([middle, middle], ends, color=COLOURS[1], linewidth=2.2)
+                    middle, *ends = median_of(shown)
+                    axes.plot(ends, [height + 0.22] * 2, color=COLOURS[1], linewidth=1.5)
+                    axes.plot(middle, height + 0.22, "D", color=COLOURS[1], markersize=4)
             _text_lines(axes, rows)
 
 

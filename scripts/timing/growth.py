@@ -47,7 +47,7 @@ def draw(path: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
 
     bars = [each for each in figures if each.kind == "ratio"]
     parts = [each for each in figures if each[:2] == ("part", PARTS[0].name)]
-    heights = [1.0 + 0.45 * len(bars), 2.2, 4.0]
+    heights = [1.0 + 0.25 * (len(bars) + len({bar.group for bar in bars})), 2.2, 4.0]
     figure = Figure(figsize=(10.0, sum(heights)), layout="constrained")
     panels = figure.subplots(3, 1, height_ratios=heights)
     for axes, draw_panel, rows in zip(
@@ -60,37 +60,45 @@ def draw(path: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
 
 
 def _draw_ratios(axes: Any, bars: Sequence[Any]) -> None:
-    """Draw each ratio as a bar from 1, with its quartiles and its threshold as lines."""
+    """Draw each ratio as a bar from 1, with its quartiles and its threshold, below its group."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     axes.set_xscale("log")
-    for row, bar in enumerate(bars):
+    rows: list[Any] = []
+    for bar in bars:
+        rows += [bar.group] * (bar.group not in rows) + [bar]
+    for row, bar in ((row, bar) for row, bar in enumerate(rows) if not isinstance(bar, str)):
         colour = PLAIN if bar.bound is None else PASSED if bar.median >= bar.bound else FAILED
         axes.barh(row, bar.median - 1.0, 0.62, left=1.0, color=colour)
         axes.plot([bar.low, bar.high], [row, row], color=INK, linewidth=1.5)
-        end = max(bar.high, bar.bound or 0.0)
+        ends, side = (1.0, bar.median, bar.high, bar.bound or 0.0), bar.median >= 1.0
         ratio = f"{bar.median:.1f}" if bar.median >= 0.95 else f"{bar.median:.1g}"
-        axes.text(end, row, f"  {ratio}x", va="center", fontsize=9, weight="bold")
+        place = {"va": "center", "ha": "left" if side else "right", "fontsize": 9}
+        axes.text(max(ends) if side else bar.low, row, f"  {ratio}x  ", weight="bold", **place)
         if bar.bound is not None:
             axes.plot([bar.bound, bar.bound], [row - 0.4, row + 0.4], color=INK, linewidth=2.5)
-    labels = [f"{bar.group}\n{bar.name}, against {bar.against}" for bar in bars]
-    axes.set_yticks(range(len(bars)), labels, fontsize=9)
-    axes.invert_yaxis()
-    legend = "thick line: threshold; blue: reached, orange: not reached, grey: none"
-    axes.set(xlabel=f"times as fast (logarithmic scale)\n{legend}", title="Speed against others")
+    labels = [row if isinstance(row, str) else f"{row.name} / {row.against}" for row in rows]
+    axes.set_yticks(range(len(rows)), labels, fontsize=9)
+    for row, label in zip(rows, axes.get_yticklabels(), strict=True):
+        label.set_weight("bold" if isinstance(row, str) else "normal")
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    legend = "thick: threshold, thin: quartiles; blue: reached, orange: not reached, grey: none"
+    title = "Speed over that of other programs, on one core"
+    axes.set(xlabel=f"times as fast (logarithmic scale)\n{legend}", title=title)
     axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.1)
+    axes.margins(x=0.14)
 
 
 def _draw_parts(axes: Any, parts: Sequence[Any]) -> None:
-    """Draw the parts of a step as bars, in microseconds."""
+    """Draw the parts of a step as bars with quartiles, in microseconds."""
     total = sum(part.median for part in parts)
-    for row, seconds in enumerate(part.median for part in parts):
-        axes.barh(row, 1e6 * seconds, 0.62, color=PASSED)
-        label = f"  {1e6 * seconds:.1f} µs, {seconds / total:.0%}"
-        axes.text(1e6 * max(seconds, 0.0), row, label, va="center", fontsize=9)
+    for row, part in enumerate(parts):
+        axes.barh(row, 1e6 * part.median, 0.62, color=PASSED)
+        axes.plot([1e6 * part.low, 1e6 * part.high], [row, row], color=INK, linewidth=1.5)
+        label = f"  {1e6 * part.median:.1f} µs, {part.median / total:.0%}"
+        axes.text(1e6 * max(part.high, 0.0), row, label, va="center", fontsize=9)
     axes.set_yticks(range(len(parts)), [part.name for part in parts], fontsize=9)
     axes.invert_yaxis()
     axes.set(xlabel="microseconds per step of 64 lanes", title="Parts of a step")
@@ -99,8 +107,9 @@ def _draw_parts(axes: Any, parts: Sequence[Any]) -> None:
 
 def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
     """Draw the cost of an env-step against pages, a line per number of lanes."""
-    from matplotlib import colormaps
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    from scripts.reporting.charts import style
 
     lanes = sorted({cost.lanes for cost in grown})
     for rank, many in enumerate(lanes):
@@ -108,12 +117,14 @@ def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
         axes.loglog(
             [cost.pages for cost in chosen],
             [1e9 * cost.seconds for cost in chosen],
-            marker="o",
-            markersize=4,
-            color=colormaps["cividis"](0.9 * rank / max(len(lanes) - 1, 1)),
+            **style(rank),
             label=f"{many:,} lane{'s' * int(many > 1)}",
         )
-    axes.set(xlabel="pages", ylabel="nanoseconds per env-step", title="Cost of an env-step by size")
+    axes.set(
+        xlabel="pages",
+        ylabel="nanoseconds per env-step",
+        title="Cost of an env-step by size, best of three",
+    )
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_minor_formatter(NullFormatter())
     for axis in (axes.xaxis, axes.yaxis):

@@ -25,6 +25,9 @@ from agents.sb3.training import train
 from crawl_envs.types import Policy
 from scripts.reporting.commands import at_least
 
+VALIDATED = 8
+"""Default number of episodes of a validation."""
+
 Builder = Callable[[Any], Policy]
 
 
@@ -110,7 +113,7 @@ class Learning(ModelJob):
     """
 
     tensorboard: bool = False
-    validation: int = 0
+    validation: int = VALIDATED
     callbacks: tuple[str, ...] = ()
 
     @property

@@ -37,7 +37,7 @@ def draw_curve(
         charts.Rule(item.mean, item.policy, dash)
         for item, dash in zip(levels, dashes, strict=False)
     ]
-    short = len(curves) < 3
+    short = curves.label.value_counts().min() < 3
     charts.lines(
         curves,
         path,

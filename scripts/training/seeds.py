@@ -15,13 +15,16 @@ from pathlib import Path
 import pandas as pd
 
 from agents.progress import ProgressBar
+from agents.runs import read_rows
+from agents.sb3.validation import VALIDATION, ValidationRow
 from scripts.reporting.means import means
-from scripts.training.jobs import Job
+from scripts.training.jobs import Job, LearningCurve
 from scripts.training.recipes import job_of
 from scripts.training.requests import Request, import_own, own_names
 
 CURVE = ("after", "mean", "half", "count")
 """Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
+HELD_OUT = "steps, over all lanes; best actions on held-out seeds"
 POLL = 0.5
 """Seconds between two looks at the curves of runs."""
 
@@ -89,11 +92,17 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 def curve_of(requests: Sequence[Request], out: Path) -> tuple[pd.DataFrame, str]:
     """Return the mean curve of the runs, with the columns CURVE, and the unit of ``after``.
 
-    Runs of one algorithm have rows after the same numbers of steps.
+    It is that of their validations, if they have any. Runs of one algorithm have rows after the
+    same numbers of steps.
     """
     parts, unit = [], ""
     for request in requests:
-        curve = job_of(request).curve(folder_of(out, request))
+        folder = folder_of(out, request)
+        rows = read_rows(folder / VALIDATION, ValidationRow)
+        curve = job_of(request).curve(folder)
+        if rows:
+            reached, after = [row.mean_reward for row in rows], [row.steps for row in rows]
+            curve = LearningCurve(reached, after, HELD_OUT)
         if curve is not None:
             parts.append(pd.DataFrame({"after": curve.after, "value": curve.reached}))
             unit = curve.unit

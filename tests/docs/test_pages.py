@@ -6,6 +6,7 @@ import os.path
 import re
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 import crawl_envs
@@ -77,6 +78,55 @@ def test_the_overview_for_language_models_is_of_the_convention_and_whole():
     pages = {str(page) for page in PAGES if page.parent == LLMS.parent}
     assert pages - linked == {str(LLMS.parent / "index.md")}
     assert set(crawl_envs.FAMILIES) == set(re.findall(r"`(Crawl\w+-v\d+)`", head))
+
+
+def test_the_table_of_the_readme_has_the_shapes_and_lengths_of_the_ids():
+    rows = re.findall(
+        r"^\| `(Crawl\w+-v\d+)` \|.*\| \(([\d, ]+)\) \| (.*) \| (\d+) \|$",
+        TEXT[ROOT / "README.md"],
+        re.MULTILINE,
+    )
+    assert {name for name, *_ in rows} == set(crawl_envs.FAMILIES)
+    for name, shape, action, steps in rows:
+        env = gymnasium.make(name)
+        space = env.action_space
+        pages = isinstance(space, gymnasium.spaces.Discrete)
+        assert env.observation_space.shape == tuple(map(int, shape.split(",")))
+        assert action == (f"page, 0 to {space.n - 1}" if pages else f"crawl rates, {space.shape}")
+        assert env.spec.max_episode_steps == int(steps)
+
+
+def test_the_readme_counts_the_presets_and_their_table_is_complete():
+    assert f"[{len(crawl_envs.PRESETS)} ids](results/presets/README.md)" in TEXT[ROOT / "README.md"]
+    table = TEXT[ROOT / "results" / "presets" / "README.md"]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(crawl_envs.PRESETS)
+    gains = re.findall(r"\| \+([.\d]+) ± ([.\d]+) \|$", table, re.M)
+    little = [
+        name
+        for name, (gain, half) in zip(crawl_envs.PRESETS, gains, strict=True)
+        if float(gain) <= float(half)
+    ]
+    assert little == ["CrawlOffers-100-Scores-v1"]  # which CrawlOffers-Month replaces
+
+
+@pytest.mark.parametrize(
+    ("words", "track"),
+    [
+        ("known rates", "known rates"),
+        ("missed changes", "missed changes"),
+        ("a belief are near", "unknown rates"),
+        ("pages of fragments", "fragments"),
+        ("offers", "offers"),
+        ("misspecified models", "misspecified"),
+        ("recorded sites", "recorded"),
+    ],
+)
+def test_what_the_readme_calls_solved_or_open_is_as_committed(words, track):
+    board = TEXT[ROOT / "results" / "crawl-v1" / "README.md"]
+    first = re.search(rf"^\| {track} \| \S+ ([.\d]+) \|", board, re.M)
+    assert first is not None
+    said = TEXT[ROOT / "README.md"].replace("\n  ", " ")
+    assert f"{words} ({first[1]})" in said
 
 
 def test_the_leaderboard_of_the_readme_is_the_committed_one():

@@ -73,13 +73,13 @@ def test_long_episodes_are_thinned_and_end_at_their_end():
 
 def test_policies_and_presets_can_be_named(tmp_path):
     chosen = ["--policies", "Greedy,RoundRobin"]
-    done(run("CrawlNCIS-Noisy-10-v0", *chosen, "--env-arg", "horizon=1", out=tmp_path))
-    assert [file.name for file in tmp_path.iterdir()] == ["CrawlNCIS-Noisy-10-v0.gif"]
+    done(run("CrawlNCIS-Noisy-10-v1", *chosen, "--env-arg", "horizon=1", out=tmp_path))
+    assert [file.name for file in tmp_path.iterdir()] == ["CrawlNCIS-Noisy-10-v1.gif"]
 
 
 def test_presets_have_the_policies_of_their_family_and_prefixes_change_nothing():
-    noisy = film_of("CrawlNCIS-Noisy-10-v0", (), {})
-    assert noisy == ("CrawlNCIS-Noisy-10-v0", {}, ("RoundRobin", "GreedyNCIS"))
+    noisy = film_of("CrawlNCIS-Noisy-10-v1", (), {})
+    assert noisy == ("CrawlNCIS-Noisy-10-v1", {}, ("RoundRobin", "GreedyNCIS"))
     assert film_of("crawl_envs:CrawlNCIS-v0", (), {})[1:] == FILMS[0][1:]
 
 

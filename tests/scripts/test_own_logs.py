@@ -150,6 +150,46 @@ def test_pages_that_are_gone_are_not_scheduled(tmp_path: Path) -> None:
     assert rows[0]["why"] == "gone when last asked, 4 days ago"
 
 
+def test_a_schedule_of_gone_pages_alone_spaces_them_by_the_budget(tmp_path: Path) -> None:
+    rows = [f"http://a.example/{page},1,0.5,2026-01-31,true" for page in range(4)]
+    header = "url,importance,change_rate,last_crawl,gone"
+    (tmp_path / "pages.csv").write_text("\n".join([header, *rows]) + "\n")
+    span = ("--bandwidth", 4, "--start", "2026-01-31", "--until", 7.9)
+    result = commands.run(schedule.app, tmp_path / "pages.csv", *span, out=tmp_path / "out")
+    refused(result, "pages must not all be gone, got 4 that are")
+    again = (*span, "--recheck-gone", 4)
+    done(commands.run(schedule.app, tmp_path / "pages.csv", *again, out=tmp_path / "out"))
+    times = [row["time"][:16] for row in rows_of(tmp_path / "out" / "schedule.csv")]
+    assert times == [f"2026-02-04T{hour:02d}:00" for hour in (0, 6, 12, 18)]
+
+
+@pytest.mark.parametrize(
+    ("start", "day"),
+    [
+        ("20260206", np.datetime64("2026-02-06").astype(float)),
+        ("19991231", np.datetime64("1999-12-31").astype(float)),
+        ("2026020", 2026020.0),
+        ("20654.5", 20654.5),
+    ],
+)
+def test_a_start_of_eight_digits_is_a_date(start: str, day: float) -> None:
+    assert schedule.first_day(None, start) == day
+
+
+def test_pages_outside_the_table_have_no_importance(files: Path, tmp_path: Path) -> None:
+    kept = [f"{url(page)},{page + 1}" for page in range(60)]
+    known = "\n".join(["url,importance", *kept, "https://h0.example/new,5"])
+    (tmp_path / "known.csv").write_text(known + "\n")
+    given_pages = (*given(files), "--pages", tmp_path / "known.csv")
+    result = done(commands.run(estimate.app, *given_pages, out=tmp_path / "out"))
+    said = " ".join(result.stdout.split())
+    assert "40 pages of the log not in" in said
+    assert "importance 0, never fetched; 1 row of it without a page of the log" in said
+    rows = rows_of(tmp_path / "out" / "pages.csv")
+    weights = {row["url"]: float(row["importance"]) for row in rows}
+    assert weights == {url(page): (page + 1.0) * (page < 60) for page in range(100)}
+
+
 def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("url,time,hash\nu,2026-01-01,A\nu,2026-01-05,A\n")
     result = commands.run(estimate.app, tmp_path / "log.csv", out=tmp_path / "out")

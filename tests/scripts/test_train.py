@@ -18,8 +18,8 @@ from agents.evolution.arguments import EvolutionArguments
 from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
-from agents.sb3.curve import CurveRow
 from agents.sb3.training import train
+from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.reporting.options import named_values
@@ -64,7 +64,10 @@ def test_a_run_from_end_to_end(tmp_path):
     assert sorted(path.name for path in out.iterdir()) == [
         *("baselines.parquet", "config.json", "curve.csv", "curve.png", "model.zip"),
         *("provenance.json", "ranking.csv", "ranking.png", "rows.csv", "run.json"),
+        "validation.csv",
     ]
+    validated = [row.steps for row in read_rows(out / "validation.csv", ValidationRow)]
+    assert validated == [0, 256, 512, 768]  # at the start, and after each update
     assert (out / "curve.png").read_bytes().startswith(PNG)
     assert (out / "ranking.png").read_bytes().startswith(PNG)
     config = json.loads((out / "config.json").read_text())
@@ -355,7 +358,9 @@ def test_runs_of_several_seeds(tmp_path):
         np.testing.assert_array_equal(own, other)
         assert len(own) > 1
     assert list((several / "seed-3" / "tensorboard").rglob("events.*"))
-    curves = [read_rows(several / f"seed-{seed}" / "curve.csv", CurveRow) for seed in (3, 4)]
+    curves = [
+        read_rows(several / f"seed-{seed}" / "validation.csv", ValidationRow) for seed in (3, 4)
+    ]
     with (several / "curve.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["after"]) for row in rows] == [row.steps for row in curves[0]]

@@ -20,6 +20,7 @@ from crawl_envs.envs.pictures import (
     SIZE,
     STALE,
     UNCHANGED,
+    WORST,
     cells_of,
     layout_of,
     picture,
@@ -101,6 +102,22 @@ def test_partly_right_copies_are_between_the_colours():
     assert holds(cell, between) > 0.9 * cell[..., 0].size
 
 
+@pytest.mark.parametrize(("penalty", "colour"), [(1.0, STALE), (2.5, WORST), (9.0, WORST)])
+def test_pages_are_darker_by_their_penalty(penalty, colour):
+    cell = cell_of(drawn([False], similarity=[1.0 - penalty]), 0, 1)
+    assert holds(cell, colour) > 0.9 * cell[..., 0].size
+
+
+def test_a_page_shows_the_penalty_of_its_changes():
+    env = gym.make("CrawlHarmonic-v0", num_pages=8, bandwidth=8.0, horizon=4.0).unwrapped
+    env.reset(seed=0)
+    env.step(np.zeros(8))
+    changes = env.lanes.world.state.pages[0]["changes"]
+    assert changes.max() > 1
+    expected = [sum(1.0 / part for part in range(1, count + 1)) for count in changes]
+    np.testing.assert_allclose(1.0 - env.scene().similarity, expected)
+
+
 def test_crawled_pages_have_a_frame_by_what_was_found():
     frame = drawn([True] * 3, log=crawled([1, 2], [True, False]))
     corners = [tuple(cell_of(frame, place, 3)[0, 0].tolist()) for place in range(3)]
@@ -180,6 +197,17 @@ def test_the_curve_is_as_high_as_the_freshness():
     tops = [int(np.flatnonzero(blue[:, column])[0]) for column in (second // 2, second * 3 // 2)]
     assert tops == [0, height - 1]
     assert not blue[:, 2 * second + 1 :].any()
+
+
+@pytest.mark.parametrize(("penalty", "share"), [(1.0, 0.5), (3.0, 1.0)])
+def test_the_curve_of_a_penalty_is_half_as_high_and_ends_at_the_top(penalty, share):
+    history, plan = History(), layout_of(1, SIZE)
+    ledger = Ledger(10.0, 0.0, 10.0, *[0] * 7, penalty_time=10.0 * penalty)
+    history.record(1, ledger)
+    frame = picture(scene_of([False])._replace(ledger=ledger), history)
+    column = np.all(frame[plan.curve_top : plan.curve_bottom + 1, 56] == FRESH, axis=-1)
+    height = column.size - 1
+    assert np.flatnonzero(column)[0] == pytest.approx((1.0 - share) * height, abs=2)
 
 
 def test_pictures_of_edge_cases():

@@ -106,6 +106,43 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
         planning.rechecks(table(), 2.0, 4.0, 8.0)
 
 
+@pytest.mark.parametrize(("days", "gap"), [(2.0, 0.0), (2.0, 0.25), (3.0, 0.7), (1.0, 0.4)])
+def test_rechecks_are_a_gap_apart(days: float, gap: float) -> None:
+    """A plain loop over the fetches that are due."""
+    copies = np.array([0.0, 0.0, 1.0, np.nan, 3.5])
+    pages = table(5, gone=np.arange(5) > 0, last_crawl=copies)
+    again = planning.rechecks(pages, days, 4.0, 9.0, gap)
+    due = sorted(
+        max(copy + days, 4.0) + turn * days
+        for copy in np.nan_to_num(copies[1:], nan=4.0 - days)
+        for turn in range(9)
+        if max(copy + days, 4.0) + turn * days <= 9.0
+    )
+    expected: list[float] = []
+    for time in due:
+        expected.append(max(time, expected[-1] + gap) if expected else time)
+    np.testing.assert_allclose(again.time, [time for time in expected if time <= 9.0])
+
+
+@pytest.mark.parametrize(("days", "end", "count"), [(0.1, 0.3, 3), (0.1, 0.7, 7), (0.3, 0.8, 2)])
+def test_rechecks_at_the_end_are_kept_whatever_the_rounding(
+    days: float, end: float, count: int
+) -> None:
+    pages = table(1, gone=np.array([True]), last_crawl=np.zeros(1))
+    assert planning.rechecks(pages, days, 0.0, end).page.size == count
+
+
+@pytest.mark.parametrize("start", [0.0, 20635.0])
+@pytest.mark.parametrize(("bandwidth", "until"), [(10.0, 0.3), (10.0, 0.7), (7.0, 1.0)])
+def test_a_fetch_at_the_end_is_kept_whatever_the_rounding(
+    bandwidth: float, until: float, start: float
+) -> None:
+    pages = table(last_crawl=np.full(20, start))
+    scheduler = planning.new_scheduler(pages, "Greedy", bandwidth, start, ids=np.arange(20))
+    found = planning.plan(scheduler, planning.copies_of(pages), start + until)
+    assert found.page.size == round(bandwidth * until)
+
+
 def test_rates_without_evidence_are_named() -> None:
     evidence = np.array(["never changed", "some changed", "never changed", "crawled once"], object)
     gone = np.array([False, False, True, False])

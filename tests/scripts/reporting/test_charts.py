@@ -110,10 +110,21 @@ def test_points_with_medians_within_the_limits(tmp_path: Path, drawn: list[Figur
     data = pd.DataFrame({"y": ["p"] * 3 + ["q"], "x": [0.0, 0.4, 9.0, -9.0]})
     charts.points(data, tmp_path / "points.png", Frame("T", Axis(limits=(-1.0, 1.0))))
     [axes] = drawn[0].axes
-    values, median, other, _ = axes.lines
-    np.testing.assert_array_equal(values.get_xdata(), [0.0, 0.4, 1.0])
-    np.testing.assert_array_equal(median.get_xdata(), [0.4, 0.4])
-    np.testing.assert_array_equal(other.get_xdata(), [-1.0])
+    shown = [(line.get_marker(), list(line.get_xdata())) for line in axes.lines]
+    inside, *_, interval, median = shown[:5]
+    assert inside == ("o", [0.0, 0.4])
+    assert shown[2] == (">", [1.0])
+    assert shown[6] == ("<", [-1.0])
+    assert np.isnan(interval[1]).all()
+    assert median == ("D", [0.4])
+
+
+def test_medians_of_points_have_their_intervals(tmp_path: Path, drawn: list[Figure]) -> None:
+    data = pd.DataFrame({"y": "p", "x": np.arange(9.0)})
+    charts.points(data, tmp_path / "points.png", Frame("T"))
+    *_, interval, median = drawn[0].axes[0].lines
+    assert list(median.get_xdata()) == [4.0]
+    assert list(interval.get_xdata()) == [1.0, 7.0]  # P(X < 2) = 10 / 512 of binomial (9, 1/2)
 
 
 def test_bars_with_their_values(tmp_path: Path, drawn: list[Figure]) -> None:

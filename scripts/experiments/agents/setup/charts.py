@@ -113,24 +113,26 @@ def at_bandwidths(
 def over_best(
     rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str], reference: str
 ) -> None:
-    """Draw freshness less that of the reference with 95% intervals, by setting and policy."""
+    """Draw freshness less that of the reference with 95% intervals, by setting and policy.
+
+    Differences up to ``NEAR`` also have a panel of their own.
+    """
     values = table(rows, "freshness")
     values = values[values.policy.isin([*labels, reference])]
     apart = means(paired(values, values[values.policy == reference]))
     apart = apart[apart.policy != reference]
+    close, all_of_them = f"differences up to {NEAR:g}", "all policies"
+    near = apart[apart["mean"].abs() <= NEAR].assign(panel=close)
     charts.dots(
-        apart.rename(columns={"policy": "label", "setting": "y", "mean": "x"}),
+        pd.concat([near, apart.assign(panel=all_of_them)]).rename(
+            columns={"policy": "label", "setting": "y", "mean": "x"}
+        ),
         path,
         charts.Frame(
             f"{title}: freshness less that of the {reference} policy of each setting,\n"
             f"which is chosen afterwards; {values.seed.nunique()} paired seeds, 95% intervals",
-            charts.Axis(
-                "difference in freshness (logarithmic beyond .01)",
-                "symlog",
-                limits=(-1.0, 0.03),
-                ticks=FAR_TICKS,
-                linear=0.01,
-            ),
+            charts.Axis("difference in freshness"),
+            shared="y",
             upright=[charts.Rule(0.0, dash="-")],
         ),
         labels=labels,

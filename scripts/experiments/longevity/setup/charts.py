@@ -154,7 +154,7 @@ def sites(
         data,
         path,
         charts.Frame(
-            f"{title}: a dot per site, {count} at most; bar: their median\n"
+            f"{title}: a dot per site, {count} at most; diamond: their median with a 95% interval\n"
             f"staleness over that of uniform refreshing (1: as stale; cut at {MOST_RELATIVE:g})",
             charts.Axis("relative staleness", limits=(0.0, MOST_RELATIVE)),
             columns=4,

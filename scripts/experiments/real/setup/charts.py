@@ -39,17 +39,17 @@ def scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str
     The score is 0 for round robin and 1 for the clairvoyant.
     """
     data = parsed(values).rename(columns={"policy": "y", "value": "x"})
-    data = data.sort_values(["importance", "days"], kind="stable")
-    data["panel"] = data.days.map("every {:g} days, ".format) + data.importance
+    data = data.sort_values(["days", "importance"], kind="stable")
+    data["panel"] = data.days.map("a crawl per page in {:g} days, ".format) + data.importance
     charts.points(
         data,
         path,
         charts.Frame(
-            f"{title}: a dot per site, {data.site.nunique()} sites; bar: their median\n"
-            "0: round robin, 1: the clairvoyant; a crawl per page in so many days",
-            charts.Axis("normalised score", limits=(-1.05, 1.05)),
-            columns=data.days.nunique(),
-            size=(2.7, 0.0),
+            f"{title}: a dot per site, {data.site.nunique()} sites, arrows below -1;\n"
+            "diamonds: medians with 95% intervals; 0: round robin, 1: the clairvoyant",
+            charts.Axis("normalised score", limits=(-1.0, 1.05)),
+            columns=data.importance.nunique(),
+            size=(3.9, 0.0),
             upright=[charts.Rule(0.0, dash="-")],
         ),
         names=labels,

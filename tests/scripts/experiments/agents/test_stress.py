@@ -177,11 +177,16 @@ def test_pictures_show_ours_beside_the_best(tmp_path: Path, drawn: list[Figure])
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     settings, together = drawn
-    [axes] = settings.axes
-    assert labels_of(axes) == list(STRESS)
-    agent, *_ = axes.containers
-    assert agent.get_label() == stress.AGENT
-    assert agent.lines[0].get_xdata() == pytest.approx(np.full(len(STRESS), 0.02), abs=1e-3)
+    assert labels_of(settings.axes[0]) == list(STRESS)
+    for axes in settings.axes:
+        agent, *_ = axes.containers
+        assert agent.get_label() == stress.AGENT
+        assert agent.lines[0].get_xdata() == pytest.approx(np.full(len(STRESS), 0.02), abs=1e-3)
+    close, every = (
+        {each.get_label() for each in axes.containers if len(each.lines[0].get_xdata())}
+        for axes in settings.axes
+    )
+    assert every - close == {stress.REFERENCE}  # which is far behind
     [axes] = together.axes
     assert labels_of(axes)[0] == stress.AGENT
     assert labels_of(axes)[-1] == "RoundRobin"
