@@ -27,6 +27,7 @@ from crawl_envs.types.array_tables import (
     fields_of,
     lengths_of,
     read_table,
+    resized,
     table_of,
     zeros,
 )
@@ -122,6 +123,7 @@ class LazyArgmax(NamedTuple):
 
 FIELDS = fields_of(LazyArgmax)
 LAZY = StateType("LazyArgmax", FIELDS)
+INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT), "wake": math.inf, "upper": math.inf}
 
 
 def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) -> LazyArgmax:
@@ -129,15 +131,18 @@ def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) 
 
     ``parameters`` is the table of the value, (>= m, P), which others write.
     """
-    lengths = {"m": num_pages, "rows": parameters.shape[0], "P": parameters.shape[1]}
-    lengths["room"] = lengths["m"] // 8 + 64
-    lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths))
-    lazy.pages["place"] = ABSENT
-    lazy.wake[:] = math.inf
+    lengths = {"m": num_pages, "room": num_pages // 8 + 64}
+    lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
     lazy.search["top_bar"] = lazy.search["band_bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
     lazy.search["last"] = start
     return lazy
+
+
+def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
+    """Return the same search with room for m pages, whose tables have a width; it goes on."""
+    lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
+    return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
 
 def lazy_table(lazy: LazyArgmax) -> IntArray:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from policies.scheduler.choices import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 from policies.scheduler.page_values import evidence_of
+from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
 Known = Any
 """A CrawlScheduler, which uses this module."""
@@ -18,8 +18,8 @@ FARTHEST = 2.0**60
 
 def description(known: Known, row: int) -> dict[str, Any]:
     """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`."""
-    choices, page = known.choices, known.lazy.pages[row]
-    columns = {name: column[..., row].tolist() for name, column in known.columns.items()}
+    choices, page = known.pages.choices, known.pages.lazy.pages[row]
+    columns = {name: column[..., row].tolist() for name, column in known.pages.columns.items()}
     copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
     state = int(choices.status[row])
     earliest, why = _earliest(known, row, state)
@@ -36,12 +36,17 @@ def description(known: Known, row: int) -> dict[str, Any]:
 
 def _earliest(known: Known, row: int, state: int) -> tuple[float, str]:
     """Return the time from which on a page may be fetched, and why, in words."""
-    choices, lines, host = known.choices, known.choices.lines[0], int(known.choices.host[row])
+    choices, lines, host = (
+        known.pages.choices,
+        known.pages.choices.lines[0],
+        int(known.pages.choices.host[row]),
+    )
     if state == GONE:
         return math.inf, "it is gone"
     if state == SENT:
-        lost = float(choices.sent[row] + lines["timeout"])
-        return lost, f"it was handed out at {choices.sent[row]:g}, and is lost at {lost:g}"
+        lost = float(choices.due[row])
+        sent = lost - float(lines["timeout"])
+        return lost, f"it was handed out at {sent:g}, and is lost at {lost:g}"
     if state == WAITING:
         fails = int(choices.fails[row])
         failures = f" after {fails} failure{'s' * (fails > 1)}" * bool(fails)
@@ -51,39 +56,43 @@ def _earliest(known: Known, row: int, state: int) -> tuple[float, str]:
     if host >= 0 and (state == PARKED or choices.busy[host] >= choices.most[host]):
         return known.time, f"its host has {choices.busy[host]} fetches"
     if state == NEW:
-        return known.time, f"it is one of {lines['waiting']} pages without a copy"
+        return known.time, f"it is one of {lines['num_new']} pages without a copy"
     return known.time, "it is due when its value is the largest"
 
 
 def _value(known: Known, row: int, time: float) -> float:
     """Return the crawl value of a page at a time, without further signals."""
-    page = known.lazy.pages[row]
+    page = known.pages.lazy.pages[row]
     elapsed = max(time - float(page["last_crawl"]), 0.0)
-    value = known.values.value(known.lazy.parameters, row, elapsed, float(page["counted"]))
+    value = known.pages.values.value(
+        known.pages.lazy.parameters, row, elapsed, float(page["counted"])
+    )
     return float(value)
 
 
 def _stale(known: Known, row: int, elapsed: float) -> float | None:
     """Return the probability that a copy is stale, None if no change rates are known."""
-    columns = {name: column[..., row : row + 1] for name, column in known.columns.items()}
+    columns = {name: column[..., row : row + 1] for name, column in known.pages.columns.items()}
     if "change_rate" not in columns:
         return None
     level = columns["change_rate"] * max(elapsed, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
-        weights = known.values.signal_weights(known.lazy.parameters[[row]], known.num_sources)
+        weights = known.pages.values.signal_weights(
+            known.pages.lazy.parameters[[row]], known.num_sources
+        )
         evidence = np.atleast_2d(evidence_of(columns))
         nats = np.divide(evidence, weights, out=np.zeros_like(evidence), where=weights > 0.0)
-        level = level + nats.max(initial=0.0) * float(known.lazy.pages[row]["counted"])
+        level = level + nats.max(initial=0.0) * float(known.pages.lazy.pages[row]["counted"])
     return float(-np.expm1(-level[0]))
 
 
 def _due(known: Known, row: int, earliest: float) -> float:
     """Return when a page's value reaches that of the pages that are fetched now, from a time on."""
-    bar = 1.0 if not known.values.apart else float(known.choices.lines[0]["level"])
+    bar = 1.0 if not known.pages.values.apart else float(known.pages.choices.lines[0]["level"])
     if _value(known, row, earliest) >= bar:
         return earliest
-    low = step = max(earliest - float(known.lazy.pages[row]["last_crawl"]), 1e-12)
+    low = step = max(earliest - float(known.pages.lazy.pages[row]["last_crawl"]), 1e-12)
     while _value(known, row, earliest + step - low) < bar:
         step *= 2.0
         if step > FARTHEST * low:
@@ -98,9 +107,9 @@ def _due(known: Known, row: int, earliest: float) -> float:
 
 def reason(known: Known) -> str:
     """Return why there is no page to fetch now; see :meth:`CrawlScheduler.why`."""
-    counts = np.bincount(known.choices.status, minlength=len(STATES))
+    counts = np.bincount(known.pages.choices.status, minlength=len(STATES))
     words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))
-    if known.allowance < 1.0 - known._rounding():
+    if known.is_used_up:
         return f"the bandwidth is used up until {known._ask_again():g}; pages: {words}"
     if counts[READY] + counts[NEW]:
         return f"there is a page to fetch; pages: {words}"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from crawl_envs.types.files import replacing
 from policies.scheduler.ids import check_same
 
-MAGIC = b"crawl_envs scheduler, format 2\n"
+MAGIC = b"crawl_envs scheduler, format 3\n"
 ASCII = 128
 HEAD = struct.Struct("<QII")
 """Length and CRC-32 of a payload, and CRC-32 of both."""

@@ -99,6 +99,13 @@ class PageLearner:
         self.fetches[0] += rows.size
         return bool(self.fetches[0] >= self.fetches[1])
 
+    def next_rows(self, most: int) -> IntArray:
+        """Return the next rows whose estimates do not follow the shared distributions yet."""
+        begin = int(self.fetches[2])
+        rows = np.arange(begin, min(begin + most, len(self.counts)))
+        self.fetches[2] += rows.size
+        return rows
+
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
         fetched = rows[self.exposures[rows, 2] > 0.0]

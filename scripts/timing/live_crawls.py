@@ -65,7 +65,7 @@ class Crawl:
     def shard_seconds(self) -> np.ndarray:
         """Return the processor seconds of each shard's process so far; NaN for actors of Ray."""
         workers = getattr(self.scheduler, "_workers", [])
-        pids = [worker.process.pid for worker in workers if hasattr(worker, "process")]
+        pids = [worker.pid for worker in workers if hasattr(worker, "pid")]
         if any(hasattr(worker, "actor") for worker in workers):
             return np.full(1, np.nan)
         stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
