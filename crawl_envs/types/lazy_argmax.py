@@ -317,8 +317,14 @@ def stays_below(lazy: LazyArgmax, value: Any, page: int, now: float, current: fl
 
 @inlined()
 def rise(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Place a page that slept, by its current value: asleep, in the band or in the top."""
-    search, current = lazy.search[0], value_at(lazy, value, page, now)
+    """Place a page that slept, by its current value."""
+    place_by(lazy, value, page, now, value_at(lazy, value, page, now))
+
+
+@inlined()
+def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> None:
+    """Place a page by its current value: asleep, in the band or in the top."""
+    search = lazy.search[0]
     if lazy.pages[page].place == ASLEEP:
         if stays_below(lazy, value, page, now, current):
             return
@@ -425,13 +431,15 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
             lazy.pages[page].place = ASLEEP
             current[count] = value_at(lazy, value, page, now)
             count += 1
-    search.band_bar = kth_largest(current[:count], band_size(lazy))
-    search.top_bar = kth_largest(current[:count], top_size(lazy))
+    ordered = current[:count].copy()
+    search.band_bar = kth_largest(ordered, band_size(lazy))
+    search.top_bar = kth_largest(ordered, top_size(lazy))
     search.horizon = -math.inf
-    search.top = search.band = search.queued = 0
+    search.top = search.band = search.queued = count = 0
     for page in range(num_pages):
         if lazy.pages[page].place != ABSENT:
-            rise(lazy, value, page, now)
+            place_by(lazy, value, page, now, current[count])
+            count += 1
 
 
 @inlined()

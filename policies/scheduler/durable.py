@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from policies.scheduler.calls import CALLS, wrapped
-from policies.scheduler.files import (
-    Journal,
-    Record,
-    plain,
-    read_snapshot,
-    records_of,
-    write_snapshot,
-)
+from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.scheduler import CrawlScheduler
 
@@ -106,12 +99,9 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         self.total = state.values["total"]
         while True:
             following = self._path("journal", self.number + 1)
-            self.journal = Journal(
-                self._path("journal", self.number), self.durable, whole=following.exists()
-            )
-            for record, _ in records_of(self.journal.path):
-                self._repeat(record)
-            if not following.exists():
+            path, last = self._path("journal", self.number), not following.exists()
+            self.journal = Journal(path, self.durable, whole=not last, repeat=self._repeat)
+            if last:
                 break
             self.journal.close()
             self.number += 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from crawl_envs.types.worker_processes import new_pool
 from policies.scheduler.durable import DurableScheduler
-from policies.scheduler.files import Record, decoded, pieces_of, plain
+from policies.scheduler.files import Record, decoded, payload_of, plain
 from policies.scheduler.scheduler import CrawlScheduler
 
 ERRORS = {error.__name__: error for error in (ValueError, TypeError, OSError)}
@@ -25,7 +25,7 @@ ERRORS = {error.__name__: error for error in (ValueError, TypeError, OSError)}
 
 def encoded(values: Mapping[str, Any]) -> bytes:
     """Return a record of values as bytes."""
-    return b"".join(pieces_of(plain(values)))
+    return b"".join(payload_of(plain(values)))
 
 
 def answer_of(payload: bytes) -> Record:
