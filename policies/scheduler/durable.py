@@ -14,7 +14,7 @@ from policies.scheduler.files import Journal, Record, plain, read_snapshot, writ
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.scheduler import CrawlScheduler
 
-SAVE_EVERY = 25_000
+SAVE_EVERY = 10_000
 """Calls in a journal after which a snapshot is written."""
 
 
