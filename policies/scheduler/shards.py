@@ -15,13 +15,13 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.calls import CALLS, locked, wrapped
-from policies.scheduler.files import Record
+from policies.scheduler.files import Record, decoded
 from policies.scheduler.ids import PageIds, shards_of
 from policies.scheduler.pacing import PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler, first_of_each
-from policies.scheduler.workers import BACKENDS, answer_of, encoded
+from policies.scheduler.workers import BACKENDS, check, encoded
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
@@ -342,8 +342,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         errors: list[Exception] = []
         for shard, (payload, future) in begun.items():
             try:
-                answers[shard] = answer_of(self._received(shard, payload, future))
-                self._calls[shard] = answers[shard].values["calls"]
+                answer = decoded(self._received(shard, payload, future))
+                self._calls[shard] = answer.values["calls"]  # refused ones as well
+                answers[shard] = check(answer)
             except (ValueError, TypeError, OSError, RuntimeError) as error:
                 errors.append(error)
         if errors:
@@ -362,7 +363,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         worker.close()
         worker = self._workers[shard] = self._start_worker(shard)
         try:
-            state = answer_of(worker.submit(encoded({"call": "open"})).result())
+            state = check(decoded(worker.submit(encoded({"call": "open"})).result()))
             again = state.values["calls"] == self._calls[shard]
             result = worker.submit(payload if again else encoded({"call": "last"})).result()
         except worker.died as error:

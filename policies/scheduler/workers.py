@@ -28,9 +28,8 @@ def encoded(values: Mapping[str, Any]) -> bytes:
     return b"".join(payload_of(plain(values)))
 
 
-def answer_of(payload: bytes) -> Record:
-    """Return the answer in bytes; raise the error that it holds."""
-    answer = decoded(payload)
+def check(answer: Record) -> Record:
+    """Return an answer; raise the error that it holds."""
     if "error" in answer.values:
         raise ERRORS.get(answer.values["error"], RuntimeError)(answer.values["said"])
     return answer
@@ -75,7 +74,11 @@ class Shard:
             answer = getattr(self.scheduler, call)(**arguments)
         if hasattr(answer, "_asdict"):
             answer = answer._asdict()
-        return answer if isinstance(answer, dict) else {"answer": answer, "level": self._level()}
+        if isinstance(answer, dict):
+            return answer
+        assert self.scheduler is not None
+        level = self.scheduler.pages.choices.lines["level"][0]  # of the last page chosen by value
+        return {"answer": answer, "level": float(level)}
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler, or let that of the folder go on; return what it knows."""
@@ -91,11 +94,6 @@ class Shard:
         columns = np.array(list(pages.columns), np.str_)
         ids = pages.ids.ids(pages.ids.present())
         return {"ids": ids, "columns": columns, "time": known.time, "bandwidth": known.bandwidth}
-
-    def _level(self) -> float:
-        """Return the value of the last page that was chosen by its value."""
-        assert self.scheduler is not None
-        return float(self.scheduler.pages.choices.lines["level"][0])
 
     def close(self) -> None:
         """Leave the folder to others."""

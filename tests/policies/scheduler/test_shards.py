@@ -232,6 +232,8 @@ def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, call):
     with new(shards=2, backend="processes", folder=tmp_path) as kept:
         filled(kept)
         assert batches(kept, 1, 4) == batches(plain, 1, 4)
+        refused = [answer(each, "limit_hosts", {"gap": -1.0}) for each in (kept, plain)]
+        assert refused == ["gap must be finite and >= 0, got -1.0"] * 2
         worker = kept._workers[0]
         real = worker.submit
 
