@@ -466,11 +466,11 @@ class CrawlScheduler(PacedScheduler):
         """
         row = int(self.pages.ids.rows(as_ids(page_id))[0])
         self.pages.allocate(self.bandwidth, self.time)
-        return description(self, row)
+        return description(self.pages, row, self.time)
 
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
-        return reason(self)
+        return reason(self.pages.choices.status, self.is_used_up, self._ask_again())
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""
