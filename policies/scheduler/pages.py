@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numba.extending import typeof_impl
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -16,7 +17,7 @@ from crawl_envs.types.lazy_argmax import with_room as lazy_with_room
 from policies.scheduler.choices import admit
 from policies.scheduler.ids import PageIds
 from policies.scheduler.learning import PageLearner
-from policies.scheduler.page_values import PageValues, evidence_of
+from policies.scheduler.page_values import Address, PageValues, evidence_of
 from policies.scheduler.reading import Ids, as_ids
 from policies.scheduler.reports import dismiss
 from policies.scheduler.signal_log import weigh
@@ -32,6 +33,12 @@ from policies.scheduler.states import (
 )
 
 LEAST_ROOM = 64
+
+
+@typeof_impl.register(Address)
+def _type_of(function: Address, context: Any) -> Any:
+    """Return the type of a compiled function, which Numba else makes anew for every call."""
+    return function.kind
 
 
 class PageTables:
