@@ -136,11 +136,12 @@ class ProcessWorker:
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self._pool = new_pool(1, _open_shard, *arguments)
+        self._pid = self._pool.submit(os.getpid)
 
     @property
     def pid(self) -> int:
-        """The process."""
-        return self._pool.submit(os.getpid).result()
+        """The number of the process."""
+        return self._pid.result()
 
     def submit(self, payload: bytes) -> Future[bytes]:
         """Begin a call; return its answer, which raises ``died`` if the process has ended."""
