@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +16,7 @@ from agents.evolution.policy import FEATURES, LearnedIndex
 from agents.evolution.stored import BELIEF, StoredIndex
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiled_policies import CompilablePolicy
+from crawl_envs.types.worker_processes import pool
 from crawl_envs.worlds.rollouts import play_form
 
 ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
@@ -113,21 +110,5 @@ def evaluator(arguments: EvolutionArguments, workers: int) -> Iterator[Evaluator
     if workers == 1:
         yield Evaluator(arguments, None)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
-    try:
-        yield Evaluator(arguments, pool)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Let this worker end with its parent, even if that is killed, and ignore interrupts."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = multiprocessing.parent_process()
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    with pool(workers) as processes:
+        yield Evaluator(arguments, processes)

@@ -1,7 +1,7 @@
 """Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled forms.
 
 Public modules: arguments, array_tables, compiled_policies, compiling, contents, copies, evidence,
-files, heap, lazy_argmax, ledgers, offer_features, own_packages.
+files, heap, lazy_argmax, ledgers, offer_features, own_packages, worker_processes.
 """
 
 from __future__ import annotations

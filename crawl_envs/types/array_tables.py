@@ -8,7 +8,7 @@ owner of a table must keep the arrays alive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
@@ -59,10 +59,37 @@ def axes_of(fields: Sequence[Field]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
 
 
-def zeros(fields: Sequence[Field], lengths: dict[str, int]) -> Iterator[NDArray[Any]]:
-    """Yield arrays of zeros with axes of the given lengths, 0 if none is given."""
-    for _, dtype, axes in fields:
-        yield np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
+def zeros(
+    fields: Sequence[Field], lengths: Mapping[str, int], initial: Mapping[str, Any] | None = None
+) -> Iterator[NDArray[Any]]:
+    """Yield arrays with axes of the given lengths, 0 if none is given.
+
+    They are of zeros, but those with a value in ``initial``, by name.
+    """
+    for name, dtype, axes in fields:
+        array = np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
+        if initial is not None and name in initial:
+            array[...] = initial[name]
+        yield array
+
+
+def resized(
+    arrays: Sequence[NDArray[Any]],
+    fields: Sequence[Field],
+    lengths: Mapping[str, int],
+    initial: Mapping[str, Any],
+) -> Iterator[NDArray[Any]]:
+    """Yield arrays with some axes of other lengths, at least as long, which begin as these do.
+
+    An array whose shape stays is yielded itself; the rest of others is as in :func:`zeros`.
+    """
+    every: dict[Any, Any] = lengths_of(arrays, fields) | dict(lengths)
+    for array, field in zip(arrays, fields, strict=True):
+        if array.shape != tuple(every.get(axis, axis) for axis in field.axes):
+            before = array
+            (array,) = zeros([field], every, initial)
+            array[tuple(map(slice, before.shape))] = before
+        yield array
 
 
 def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field]) -> dict[str, int]:

@@ -27,6 +27,7 @@ from crawl_envs.types.array_tables import (
     fields_of,
     lengths_of,
     read_table,
+    resized,
     table_of,
     zeros,
 )
@@ -122,6 +123,7 @@ class LazyArgmax(NamedTuple):
 
 FIELDS = fields_of(LazyArgmax)
 LAZY = StateType("LazyArgmax", FIELDS)
+INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT), "wake": math.inf, "upper": math.inf}
 
 
 def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) -> LazyArgmax:
@@ -129,15 +131,18 @@ def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) 
 
     ``parameters`` is the table of the value, (>= m, P), which others write.
     """
-    lengths = {"m": num_pages, "rows": parameters.shape[0], "P": parameters.shape[1]}
-    lengths["room"] = lengths["m"] // 8 + 64
-    lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths))
-    lazy.pages["place"] = ABSENT
-    lazy.wake[:] = math.inf
+    lengths = {"m": num_pages, "room": num_pages // 8 + 64}
+    lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
     lazy.search["top_bar"] = lazy.search["band_bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
     lazy.search["last"] = start
     return lazy
+
+
+def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
+    """Return the same search with room for m pages, whose tables have a width; it goes on."""
+    lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
+    return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
 
 def lazy_table(lazy: LazyArgmax) -> IntArray:
@@ -312,8 +317,14 @@ def stays_below(lazy: LazyArgmax, value: Any, page: int, now: float, current: fl
 
 @inlined()
 def rise(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Place a page that slept, by its current value: asleep, in the band or in the top."""
-    search, current = lazy.search[0], value_at(lazy, value, page, now)
+    """Place a page that slept, by its current value."""
+    place_by(lazy, value, page, now, value_at(lazy, value, page, now))
+
+
+@inlined()
+def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> None:
+    """Place a page by its current value: asleep, in the band or in the top."""
+    search = lazy.search[0]
     if lazy.pages[page].place == ASLEEP:
         if stays_below(lazy, value, page, now, current):
             return
@@ -420,13 +431,15 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
             lazy.pages[page].place = ASLEEP
             current[count] = value_at(lazy, value, page, now)
             count += 1
-    search.band_bar = kth_largest(current[:count], band_size(lazy))
-    search.top_bar = kth_largest(current[:count], top_size(lazy))
+    ordered = current[:count].copy()
+    search.band_bar = kth_largest(ordered, band_size(lazy))
+    search.top_bar = kth_largest(ordered, top_size(lazy))
     search.horizon = -math.inf
-    search.top = search.band = search.queued = 0
+    search.top = search.band = search.queued = count = 0
     for page in range(num_pages):
         if lazy.pages[page].place != ABSENT:
-            rise(lazy, value, page, now)
+            place_by(lazy, value, page, now, current[count])
+            count += 1
 
 
 @inlined()

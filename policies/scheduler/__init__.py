@@ -6,7 +6,8 @@ Public module: ids.
 from __future__ import annotations
 
 from policies.scheduler.durable import DurableScheduler
-from policies.scheduler.scheduler import CrawlScheduler, Fetch
+from policies.scheduler.pacing import Fetch
+from policies.scheduler.scheduler import CrawlScheduler
 from policies.scheduler.shards import ShardedScheduler
 
 __all__ = ["CrawlScheduler", "DurableScheduler", "Fetch", "ShardedScheduler"]

@@ -6,102 +6,103 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policies.scheduler.choices import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 from policies.scheduler.page_values import evidence_of
+from policies.scheduler.pages import PageTables
+from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
-Known = Any
-"""A CrawlScheduler, which uses this module."""
 FARTHEST = 2.0**60
 """The longest time within which a due time is searched, in times since the copy."""
 
 
-def description(known: Known, row: int) -> dict[str, Any]:
+def description(pages: PageTables, row: int, now: float) -> dict[str, Any]:
     """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`."""
-    choices, page = known.choices, known.lazy.pages[row]
-    columns = {name: column[..., row].tolist() for name, column in known.columns.items()}
+    choices, page = pages.choices, pages.lazy.pages[row]
+    columns = {name: column[..., row].tolist() for name, column in pages.columns.items()}
     copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
     state = int(choices.status[row])
-    earliest, why = _earliest(known, row, state)
+    earliest, why = _earliest(pages, row, state, now)
     told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
     told["signals"], told["failures"] = int(choices.logged[row]), int(choices.fails[row])
     told["value"] = told["stale"] = None
     told["due"] = earliest if state != GONE else math.inf
     if copy is not None:
-        told["stale"] = _stale(known, row, known.time - copy)
-        told["value"] = _value(known, row, known.time)
-        told["due"] = _due(known, row, told["due"])
+        told["stale"] = _stale(pages, row, now - copy)
+        told["value"] = _value(pages, row, now)
+        told["due"] = _due(pages, row, told["due"])
     return {**columns, "least_interval": float(choices.least[row]), **told}
 
 
-def _earliest(known: Known, row: int, state: int) -> tuple[float, str]:
+def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
     """Return the time from which on a page may be fetched, and why, in words."""
-    choices, lines, host = known.choices, known.choices.lines[0], int(known.choices.host[row])
+    choices, lines, host = pages.choices, pages.choices.lines[0], int(pages.choices.host[row])
     if state == GONE:
         return math.inf, "it is gone"
     if state == SENT:
-        lost = float(choices.sent[row] + lines["timeout"])
-        return lost, f"it was handed out at {choices.sent[row]:g}, and is lost at {lost:g}"
+        lost = float(choices.due[row])
+        sent = lost - float(lines["timeout"])
+        return lost, f"it was handed out at {sent:g}, and is lost at {lost:g}"
     if state == WAITING:
         fails = int(choices.fails[row])
         failures = f" after {fails} failure{'s' * (fails > 1)}" * bool(fails)
         return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"
-    if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > known.time:
+    if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > now:
         return float(opens), f"its host may be asked from {opens:g} on"
     if host >= 0 and (state == PARKED or choices.busy[host] >= choices.most[host]):
-        return known.time, f"its host has {choices.busy[host]} fetches"
+        return now, f"its host has {choices.busy[host]} fetches"
     if state == NEW:
-        return known.time, f"it is one of {lines['waiting']} pages without a copy"
-    return known.time, "it is due when its value is the largest"
+        return now, f"it is one of {lines['num_new']} pages without a copy"
+    return now, "it is due when its value is the largest"
 
 
-def _value(known: Known, row: int, time: float) -> float:
+def _value(pages: PageTables, row: int, time: float) -> float:
     """Return the crawl value of a page at a time, without further signals."""
-    page = known.lazy.pages[row]
+    page = pages.lazy.pages[row]
     elapsed = max(time - float(page["last_crawl"]), 0.0)
-    value = known.values.value(known.lazy.parameters, row, elapsed, float(page["counted"]))
+    value = pages.values.value(pages.lazy.parameters, row, elapsed, float(page["counted"]))
     return float(value)
 
 
-def _stale(known: Known, row: int, elapsed: float) -> float | None:
+def _stale(pages: PageTables, row: int, elapsed: float) -> float | None:
     """Return the probability that a copy is stale, None if no change rates are known."""
-    columns = {name: column[..., row : row + 1] for name, column in known.columns.items()}
+    columns = {name: column[..., row : row + 1] for name, column in pages.columns.items()}
     if "change_rate" not in columns:
         return None
     level = columns["change_rate"] * max(elapsed, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
-        weights = known.values.signal_weights(known.lazy.parameters[[row]], known.num_sources)
+        weights = pages.values.signal_weights(pages.lazy.parameters[[row]], pages.num_sources)
         evidence = np.atleast_2d(evidence_of(columns))
         nats = np.divide(evidence, weights, out=np.zeros_like(evidence), where=weights > 0.0)
-        level = level + nats.max(initial=0.0) * float(known.lazy.pages[row]["counted"])
+        level = level + nats.max(initial=0.0) * float(pages.lazy.pages[row]["counted"])
     return float(-np.expm1(-level[0]))
 
 
-def _due(known: Known, row: int, earliest: float) -> float:
+def _due(pages: PageTables, row: int, earliest: float) -> float:
     """Return when a page's value reaches that of the pages that are fetched now, from a time on."""
-    bar = 1.0 if not known.values.apart else float(known.choices.lines[0]["level"])
-    if _value(known, row, earliest) >= bar:
+    bar = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
+    if _value(pages, row, earliest) >= bar:
         return earliest
-    low = step = max(earliest - float(known.lazy.pages[row]["last_crawl"]), 1e-12)
-    while _value(known, row, earliest + step - low) < bar:
+    low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
+    while _value(pages, row, earliest + step - low) < bar:
         step *= 2.0
         if step > FARTHEST * low:
             return math.inf
     least, most = 0.0, step - low
     for _ in range(60):
         middle = 0.5 * (least + most)
-        reached = _value(known, row, earliest + middle) >= bar
+        reached = _value(pages, row, earliest + middle) >= bar
         least, most = (least, middle) if reached else (middle, most)
     return earliest + most
 
 
-def reason(known: Known) -> str:
+def reason(status: NDArray[Any], is_used_up: bool, ask_again: float) -> str:
     """Return why there is no page to fetch now; see :meth:`CrawlScheduler.why`."""
-    counts = np.bincount(known.choices.status, minlength=len(STATES))
+    counts = np.bincount(status, minlength=len(STATES))
     words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))
-    if known.allowance < 1.0 - known._rounding():
-        return f"the bandwidth is used up until {known._ask_again():g}; pages: {words}"
+    if is_used_up:
+        return f"the bandwidth is used up until {ask_again:g}; pages: {words}"
     if counts[READY] + counts[NEW]:
         return f"there is a page to fetch; pages: {words}"
-    return f"no page may be fetched before {known._ask_again():g}; pages: {words}"
+    return f"no page may be fetched before {ask_again:g}; pages: {words}"

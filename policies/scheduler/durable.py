@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import fcntl
-import functools
-import inspect
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from policies.scheduler.files import (
-    Journal,
-    Record,
-    plain,
-    read_snapshot,
-    records_of,
-    write_snapshot,
-)
-from policies.scheduler.scheduler import CALLS, CrawlScheduler, Fetch
+from policies.scheduler.calls import CALLS, wrapped
+from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
+from policies.scheduler.pacing import Fetch
+from policies.scheduler.scheduler import CrawlScheduler
 
-SAVE_EVERY = 25_000
+SAVE_EVERY = 10_000
 """Calls in a journal after which a snapshot is written."""
 
 
-class DurableScheduler:
+class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     """A :class:`CrawlScheduler` that writes every call to a journal before it takes effect.
 
     It has the calls of :class:`CrawlScheduler`; those that change nothing, such as ``describe`` and
@@ -106,12 +99,9 @@ class DurableScheduler:
         self.total = state.values["total"]
         while True:
             following = self._path("journal", self.number + 1)
-            self.journal = Journal(
-                self._path("journal", self.number), self.durable, whole=following.exists()
-            )
-            for record, _ in records_of(self.journal.path):
-                self._repeat(record)
-            if not following.exists():
+            path, last = self._path("journal", self.number), not following.exists()
+            self.journal = Journal(path, self.durable, whole=not last, repeat=self._repeat)
+            if last:
                 break
             self.journal.close()
             self.number += 1
@@ -167,16 +157,7 @@ class DurableScheduler:
         if self._saving is not None:
             self._saving.result()
 
-    def __enter__(self) -> DurableScheduler:
-        """Return the scheduler itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave the folder to others."""
         self.close()
 
@@ -212,17 +193,7 @@ class DurableScheduler:
             return getattr(self.scheduler, call)(**arguments)
 
 
-def _journaled(call: str) -> Any:
-    """Return a method that makes a call of the scheduler through the journal."""
-    method = getattr(CrawlScheduler, call)
-    names = list(inspect.signature(method).parameters)[1:]
-
-    @functools.wraps(method)
-    def journaled(self: DurableScheduler, *arguments: Any, **named: Any) -> Any:
-        return self._call(call, {**dict(zip(names, arguments, strict=False)), **named})
-
-    return journaled
-
-
-for _name in set(CALLS) - {"next"}:
-    setattr(DurableScheduler, _name, _journaled(_name))
+for _name, _call in CALLS.items():
+    if _call.changes and _name != "next":
+        _method = wrapped(getattr(CrawlScheduler, _name), DurableScheduler._call)
+        setattr(DurableScheduler, _name, _method)

@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from crawl_envs.types.files import replacing
 from policies.scheduler.ids import check_same
 
-MAGIC = b"crawl_envs scheduler, format 2\n"
-ASCII = 128
+MAGIC = b"crawl_envs scheduler, format 3\n"
 HEAD = struct.Struct("<QII")
 """Length and CRC-32 of a payload, and CRC-32 of both."""
 
@@ -34,22 +33,22 @@ class Record(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-def pieces_of(record: Record) -> Iterator[bytes]:
-    """Yield the parts of a record's payload."""
+def payload_of(record: Record) -> list[bytes | memoryview]:
+    """Return the parts of a record's payload."""
     arrays = {name: np.ascontiguousarray(in_utf8(a)) for name, a in record.arrays.items()}
     about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
-    yield json.dumps([record.values, about]).encode() + b"\n"
-    for array in arrays.values():
-        yield array.tobytes()
+    line = json.dumps([record.values, about]).encode() + b"\n"
+    return [line, *(array.reshape(-1).view(np.uint8).data for array in arrays.values())]
 
 
-def head_of(record: Record) -> bytes:
-    """Return the head of a record."""
+def framed(record: Record) -> list[bytes | memoryview]:
+    """Return the head of a record and the parts of its payload."""
+    payload = payload_of(record)
     length = checksum = 0
-    for piece in pieces_of(record):
+    for piece in payload:
         length, checksum = length + len(piece), zlib.crc32(piece, checksum)
     own = zlib.crc32(HEAD.pack(length, checksum, 0))
-    return HEAD.pack(length, checksum, own)
+    return [HEAD.pack(length, checksum, own), *payload]
 
 
 def decoded(payload: bytes) -> Record:
@@ -69,20 +68,14 @@ def in_utf8(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array of strings as one of bytes, and others as they are."""
     if array.dtype.kind != "U" or array.size == 0:
         return array
-    codes = np.ascontiguousarray(array)[..., None].view(np.uint32)
-    if codes.max(initial=0) < ASCII:
-        return codes.astype(np.uint8).view(f"S{codes.shape[-1]}")[..., 0]
-    return np.char.encode(array, "utf-8")
+    return np.array([text.encode() for text in array.ravel().tolist()]).reshape(array.shape)
 
 
 def of_utf8(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array of bytes as one of strings, and others as they are."""
     if array.dtype.kind != "S" or array.size == 0:
         return array
-    codes = np.ascontiguousarray(array)[..., None].view(np.uint8)
-    if codes.max(initial=0) < ASCII:
-        return codes.astype(np.uint32).view(f"U{codes.shape[-1]}")[..., 0]
-    return np.char.decode(array, "utf-8")
+    return np.array([text.decode() for text in array.ravel().tolist()]).reshape(array.shape)
 
 
 def _tuples(descr: Any) -> Any:
@@ -116,9 +109,7 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
 def write_snapshot(path: Path, record: Record) -> None:
     """Write a record to a file, which is replaced at once or not at all."""
     with replacing(path) as unfinished, unfinished.open("wb") as file:
-        file.write(MAGIC)
-        file.write(head_of(record))
-        file.writelines(pieces_of(record))
+        file.writelines([MAGIC, *framed(record)])
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
@@ -155,21 +146,28 @@ class Journal:
         path: the file, which may be there already.
         durable: as said.
         whole: whether the last record must not be cut off.
+        repeat: called with each record that is there.
 
     Raises:
         ValueError: the file is of another format, damaged, or cut off where it must not be.
         OSError: the file cannot be written.
     """
 
-    def __init__(self, path: Path, durable: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        durable: bool = False,
+        whole: bool = False,
+        repeat: Callable[[Record], None] = lambda record: None,
+    ) -> None:
         self.path, self.durable = path, durable
         self.size = len(MAGIC)
         if not path.exists() or path.stat().st_size < len(MAGIC):
             path.write_bytes(MAGIC)
             if durable:
                 sync_folder(path.parent)
-        for _, end in records_of(path):
-            self.size = end
+        for record, self.size in records_of(path):
+            repeat(record)
         if whole and self.size != path.stat().st_size:
             raise ValueError(f"{path} must be whole, it is cut off")
         self._handle = os.open(path, os.O_RDWR)
@@ -177,7 +175,7 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Append a record; nothing of it is left in the file where that fails."""
-        data, written = b"".join([head_of(record), *pieces_of(record)]), 0
+        data, written = b"".join(framed(record)), 0
         try:
             while written < len(data):
                 written += os.pwrite(self._handle, data[written:], self.size + written)

@@ -137,22 +137,15 @@ class PageIds:
 
     def __init__(self) -> None:
         self.capacity = LEAST_ROOM
-        self._keys, self._spans = (
-            np.zeros(LEAST_ROOM, np.int64),
-            np.zeros((LEAST_ROOM, 2), np.int64),
-        )
+        self._keys, self._free = np.zeros((2, LEAST_ROOM), np.int64)
+        self._spans, self._num_free = np.zeros((LEAST_ROOM, 2), np.int64), 0
         self._slots = np.full(4 * LEAST_ROOM, EMPTY)
-        self._free, self._num_free = np.zeros(LEAST_ROOM, np.int64), 0
         self._used = self._size = self._deleted = 0
         self._text, self._written, self._kind = np.zeros(0, np.uint8), 0, ""
 
     def __len__(self) -> int:
         """Return the number of ids."""
         return self._size
-
-    def __contains__(self, page_id: object) -> bool:
-        """Return whether an id is there."""
-        return bool(self.rows(np.array([page_id]), missing="skip")[0] >= 0)
 
     def add(self, ids: ArrayLike) -> IntArray:
         """Add n ids, and return their rows, (n,).
@@ -307,11 +300,8 @@ class PageIds:
             self.capacity *= 2
         room = self.capacity
         if self._keys.size < room:
-            keys, spans, free = self._keys, self._spans, self._free
-            self._keys, self._spans = np.zeros(room, np.int64), np.zeros((room, 2), np.int64)
-            self._free = np.zeros(room, np.int64)
-            self._keys[: keys.size], self._spans[: keys.size] = keys, spans
-            self._free[: free.size] = free
+            self._keys, self._free = grown(self._keys, room), grown(self._free, room)
+            self._spans = grown(self._spans, room)
         if self._slots.size < 2 * room or self._deleted > room // 2:
             present = self.present()
             self._slots, self._deleted = np.full(4 * room, EMPTY), 0
@@ -336,6 +326,13 @@ class PageIds:
         text[: ends[-1]] = self._text[places]
         self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
         self._text, self._written = text, int(ends[-1])
+
+
+def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return an array of another length that begins as this one does, with zeros after it."""
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def _encoded(ids: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:

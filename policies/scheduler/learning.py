@@ -20,6 +20,7 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.compiling import compiled, ready
 from policies.estimators.gamma_beliefs import SMALLEST, learn_page, pool_beliefs
+from policies.scheduler.ids import grown
 from policies.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
@@ -58,8 +59,7 @@ class PageLearner:
 
     def make_room(self, room: int) -> None:
         """Give room for rows."""
-        more = ((0, max(room - len(self.counts), 0)), (0, 0))
-        self.counts, self.exposures = np.pad(self.counts, more), np.pad(self.exposures, more)
+        self.counts, self.exposures = grown(self.counts, room), grown(self.exposures, room)
 
     def first(self) -> dict[str, FloatArray]:
         """Return the estimates of a page without data."""
@@ -98,6 +98,13 @@ class PageLearner:
         ready(learn_rows)(*data, rows, elapsed, signals, changed)
         self.fetches[0] += rows.size
         return bool(self.fetches[0] >= self.fetches[1])
+
+    def next_rows(self, most: int) -> IntArray:
+        """Return the next rows whose estimates do not follow the shared distributions yet."""
+        begin = int(self.fetches[2])
+        rows = np.arange(begin, min(begin + most, len(self.counts)))
+        self.fetches[2] += rows.size
+        return rows
 
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""

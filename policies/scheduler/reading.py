@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import QUANTITIES, check_domain, floats
+from policies.estimators.histories import truths
 from policies.scheduler.ids import check_same
 from policies.scheduler.page_values import COLUMNS
 
@@ -25,55 +26,101 @@ def as_ids(ids: Ids) -> NDArray[Any]:
     return np.atleast_1d(array)
 
 
-def part_of(column: Any, kept: BoolArray, count: int) -> Any:
-    """Return the part of a column, (.., n), of some of n pages; others as they are."""
-    if column is None or np.shape(column)[-1:] != (count,):
-        return column
-    return np.asarray(column)[..., kept]
+def numbers(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return finite numbers, (n,)."""
+    array = numbers_or_none(name, value, count)
+    if np.isnan(array).any():
+        raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
+    return array
 
 
-def numbers_per_page(name: str, value: ArrayLike, count: int, *, finite: bool = True) -> FloatArray:
-    """Return finite numbers of shape (n,), or NaN as well; ValueError otherwise."""
+def numbers_or_none(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return numbers, (n,), finite or NaN for none."""
     array = floats(name, value)
-    sound = np.isfinite(array) if finite else ~np.isinf(array)
-    if array.shape not in ((), (count,)) or not sound.all():
+    if array.shape not in ((), (count,)) or np.isinf(array).any():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
     return np.array(np.broadcast_to(array, (count,)))
 
 
-def copies_of(last_crawl: ArrayLike | None, count: int) -> FloatArray:
-    """Return the times of the copies of n pages, (n,); inf for no copy."""
-    given = math.nan if last_crawl is None else last_crawl
-    copies = numbers_per_page("last_crawl", given, count, finite=False)
-    return np.where(np.isnan(copies), math.inf, copies)
+def amounts(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return finite numbers >= 0, (n,)."""
+    array = numbers(name, value, count)
+    if (array < 0.0).any():
+        raise ValueError(f"{name} must be >= 0, got {array.min()}")
+    return array
 
 
-def least_of(interval: ArrayLike, count: int) -> FloatArray:
-    """Return the least intervals between fetches of n pages, (n,)."""
-    least = numbers_per_page("least_interval", interval, count)
-    if (least < 0.0).any():
-        raise ValueError(f"least_interval must be >= 0, got {least.min()}")
-    return least
+def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> FloatArray:
+    """Return a column of the pages in its range, (n,), or (S, n) for several sources."""
+    several = num_sources > 1 and name in ("recall", "false_signal_rate")
+    shape = (num_sources, count) if several else (count,)
+    array = floats(name, value, flags=name == "complete")
+    if array.shape not in ((), shape):
+        raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
+    most = 1.0 if name in ("recall", "complete") else math.inf
+    sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+    if not sound.all():
+        raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+    if name in QUANTITIES:
+        check_domain(name, array)
+    return np.array(np.broadcast_to(array, shape))
 
 
-def columns_of(
-    columns: Mapping[str, ArrayLike], count: int, num_sources: int
-) -> dict[str, FloatArray]:
-    """Return known columns of n pages, each in its range; ValueError otherwise."""
-    known = {}
-    for name, column in columns.items():
-        if name not in COLUMNS:
-            raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-        several = num_sources > 1 and name in ("recall", "false_signal_rate")
-        shape = (num_sources, count) if several else (count,)
-        array = floats(name, column, flags=name == "complete")
-        if array.shape not in ((), shape):
-            raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
-        most = 1.0 if name in ("recall", "complete") else math.inf
-        sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
-        if not sound.all():
-            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
-        if name in QUANTITIES:
-            check_domain(name, array)
-        known[name] = np.array(np.broadcast_to(array, shape))
-    return known
+def labels(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> NDArray[Any]:
+    """Return labels of hosts, (n,)."""
+    array = np.asarray(value)
+    if array.shape not in ((), (count,)):
+        raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
+    return np.broadcast_to(array, (count,))
+
+
+def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArray[np.int64]:
+    """Return sources of signals, (n,)."""
+    array = np.broadcast_to(np.asarray(value), (count,))
+    if array.dtype.kind not in "iu" or np.any((array < 0) | (array >= num_sources)):
+        raise ValueError(f"{name} must be whole numbers from 0 to {num_sources - 1}")
+    return array.astype(np.int64)
+
+
+def outcomes(name: str, value: Any, count: int, num_sources: int = 1) -> BoolArray:
+    """Return truth values, (n,)."""
+    return truths(name, value, (count,))
+
+
+READERS: dict[str, Callable[..., NDArray[Any]]] = {
+    **dict.fromkeys(COLUMNS, column_of),
+    "host": labels,
+    "last_crawl": numbers_or_none,
+    "least_interval": amounts,
+    "times": numbers,
+    "ended": numbers,
+    "retry_at": numbers_or_none,
+    "source": sources,
+    "changed": outcomes,
+}
+"""The arguments that are per page, and how they are read."""
+
+
+def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str, NDArray[Any]]:
+    """Return those arguments of n pages that are not None as arrays, (.., n).
+
+    Raises:
+        ValueError: one is out of its range, of another shape, or unknown.
+    """
+    for name in set(arguments) - set(READERS):
+        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return {name: READERS[name](name, value, count, num_sources) for name, value in given.items()}
+
+
+def check_names(
+    given: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
+) -> None:
+    """Raise ValueError unless new pages have the columns that are needed, and those of others."""
+    missing = [name for name in needed if name not in given]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} must be given: the policy needs it")
+    if before and set(given) != set(before):
+        raise ValueError(
+            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(given)}"
+        )

@@ -9,39 +9,25 @@ from numba import types
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.types.heap import set_due
 from crawl_envs.types.lazy_argmax import lazy_at
-from policies.scheduler.choices import (
-    ABSENT,
+from policies.scheduler.choices import count_failure, end_fetch, expect, leave_state, make_ready
+from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
+from policies.scheduler.states import (
     GONE,
     NEW,
     READY,
     SENT,
     WAITING,
     choices_at,
-    count_failure,
-    end_fetch,
-    expect,
-    leave_state,
-    make_ready,
+    due_pages,
 )
-from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
 
 _ROWS, _TIMES = types.int64[::1], types.float64[::1]
 
 
 @compiled(
-    types.int64(
-        _ROWS,
-        _ROWS,
-        VALUE,
-        SIGNAL_WEIGHT,
-        _ROWS,
-        _TIMES,
-        _TIMES,
-        _TIMES,
-        types.float64,
-        types.float64,
-    )
+    types.int64(_ROWS, _ROWS, VALUE, SIGNAL_WEIGHT, _ROWS, _TIMES, _TIMES, _TIMES, types.float64)
 )
 def give_back(
     table: IntArray,
@@ -52,7 +38,6 @@ def give_back(
     times: FloatArray,
     ends: FloatArray,
     more: FloatArray,
-    window: float,
     now: float,
 ) -> int:
     """Take note of fetches, and return the number of those that a later one precedes.
@@ -71,7 +56,7 @@ def give_back(
             record.last_crawl = time
             choices.lines[0].latest_copy = max(choices.lines[0].latest_copy, time)
             pass_copy(choices, page, time)
-            record.counted = weight_of(choices, lazy, signal_weight, page, window) + more[position]
+            record.counted = weight_of(choices, lazy, signal_weight, page) + more[position]
         if status in (SENT, WAITING) or newer:
             choices.fails[page], choices.retry_at[page] = 0, -math.inf
         if status in (SENT, WAITING) or (status in (NEW, READY) and newer):
@@ -104,21 +89,22 @@ def fail(
         make_ready(choices, lazy, value, page, now)
 
 
-@compiled()
+@compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
 def dismiss(
-    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, gone: bool
+    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, kept: float
 ) -> None:
-    """Remove pages in any state, or mark them as gone."""
+    """Mark pages in any state as gone until a time, or remove them, if it is -inf."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
         choices.fails[page], choices.retry_at[page] = 0, -math.inf
-        if gone:
+        if kept > -math.inf:
             choices.status[page] = GONE
+            set_due(due_pages(choices), page, kept)
         else:
-            choices.status[page], choices.least[page] = ABSENT, 0.0
+            choices.least[page] = 0.0
 
 
 @compiled()
@@ -127,3 +113,14 @@ def reopen(table: IntArray) -> None:
     choices = choices_at(table)
     for host in range(choices.gap.shape[0]):
         expect(choices, host)
+
+
+@compiled()
+def change_timeout(table: IntArray, timeout: float) -> None:
+    """Let the pages that were sent be lost by another timeout than before."""
+    choices = choices_at(table)
+    for page in range(choices.status.shape[0]):
+        if choices.status[page] == SENT:
+            set_due(
+                due_pages(choices), page, choices.due[page] - choices.lines[0].timeout + timeout
+            )

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
+from policies.scheduler.calls import CALLS, locked, wrapped
 from policies.scheduler.files import Record, decoded
-from policies.scheduler.ids import shards_of
-from policies.scheduler.reading import Ids, as_ids, copies_of, least_of, numbers_per_page
-from policies.scheduler.scheduler import CrawlScheduler, Noted, guard
-from policies.scheduler.workers import BACKENDS, Died, Worker, check, encoded
+from policies.scheduler.ids import PageIds, shards_of
+from policies.scheduler.pacing import PacedScheduler
+from policies.scheduler.page_values import COLUMNS
+from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
+from policies.scheduler.scheduler import CrawlScheduler, first_of_each
+from policies.scheduler.workers import BACKENDS, check, encoded
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
-DIVIDED = {"update": "ids", "describe": "page_id", "limit_hosts": "hosts", "hold": "host"}
-"""Calls by the argument by which they are divided among the shards; None is for all."""
+Answers = dict[int, Record]
 
 
-class ShardedScheduler(CrawlScheduler):
+class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedScheduler):
     """A :class:`CrawlScheduler` whose pages are divided among shards, with the same calls.
 
     All pages of a host are in one shard, so that its limits hold; pages without a host are divided
@@ -82,20 +82,23 @@ class ShardedScheduler(CrawlScheduler):
     ) -> None:
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
-        super().__init__(policy, bandwidth, **settings)
+        whole_one = CrawlScheduler(policy, bandwidth, **settings)
+        super().__init__(bandwidth, whole_one.time, whole_one.burst)
+        self._values, self.num_sources = whole_one.pages.values, whole_one.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
         self.period = None
         if balance is not None and balance != math.inf:
             self.period = quantity("balance", balance, above=0.0)
-        self._balances = self.values.apart and balance != math.inf and shards > 1
+        self._balances = self._values.apart and balance != math.inf and shards > 1
         self._exchange: float | None = None
         own = {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
         self._settings, self._start = settings | own, (policy, durable, BACKENDS[backend])
         self.folder = None if folder is None else Path(folder)
         self._calls, self._sizes = [0] * shards, np.zeros(shards, np.int64)
+        self.ids, self._columns = PageIds(), dict[str, Any]()
         self._where = np.zeros(self.ids.capacity, np.int64)
-        self._workers: list[Worker] = []
+        self._workers: list[Any] = []
         _check_folder(self.folder, shards)
         try:
             for shard in range(shards):
@@ -115,7 +118,7 @@ class ShardedScheduler(CrawlScheduler):
         """Write snapshots to the folder, which shortens the next start; ValueError without one."""
         if self.folder is None:
             raise ValueError("folder must be given, got None")
-        self._ask({shard: {"call": "save"} for shard in range(len(self._workers))})
+        self._ask_all("save")
 
     def close(self) -> None:
         """End the workers, and leave the folder to others."""
@@ -123,73 +126,47 @@ class ShardedScheduler(CrawlScheduler):
             worker.close()
         self._workers.clear()
 
-    def __enter__(self) -> ShardedScheduler:
-        """Return the scheduler itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End the workers, and leave the folder to others."""
         self.close()
 
-    def state(self) -> NoReturn:
-        """Raise ValueError: the shards have the states, and keep them in their folders."""
-        raise ValueError("folder must be given to keep the state of shards")
+    def __len__(self) -> int:
+        """Return the number of pages that are not gone."""
+        return len(self.ids)
 
-    # Pages
+    def __contains__(self, page_id: Any) -> bool:
+        """Return whether a page is there, and not gone."""
+        with self.lock:
+            return bool(self.ids.rows(as_ids(page_id), missing="skip")[0] >= 0)
 
-    def _add(
-        self,
-        given: NDArray[Any],
-        host: ArrayLike | None,
-        rest: Mapping[str, Any],
-        columns: Mapping[str, Any],
-    ) -> int:
-        known = self._read_new(columns, given.size)
-        pages: dict[str, Any] = {"ids": given, **known}
-        labels = given if host is None else np.asarray(host)
-        if labels.shape not in ((), given.shape):
-            raise ValueError(f"host must be a label or {given.size} labels, got {labels.shape}")
-        if host is not None:
-            pages["host"] = np.broadcast_to(labels, given.shape)
-        copies = copies_of(rest["last_crawl"], given.size)
-        pages["last_crawl"] = np.where(np.isinf(copies), math.nan, copies)
-        pages["least_interval"] = least_of(rest["least_interval"], given.size)
-        where = shards_of(pages.get("host", given), len(self._workers))
+    # Calls that do more than to ask the shards
+
+    def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
+        """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
+        given = as_ids(ids)
+        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
+        if one_of("known", known, ("raise", "skip")) == "skip":
+            new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
+            given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
+        if given.size == 0:
+            return 0
+        names = {name: None for name in arrays if name in COLUMNS}
+        check_names(names, self._values.needs, self._columns)
+        where = shards_of(arrays.get("host", given), len(self._workers))
         self._place(given, where)
         try:
-            self._route("add", where, pages)
+            self._route("add", where, {"ids": given, **arrays})
         except ValueError:
             self._route("report", where, {"ids": given}, times=self.time, status="gone")
             self._leave(given)
             raise
-        self.columns = known  # their names
-        return given.size
-
-    def _are_gone(self, rows: IntArray) -> BoolArray:
-        return np.zeros(np.shape(rows), np.bool_)  # they are removed
+        self._columns = names
+        return int(given.size)
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; see :meth:`CrawlScheduler.remove`."""
         given = as_ids(ids)
         self._route("remove", self._leave(given), {"ids": given})
-
-    def configure(self, time: float, **settings: Any) -> None:
-        """Change settings; see :meth:`CrawlScheduler.configure`."""
-        super().configure(time, **settings)
-        shared = {k: x for k, x in settings.items() if k in ("timeout", "retry")}
-        self._ask_all("configure", time=self.time, **shared)
-        self._set_shares()
-
-    def source_gap(self, source: int, since: float) -> None:
-        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
-        super().source_gap(source, since)
-        self._set_shares()  # lets the time pass
-        self._ask_all("source_gap", source=source, since=since)
 
     def move(self, ids: Ids, new_ids: Ids) -> None:
         """Give pages other ids; see :meth:`CrawlScheduler.move`."""
@@ -198,12 +175,25 @@ class ShardedScheduler(CrawlScheduler):
         self.ids.move(given, others)
         self._route("move", where, {"ids": given, "new_ids": others})
 
-    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
-        """Take note of signals; see :meth:`CrawlScheduler.signal`."""
-        given = as_ids(ids)
-        known, rows, moments, sources = self._read_signals(given, times, source)
-        events = {"ids": given[known], "times": moments, "source": sources}
-        return Noted(_ignored(self._route("signal", self._where[rows], events)), given[~known])
+    def configure(
+        self,
+        time: float,
+        *,
+        bandwidth: float | None = None,
+        burst: float | None = None,
+        **settings: float,
+    ) -> None:
+        """Change settings; see :meth:`CrawlScheduler.configure`."""
+        for name, value in settings.items():
+            quantity(name, value, above=0.0)
+        self._change_pace(time, bandwidth, burst)
+        self._ask_all("configure", time=self.time, **settings)
+        self._set_shares()
+
+    def source_gap(self, source: int, since: float) -> None:
+        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
+        self._set_shares()  # lets the time pass
+        self._ask_all("source_gap", source=source, since=since)
 
     def report(
         self,
@@ -214,16 +204,19 @@ class ShardedScheduler(CrawlScheduler):
         **more: Any,
     ) -> int:
         """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
-        given = as_ids(ids)
-        known, rows, moments = self._read_report(given, times, status)
-        events = {"ids": given[known], "times": moments}
-        for name in {"retry_at", "ended"} & {name for name, x in more.items() if x is not None}:
-            column = numbers_per_page(name, more[name], given.size, finite=name == "ended")
-            events[name] = column[known]
-        answers = self._route("report", self._where[rows], events, status=status)
+        some = {"ids": ids, "times": times, "status": status, **more}
+        ignored: int = self._divide("report", some)
         if status == "gone":
-            self._leave(np.unique(given[known]))
-        return int((~known).sum()) + _ignored(answers)
+            given = np.unique(as_ids(ids))
+            self._leave(given[self.ids.rows(given, missing="skip") >= 0])
+        return ignored
+
+    def why(self) -> str:
+        """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
+        if self.is_used_up:
+            return f"the bandwidth is used up until {self._ask_again():g}"
+        whys = self._ask_all("why").items()
+        return "; ".join(f"shard {k}: {each.values['answer']}" for k, each in whys)
 
     # Choices
 
@@ -235,45 +228,21 @@ class ShardedScheduler(CrawlScheduler):
         asked, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
         while missing and asked.size:
             counts = self._balance.split(missing, asked)
-            calls = {
-                int(shard): {"call": "next_batch", "time": self.time, "count": int(number)}
-                for shard, number in zip(asked, counts, strict=True)
-                if number
-            }
-            given = np.zeros(asked.size, np.int64)
-            for shard, answer in self._ask(calls).items():
-                ids, value = answer.arrays["ids"], answer.values["value"]
+            some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
+            answers = self._ask("next_batch", {k: {"count": n} for k, n in some.items()})
+            for shard, answer in answers.items():
+                ids, level = answer.arrays["answer"], answer.values["level"]
                 parts.append(ids)
-                given[asked == shard] = ids.size
-                if not math.isnan(value):
-                    self._balance.note(shard, value, ids.size)
-            missing -= int(given.sum())
-            asked = asked[given == counts]
+                some[shard] -= ids.size
+                if level > 0.0:
+                    self._balance.note(shard, level, ids.size)
+            missing = sum(some.values())
+            asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
         return np.concatenate(parts)
 
-    def _ask_again(self) -> float:
-        own = super()._ask_again()
-        if own < math.inf:
-            return own
-        call = {"call": "next", "time": self.time}
-        answers = self._ask({int(shard): call for shard in np.flatnonzero(self._sizes)})
+    def _next_chance(self) -> float:
+        answers = self._ask("next", {int(shard): {} for shard in np.flatnonzero(self._sizes)})
         return min((each.values["ask_again"] for each in answers.values()), default=math.inf)
-
-    def describe(self, page_id: Any) -> dict[str, Any]:
-        """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
-        (answer,) = self._divide("describe", {"page_id": page_id}).values()
-        return {k: x for k, x in answer.values.items() if k != "calls"} | answer.arrays
-
-    def why(self) -> str:
-        """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
-        if self.allowance < 1.0 - self._rounding():
-            return super().why()
-        whys = self._ask_all("why").items()
-        return "; ".join(f"shard {k}: {each.values['why']}" for k, each in whys)
-
-    def warm(self) -> None:
-        """Compile what calls need; see :meth:`CrawlScheduler.warm`."""
-        self._ask_all("warm")
 
     def _pass_exchange(self) -> None:
         """Exchange shares when it is time; values of the first half of a period are not used."""
@@ -291,37 +260,38 @@ class ShardedScheduler(CrawlScheduler):
 
     # Workers
 
-    def _ask_all(self, call: str, **values: Any) -> dict[int, Record]:
-        """Make a call of all shards."""
-        return self._ask({shard: {"call": call, **values} for shard in range(self._sizes.size)})
-
-    def _divide(self, call: str, arguments: dict[str, Any]) -> dict[int, Record]:
-        """Make a call of the shards with the ids, or the hosts, that it is about."""
-        key = DIVIDED[call]
-        given = arguments.pop(key, None)
+    def _divide(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Make a call of the shards that it is about, and join their answers."""
+        call = CALLS[name]
+        given = arguments.pop(call.by, None)
+        unknown = np.zeros(0, np.int64)
         if given is None:
-            return self._ask_all(call, **arguments)
-        labels = as_ids(given)
-        by_host = key.startswith("host")
-        where = shards_of(labels, len(self._workers)) if by_host else self._where[self._rows(given)]
-        if call == "update":
-            arguments = self._read_changes(arguments, labels.size)
-        paged = {k for k, x in arguments.items() if np.shape(x)[-1:] == labels.shape}
-        arrays = {key: labels, **{k: np.asarray(arguments.pop(k)) for k in paged}}
-        return self._route(call, where, arrays, **arguments)
+            answers = self._ask_all(name, **arguments)
+        else:
+            labels, size = as_ids(given), len(self._workers)
+            if call.by in ("hosts", "host"):
+                where = shards_of(labels, size)
+            else:
+                rows = self.ids.rows(labels, missing="skip" if call.skips else "raise")
+                where = np.where(rows >= 0, self._where[rows], -1)
+            per_page = {k: arguments.pop(k) for k in set(arguments) & set(READERS)}
+            arrays = {call.by: labels, **read(per_page, labels.size, self.num_sources)}
+            known, unknown = where >= 0, labels[where < 0]
+            arrays = {key: array[..., known] for key, array in arrays.items()}
+            answers = self._route(name, where[known], arrays, **arguments)
+        return call.join([{**each.values, **each.arrays} for each in answers.values()], unknown)
 
-    def _start_worker(self, shard: int) -> Worker:
+    def _start_worker(self, shard: int) -> Any:
         policy, durable, worker = self._start
-        folder = None if self.folder is None else str(self.folder / f"shard-{shard:03d}")
-        started: Worker = worker((policy, self._settings, folder, durable))
-        return started
+        folder = None if self.folder is None else self.folder / f"shard-{shard:03d}"
+        return worker((policy, self._settings, folder, durable))
 
-    def _open(self, states: Mapping[int, Record]) -> None:
+    def _open(self, states: Answers) -> None:
         """Take note of the pages, the time and the bandwidths of the shards."""
         for shard, state in states.items():
             if state.arrays["ids"].size:
                 self._place(state.arrays["ids"], shard)
-                self.columns = dict.fromkeys(state.arrays["columns"].tolist(), np.zeros(0))
+                self._columns = dict.fromkeys(state.arrays["columns"].tolist())
         shares = np.array([state.values["bandwidth"] for state in states.values()])
         self.time = max(state.values["time"] for state in states.values())
         self.bandwidth, self._balance = float(shares.sum()), Balance(shares)
@@ -342,21 +312,16 @@ class ShardedScheduler(CrawlScheduler):
 
     def _set_shares(self) -> None:
         """Give shards their bandwidths, from now on."""
-        shares = self.shares
-        self._ask(
-            {
-                int(shard): {
-                    "call": "configure",
-                    "bandwidth": float(self.bandwidth * shares[shard]),
-                    "time": self.time,
-                }
-                for shard in range(shares.size)
-            }
-        )
+        parts = enumerate((self.bandwidth * self.shares).tolist())
+        self._ask("configure", {shard: {"bandwidth": part} for shard, part in parts})
+
+    def _ask_all(self, call: str, **values: Any) -> Answers:
+        """Make a call of all shards."""
+        return self._ask(call, dict.fromkeys(range(self._sizes.size), values))
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
-    ) -> dict[int, Record]:
+    ) -> Answers:
         """Make a call with each shard's part of some arrays, of last axis n; where is (n,)."""
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
@@ -365,45 +330,45 @@ class ShardedScheduler(CrawlScheduler):
         for shard in np.flatnonzero(np.diff(ends)).tolist():
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
-            calls[shard] = {"call": call, **parts, **values}
-        return self._ask(calls)
+            calls[shard] = {**parts, **values}
+        return self._ask(call, calls)
 
-    def _ask(self, calls: Mapping[int, Mapping[str, Any]]) -> dict[int, Record]:
-        """Make a call of each shard at the same time; return the answers, or raise one's error."""
-        payloads = {shard: encoded(call) for shard, call in calls.items()}
-        for shard, payload in payloads.items():
-            self._workers[shard].send(payload)
-        answers: dict[int, Record] = {}
+    def _ask(self, call: str, arguments: Mapping[int, Mapping[str, Any]]) -> Answers:
+        """Make a call of some shards at the same time; return the answers, or raise an error."""
+        timed = {"time": self.time} if call in ("next", "next_batch", "configure") else {}
+        payloads = {k: encoded({"call": call, **timed, **x}) for k, x in arguments.items()}
+        begun = {k: (payload, self._workers[k].submit(payload)) for k, payload in payloads.items()}
+        answers: Answers = {}
         errors: list[Exception] = []
-        for shard, payload in payloads.items():
+        for shard, (payload, future) in begun.items():
             try:
-                answer = answers[shard] = decoded(self._received(shard, payload))
-                self._calls[shard] = answer.values["calls"]
-                check(answer)
+                answer = decoded(self._received(shard, payload, future))
+                self._calls[shard] = answer.values["calls"]  # refused ones as well
+                answers[shard] = check(answer)
             except (ValueError, TypeError, OSError, RuntimeError) as error:
                 errors.append(error)
         if errors:
             raise errors[0]
         return answers
 
-    def _received(self, shard: int, payload: bytes) -> bytes:
+    def _received(self, shard: int, payload: bytes, answer: Any) -> bytes:
         """Return the answer to a call, from a new worker if the one before has died."""
+        worker = self._workers[shard]
         try:
-            return self._workers[shard].receive()
-        except Died:
+            result: bytes = answer.result()
+            return result
+        except worker.died:
             if self.folder is None:
                 self._lost(shard)
-        self._workers[shard].close()
+        worker.close()
         worker = self._workers[shard] = self._start_worker(shard)
         try:
-            worker.send(encoded({"call": "open"}))
-            state = decoded(worker.receive())
-            check(state)
+            state = check(decoded(worker.submit(encoded({"call": "open"})).result()))
             again = state.values["calls"] == self._calls[shard]
-            worker.send(payload if again else encoded({"call": "last"}))
-            return worker.receive()
-        except Died as error:
+            result = worker.submit(payload if again else encoded({"call": "last"})).result()
+        except worker.died as error:
             raise RuntimeError(f"shard {shard} has died twice in one call") from error
+        return result
 
     def _lost(self, shard: int) -> NoReturn:
         raise RuntimeError(
@@ -412,26 +377,9 @@ class ShardedScheduler(CrawlScheduler):
         ) from None
 
 
-def _divided(call: str) -> Any:
-    """Return a method that divides a call among the shards."""
-    method = getattr(CrawlScheduler, call)
-    names = list(inspect.signature(method).parameters)[1:]
-
-    @functools.wraps(method)
-    def divided(self: ShardedScheduler, *arguments: Any, **named: Any) -> None:
-        self._divide(call, {**dict(zip(names, arguments, strict=False)), **named})
-
-    return divided
-
-
-for _call in set(DIVIDED) - {"describe"}:
-    setattr(ShardedScheduler, _call, _divided(_call))
-guard(ShardedScheduler)
-
-
-def _ignored(answers: Mapping[int, Record]) -> int:
-    """Return the number of events that the shards ignored."""
-    return sum(int(answer.values["ignored"]) for answer in answers.values())
+for _name in set(CALLS) - set(dir(ShardedScheduler)):
+    _call = wrapped(getattr(CrawlScheduler, _name), ShardedScheduler._divide)
+    setattr(ShardedScheduler, _name, locked(_call))
 
 
 def _check_folder(folder: Path | None, shards: int) -> None:

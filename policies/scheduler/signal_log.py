@@ -17,12 +17,11 @@ from numba import types
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from crawl_envs.types.lazy_argmax import LazyArgmax, count_signal, lazy_at
-from policies.scheduler.choices import ABSENT, GONE, Choices, choices_at
+from policies.scheduler.states import ABSENT, GONE, Choices, choices_at
 
 MOST_LOGGED = 256
 """Signals that a page keeps; older ones are taken for known."""
 
-ADDED, KNOWN, NO_ROOM = 1, 0, -1
 _ROWS, _TIMES = types.int64[::1], types.float64[::1]
 
 
@@ -34,40 +33,52 @@ def drop(choices: Choices, page: int, before: int, event: int) -> int:
         choices.newest[page] = following
     else:
         choices.event_next[before] = following
-    choices.event_next[event] = choices.lines[0].free
-    choices.lines[0].free = event
+    choices.event_next[event] = choices.lines[0].free_event
+    choices.lines[0].free_event = event
+    choices.lines[0].num_events -= 1
     choices.logged[page] -= 1
     return int(following)
 
 
 @inlined()
-def log_signal(choices: Choices, page: int, time: float, latest: float, source: int) -> int:
-    """Put a signal into the list of its page; return ADDED, KNOWN or NO_ROOM."""
+def put(choices: Choices, page: int, before: int, following: int) -> int:
+    """Put an entry into the list of a page between two others, -1 for none, and return it."""
+    lines = choices.lines[0]
+    event = lines.free_event
+    if event >= 0:
+        lines.free_event = choices.event_next[event]
+    else:
+        event = lines.used_events
+        lines.used_events += 1
+    choices.event_next[event] = following
+    if before < 0:
+        choices.newest[page] = event
+    else:
+        choices.event_next[before] = event
+    lines.num_events += 1
+    choices.logged[page] += 1
+    return int(event)
+
+
+@inlined()
+def log_signal(choices: Choices, page: int, time: float, latest: float, source: int) -> bool:
+    """Put a signal into the list of its page, which has room; return whether it is a new one."""
     before, event, place = -1, choices.newest[page], 0
     while event >= 0 and choices.event_time[event] >= time:
         other = choices.event_source[event]
         if choices.event_time[event] == time and max(other, ~other) == source:
-            return KNOWN
+            return False
         before, event, place = event, choices.event_next[event], place + 1
     if place == MOST_LOGGED:
-        return KNOWN
-    new = choices.lines[0].free
-    if new < 0:
-        return NO_ROOM
-    choices.lines[0].free = choices.event_next[new]
-    choices.event_time[new], choices.event_latest[new] = time, latest
-    choices.event_source[new], choices.event_next[new] = source, event
-    if before < 0:
-        choices.newest[page] = new
-    else:
-        choices.event_next[before] = new
-    choices.logged[page] += 1
+        return False
+    last = put(choices, page, before, event)
+    choices.event_time[last], choices.event_latest[last] = time, latest
+    choices.event_source[last] = source
     if choices.logged[page] > MOST_LOGGED:
-        before = new
-        while choices.event_next[choices.event_next[before]] >= 0:
-            before = choices.event_next[before]
-        drop(choices, page, before, choices.event_next[before])
-    return ADDED
+        while choices.event_next[choices.event_next[last]] >= 0:
+            last = choices.event_next[last]
+        drop(choices, page, last, choices.event_next[last])
+    return True
 
 
 @inlined()
@@ -84,15 +95,19 @@ def pass_copy(choices: Choices, page: int, copy: float) -> None:
         before, event = event, choices.event_next[event]
 
 
+@inlined(forceinline=True)
+def weighs(choices: Choices, age: float) -> bool:
+    """Return whether signals of an age since the copy have a weight."""
+    return bool(choices.lines[0].window == 0.0 or age > choices.lines[0].window)
+
+
 @inlined()
-def weight_of(
-    choices: Choices, lazy: LazyArgmax, signal_weight: Any, page: int, window: float
-) -> float:
+def weight_of(choices: Choices, lazy: LazyArgmax, signal_weight: Any, page: int) -> float:
     """Return the weight of the signals that count for the copy of a page."""
     total, event, copy = 0.0, choices.newest[page], lazy.pages[page].last_crawl
     while event >= 0:
         age, source = choices.event_latest[event] - copy, choices.event_source[event]
-        if source >= 0 and (window == 0.0 or age > window):
+        if source >= 0 and weighs(choices, age):
             total += signal_weight(lazy.parameters, page, age, source)
         event = choices.event_next[event]
     return total
@@ -106,20 +121,7 @@ def forget_signals(choices: Choices, page: int) -> None:
         event = drop(choices, page, -1, event)
 
 
-@compiled(
-    types.void(
-        _ROWS,
-        _ROWS,
-        VALUE,
-        SIGNAL_WEIGHT,
-        _ROWS,
-        _TIMES,
-        _ROWS,
-        types.float64,
-        types.float64,
-        _ROWS,
-    )
-)
+@compiled(types.int64(_ROWS, _ROWS, VALUE, SIGNAL_WEIGHT, _ROWS, _TIMES, _ROWS, types.float64))
 def count_signals(
     table: IntArray,
     search: IntArray,
@@ -128,34 +130,28 @@ def count_signals(
     pages: IntArray,
     times: FloatArray,
     sources: IntArray,
-    window: float,
     now: float,
-    counts: IntArray,
-) -> None:
-    """Add signals; add to ``counts`` how many were read, until there is no room, and ignored.
+) -> int:
+    """Add signals, for which there is room, and return how many were ignored.
 
-    Ignored are those of pages without a copy, from before the copy, and known ones. Signals up to
-    ``window`` after the copy have no weight.
+    Ignored are those of pages without a copy, from before the copy, and known ones.
     """
-    choices, lazy = choices_at(table), lazy_at(search)
+    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     lines = choices.lines[0]
-    for position in range(counts[0], pages.shape[0]):
+    for position in range(pages.shape[0]):
         page, time, source = pages[position], times[position], sources[position]
         copy = lazy.pages[page].last_crawl
         latest = min(time + choices.slack[source], max(time, now, copy))
         age = latest - copy
-        added = KNOWN
-        if age >= 0.0 and choices.status[page] not in (ABSENT, GONE):
-            added = log_signal(choices, page, time, latest, source)
-        if added == NO_ROOM:
-            return
-        counts[0] += 1
-        counts[1] += added == KNOWN
-        if added == ADDED:
-            lines.latest_signal = max(lines.latest_signal, latest)
-            if window == 0.0 or age > window:
-                weight = signal_weight(lazy.parameters, page, age, source)
-                count_signal(lazy, value, page, weight, now)
+        known = age >= 0.0 and choices.status[page] not in (ABSENT, GONE)
+        if not known or not log_signal(choices, page, time, latest, source):
+            ignored += 1
+            continue
+        lines.latest_signal = max(lines.latest_signal, latest)
+        if weighs(choices, age):
+            weight = signal_weight(lazy.parameters, page, age, source)
+            count_signal(lazy, value, page, weight, now)
+    return ignored
 
 
 @compiled()
@@ -171,18 +167,13 @@ def signals_until(table: IntArray, pages: IntArray, times: FloatArray, counts: F
             event = choices.event_next[event]
 
 
-@compiled(types.void(_ROWS, _ROWS, SIGNAL_WEIGHT, _ROWS, _TIMES, types.float64))
+@compiled(types.void(_ROWS, _ROWS, SIGNAL_WEIGHT, _ROWS, _TIMES))
 def weigh(
-    table: IntArray,
-    search: IntArray,
-    signal_weight: Any,
-    pages: IntArray,
-    more: FloatArray,
-    window: float,
+    table: IntArray, search: IntArray, signal_weight: Any, pages: IntArray, more: FloatArray
 ) -> None:
     """Count the signals of pages again, by new weights, and ``more``, (n,)."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
-        total = weight_of(choices, lazy, signal_weight, page, window)
+        total = weight_of(choices, lazy, signal_weight, page)
         lazy.pages[page].counted = total + more[position]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from importlib.util import find_spec
 from typing import Annotated, Any, NamedTuple
 
@@ -16,6 +12,7 @@ import typer
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
+from crawl_envs.types.worker_processes import pool
 from scripts.reporting.settings import Playable
 
 BACKENDS = ("local", "processes", "ray")
@@ -145,38 +142,3 @@ def _in_ray(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]
 def _ended_in_ray(ray: Any, running: dict[Any, Unit]) -> Iterator[tuple[Unit, list[Row]]]:
     for task in ray.wait(list(running))[0]:
         yield running.pop(task), ray.get(task)
-
-
-@contextmanager
-def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of worker processes that end with the block or with this process."""
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
-    try:
-        yield executor
-    except BaseException:
-        _kill(executor)
-        raise
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _kill(executor: ProcessPoolExecutor) -> None:
-    """Kill the workers of a pool, ignoring further interrupts."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The standard library has a public way to kill workers only from Python 3.14 on.
-    for process in tuple((executor._processes or {}).values()):
-        process.kill()
-
-
-def _end_with_parent() -> None:
-    """Make this worker ignore interrupts and end with its parent, even if that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = multiprocessing.parent_process()
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -65,9 +65,16 @@ class Crawl:
     def shard_seconds(self) -> np.ndarray:
         """Return the processor seconds of each shard's process so far; NaN for actors of Ray."""
         workers = getattr(self.scheduler, "_workers", [])
-        pids = [worker.process.pid for worker in workers if hasattr(worker, "process")]
+        pids = [worker.pid for worker in workers if hasattr(worker, "pid")]
         if any(hasattr(worker, "actor") for worker in workers):
             return np.full(1, np.nan)
-        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-        ticks = [int(stat[11]) + int(stat[12]) for stat in stats]
-        return np.array(ticks or [0]) / os.sysconf("SC_CLK_TCK")
+        return np.array([_ticks(pid) for pid in pids] or [0]) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int) -> int:
+    """Return the processor time of a process in ticks of the clock, 0 if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0
+    return int(stat[11]) + int(stat[12])

@@ -24,11 +24,11 @@ from agents.predictors import TASKS, load, names
 from crawl_envs.instances.market import market
 from crawl_envs.types import FloatArray
 from crawl_envs.types.offer_features import OfferFeatures
+from crawl_envs.types.worker_processes import pool
 from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.strategies import discrete_rates
-from scripts.reporting.workers import pool
 from scripts.timing.commands import Cases, measuring
 
 OFFERS, DAYS, QUICK_OFFERS, QUICK_DAYS = 1_300_000, 31, 20_000, 3

@@ -60,11 +60,11 @@ def scheduled(policy: str, instance: Instance) -> tuple[float, ...]:
     scheduler = CrawlScheduler(policy, instance.bandwidth, burst=BATCH / instance.bandwidth)
     crawl = Crawl(scheduler, instance, BATCH, signals=policy != "Greedy")
     crawl.turns(min(3 * instance.num_pages, WARM_UP) // crawl.batch)
-    evaluated, timed = scheduler.lazy.search[0]["evaluated"], TIMED // crawl.batch
+    evaluated, timed = scheduler.pages.lazy.search[0]["evaluated"], TIMED // crawl.batch
     seconds, crawls = crawl.turns(timed).seconds, timed * crawl.batch
-    values = float(scheduler.lazy.search[0]["evaluated"] - evaluated)
-    held = (*scheduler.lazy, *scheduler.choices, *scheduler.columns.values())
-    size = sum(array.nbytes for array in held) / scheduler.ids.capacity
+    values = float(scheduler.pages.lazy.search[0]["evaluated"] - evaluated)
+    held = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())
+    size = sum(array.nbytes for array in held) / scheduler.pages.ids.capacity
     return crawls / seconds, values / crawls, size, *kept(scheduler)
 
 

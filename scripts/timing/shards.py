@@ -45,7 +45,9 @@ class Row(NamedTuple):
     value: float
 
 
-def freshness(scheduler: CrawlScheduler, important: float, horizon: float) -> float:
+def freshness(
+    scheduler: CrawlScheduler | ShardedScheduler, important: float, horizon: float
+) -> float:
     """Return the expected freshness in the second half, if one shard has the important pages."""
     rng, names = np.random.default_rng(0), np.array([f"host{k}" for k in range(99)])
     hosts = np.array([names[shards_of(names, SHARDS) == k][0] for k in range(SHARDS)])
@@ -85,7 +87,7 @@ def sharded(
     return ShardedScheduler(policy, bandwidth, burst=burst / bandwidth, shards=shards, **more)
 
 
-def crawl(scheduler: CrawlScheduler, num_pages: int) -> Crawl:
+def crawl(scheduler: CrawlScheduler | ShardedScheduler, num_pages: int) -> Crawl:
     """Return a crawl of pages of the law ``noisy``."""
     instance = draw_noisy(np.random.default_rng(0), num_pages, bandwidth=num_pages / 10.0)
     return Crawl(scheduler, instance, BATCH)
@@ -122,8 +124,7 @@ def restarts(num_pages: int) -> Iterator[Row]:
             kept.save()
             before = one.turns(TURNS).seconds
             other.turns(TURNS)
-            process: Any = kept._workers[0]
-            os.kill(process.process.pid, signal.SIGKILL)
+            os.kill(kept._workers[0].pid, signal.SIGKILL)
             first, _, batch = one.turns(1)
             later = one.turns(TURNS).batches
             differ = batch + later != other.turns(1).batches + other.turns(TURNS).batches

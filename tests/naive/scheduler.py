@@ -16,7 +16,6 @@ class Page:
     copy: float | None = None
     state: str = "ready"  # or new, sent, waiting, parked, gone
     sent: float = -math.inf
-    turn: int = 0  # number of fetches before it
     fails: int = 0
     retry_at: float = -math.inf
     least: float = 0.0
@@ -45,7 +44,7 @@ class NaiveScheduler:
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
-        self.limits, self.turns = (0.0, math.inf), 0
+        self.limits = 0.0, math.inf
 
     def add(self, pages):
         pages = list(pages)
@@ -190,7 +189,7 @@ class NaiveScheduler:
 
     def park(self, key):
         self.pages[key].state = "parked"
-        self.host(self.pages[key]).parked.insert(0, key)
+        self.host(self.pages[key]).parked.append(key)
 
     def choose(self):
         """New pages are owed a share of what is handed out, up to one fetch."""
@@ -226,31 +225,26 @@ class NaiveScheduler:
         return None
 
     def open_all(self):
-        """Let the pages be chosen whose fetch is lost, whose host opens, whose wait is over."""
-        due = [
-            (page.sent, page.turn, key)
-            for key, page in self.pages.items()
-            if page.state == "sent" and page.sent + self.timeout <= self.time
-        ]
-        for sent, _, key in sorted(due):
+        """Let the pages be chosen whose fetch is lost, whose wait is over, whose host opens."""
+        sent = {k: p.sent + self.timeout for k, p in self.pages.items() if p.state == "sent"}
+        for due, _, key in sorted(
+            (t, self.pages[k].row, k) for k, t in (sent | self.waiting).items()
+        ):
             page = self.pages[key]
-            page.fails += 1
-            if page.fails > 1:
-                wait = min(self.retry * 2.0 ** (page.fails - 2), 1024.0 * self.retry)
-                page.retry_at = sent + self.timeout + wait
-            self.leave(key, sent + self.timeout)
+            if due > self.time:
+                break
+            if page.state == "sent":
+                page.fails += 1
+                if page.fails > 1:
+                    wait = min(self.retry * 2.0 ** (page.fails - 2), 1024.0 * self.retry)
+                    page.retry_at = due + wait
+            self.leave(key, due)
             self.make_ready(key)
         for host in sorted(self.hosts.values(), key=lambda each: max(each.opens, each.held)):
             if host.parked and host.is_open(self.time):
                 keys, host.parked = host.parked, []
                 for key in keys:
                     self.make_ready(key)
-        over = [
-            (due, self.pages[key].row, key) for key, due in self.waiting.items() if due <= self.time
-        ]
-        for _, _, key in sorted(over):
-            del self.waiting[key]
-            self.make_ready(key)
 
     def correct_clocks(self):
         for key, page in self.pages.items():
@@ -277,8 +271,7 @@ class NaiveScheduler:
             if key is None:
                 break
             page = self.pages[key]
-            page.state, page.sent, page.turn = "sent", self.time, self.turns
-            self.turns += 1
+            page.state, page.sent = "sent", self.time
             if self.host(page):
                 self.host(page).busy += 1
                 host = self.host(page)

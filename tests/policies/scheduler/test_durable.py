@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.scheduler.calls import Noted
 from policies.scheduler.files import (
     MAGIC,
     Record,
@@ -21,7 +22,6 @@ from policies.scheduler.files import (
     records_of,
     write_snapshot,
 )
-from policies.scheduler.scheduler import Noted
 
 HOSTS = [f"host{k}" for k in range(3)]
 
@@ -154,9 +154,9 @@ def same(one, other):
         return False
     names = (
         "choices.status",
-        "choices.sent",
-        "last_crawl",
-        "counted",
+        "choices.due",
+        "search.last_crawl",
+        "search.counted",
         "ids.keys",
         "columns.recall",
     )
@@ -199,7 +199,7 @@ def test_damaged_files_are_refused(kept, kind):
         with pytest.raises(ValueError, match=f"{path.name} must"):
             DurableScheduler(kept)
     path.write_bytes(b"something else\n" * 9)
-    with pytest.raises(ValueError, match="must begin with 'crawl_envs scheduler, format 2'"):
+    with pytest.raises(ValueError, match="must begin with 'crawl_envs scheduler, format 3'"):
         DurableScheduler(kept)
     path.write_bytes(whole)
     DurableScheduler(kept).close()

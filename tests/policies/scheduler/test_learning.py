@@ -113,7 +113,7 @@ def test_the_largest_value_by_the_learned_columns_is_fetched() -> None:
             counted[site.signals[position][1]] += 1.0
             scheduler.signal([site.signals[position][1]], site.signals[position][0])
             position += 1
-        known = {name: scheduler.columns[name][:12] for name in ("importance", *LEARNED)}
+        known = {name: scheduler.pages.columns[name][:12] for name in ("importance", *LEARNED)}
         signals = {name: known[name] for name in LEARNED}
         ages = effective_elapsed(time - copies, counted, **signals)
         values = greedy_ncis(ages, **known)
@@ -138,25 +138,25 @@ def test_learning_is_nearly_as_fresh_as_knowing() -> None:
 def test_given_columns_are_where_pages_start() -> None:
     site = Site(30, 5, bandwidth=10.0, days=5.0)
     scheduler = scheduler_of(site, **truth(site))
-    assert scheduler.learner is not None
-    for name, column in scheduler.learner.columns(np.arange(30)).items():
+    assert scheduler.pages.learner is not None
+    for name, column in scheduler.pages.learner.columns(np.arange(30)).items():
         np.testing.assert_allclose(column, truth(site)[name], rtol=0.02, atol=1e-3)
     scheduler.update([4], change_rate=[7.0])
-    after = scheduler.learner.columns(np.array([4]))
+    after = scheduler.pages.learner.columns(np.array([4]))
     assert after["change_rate"][0] == pytest.approx(7.0, rel=0.02)
 
 
 def test_what_is_not_told_is_not_learned() -> None:
     scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
     scheduler.add(["a", "b", "new"], last_crawl=[0.0, 0.0, np.nan])
-    before = {name: column.copy() for name, column in scheduler.columns.items()}
+    before = {name: column.copy() for name, column in scheduler.pages.columns.items()}
     scheduler.report(["a"], 1.0)
     scheduler.report(["new"], 1.0, changed=[True])  # its first copy
     scheduler.report(["b"], 1.0, "failed", changed=[True])
-    for name, column in scheduler.columns.items():
+    for name, column in scheduler.pages.columns.items():
         np.testing.assert_array_equal(column, before[name])
     scheduler.report(["a", "a"], [2.0, 3.0], changed=[True, False])
-    assert scheduler.columns["change_rate"][0] > before["change_rate"][0]
+    assert scheduler.pages.columns["change_rate"][0] > before["change_rate"][0]
 
 
 def test_a_learning_scheduler_is_restored(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_learning_scheduler_is_restored(tmp_path: Path) -> None:
     with DurableScheduler(tmp_path) as second:
         second.save()
     with DurableScheduler(tmp_path) as third:
-        learner = third.scheduler.learner
+        learner = third.scheduler.pages.learner
         assert learner is not None
         rest = Site(20, 7, bandwidth=20.0, days=10.0)
         copies = np.zeros(20)

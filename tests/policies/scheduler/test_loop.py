@@ -59,11 +59,11 @@ def test_a_page_of_two_sources_may_be_updated():
     columns["recall"][:, 0] = 0.01, 0.02
     other = CrawlScheduler("GreedyNCIS", 10.0, num_sources=2)
     other.add(["a", "b"], last_crawl=0.0, **columns)
-    np.testing.assert_allclose(scheduler.lazy.parameters[:2], other.lazy.parameters[:2])
-    before = scheduler.columns["recall"].copy()
+    np.testing.assert_allclose(scheduler.pages.lazy.parameters[:2], other.pages.lazy.parameters[:2])
+    before = scheduler.pages.columns["recall"].copy()
     with pytest.raises(ValueError, match=r"recall must sum to at most 1 .* got \[0.9, 0.9\]"):
         scheduler.update(["a"], recall=[[0.9], [0.9]])
-    np.testing.assert_array_equal(scheduler.columns["recall"], before)
+    np.testing.assert_array_equal(scheduler.pages.columns["recall"], before)
 
 
 def test_a_source_costs_eight_bytes_of_a_page_more():
@@ -74,7 +74,7 @@ def test_a_source_costs_eight_bytes_of_a_page_more():
         scheduler.add(
             np.arange(1000), change_rate=0.3, recall=np.full(shape, 0.2), false_signal_rate=0.1
         )
-        sizes.append(scheduler.lazy.parameters.nbytes / scheduler.ids.capacity)
+        sizes.append(scheduler.pages.lazy.parameters.nbytes / scheduler.pages.ids.capacity)
     assert sizes == [1464.0, 1472.0]
 
 
@@ -82,9 +82,9 @@ def test_tables_of_a_policy_may_grow_wider():
     """Rows of another width, as of a delayed policy of one's own, are padded."""
     scheduler = CrawlScheduler("Greedy", 10.0)
     scheduler.add([0, 1], change_rate=[1.0, 2.0], last_crawl=0.0)
-    scheduler._make_room(5)
+    scheduler.pages.make_room(width=5)
     scheduler.add([2], change_rate=3.0, last_crawl=0.0)
-    assert scheduler.lazy.parameters.shape[1] == 5
+    assert scheduler.pages.lazy.parameters.shape[1] == 5
     assert sorted(scheduler.next_batch(1.0, 3).tolist()) == [0, 1, 2]
 
 
@@ -169,7 +169,7 @@ def test_a_page_that_is_gone_keeps_what_was_learned_for_a_while():
     scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True, keep_gone=5.0)
     scheduler.add(["a", "b"], last_crawl=0.0)
     scheduler.report(["a", "b"], 1.0, changed=[True, False])
-    learned = float(scheduler.columns["change_rate"][0])
+    learned = float(scheduler.pages.columns["change_rate"][0])
     scheduler.report(["a"], 2.0, "gone")
     assert "a" not in scheduler
     assert len(scheduler) == 1
@@ -212,7 +212,7 @@ def new_page(**more):
 
 
 def signals(scheduler):
-    return float(scheduler.lazy.pages["counted"][0])
+    return float(scheduler.pages.lazy.pages["counted"][0])
 
 
 def test_a_signal_counts_once_however_often_it_is_told():

@@ -107,7 +107,7 @@ class Both:
             else self.scheduler.add(ids, host=hosts, last_crawl=copies, **columns)
         )
         assert added == count
-        rows = self.scheduler.ids.rows(np.asarray(ids))
+        rows = self.scheduler.pages.ids.rows(np.asarray(ids))
         pages = []
         for k, key in enumerate(ids):
             own = {name: columns[name][..., k] for name in COLUMNS}
@@ -460,7 +460,7 @@ def test_the_gap_of_a_host_counts_from_the_end_of_a_fetch():
         (lambda s: s.report([1], 1.0, ended=math.nan), "ended must be"),
         (lambda s: s.signal([1], math.nan), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, gone"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.configure(0.0, bandwidth=0.0), "bandwidth must be"),
         (lambda s: s.configure(0.0, timeout=-1.0), "timeout must be"),
@@ -528,7 +528,7 @@ def test_many_fetches_are_those_of_a_dense_search(policy):
             ids[rows] = pages + turn + np.arange(churn)
             fresh = drawn(rng, churn)
             scheduler.add(ids[rows], last_crawl=scheduler.time, **fresh)
-            rows = scheduler.ids.rows(ids[rows])
+            rows = scheduler.pages.ids.rows(ids[rows])
             ids[rows] = pages + turn + np.arange(churn)
             last[rows], counted[rows] = scheduler.time, 0.0
             for name, column in fresh.items():

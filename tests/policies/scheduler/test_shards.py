@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.balance import Balance
 from policies.scheduler.ids import shards_of
-from policies.scheduler.workers import Died
 from tests.policies.scheduler.test_durable import answer, calls
 
 RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
@@ -213,7 +212,7 @@ def kill(worker):
     if hasattr(worker, "actor"):
         importlib.import_module("ray").kill(worker.actor)
     else:
-        os.kill(worker.process.pid, signal.SIGKILL)
+        os.kill(worker.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("backend", OTHERS)
@@ -233,15 +232,19 @@ def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, call):
     with new(shards=2, backend="processes", folder=tmp_path) as kept:
         filled(kept)
         assert batches(kept, 1, 4) == batches(plain, 1, 4)
+        refused = [answer(each, "limit_hosts", {"gap": -1.0}) for each in (kept, plain)]
+        assert refused == ["gap must be finite and >= 0, got -1.0"] * 2
         worker = kept._workers[0]
-        real = worker.receive
+        real = worker.submit
 
-        def lose():
-            real()
+        def lose(payload):
+            real(payload).result()
             kill(worker)
-            raise Died
+            answer = real(payload)  # it dies before it can make the call again
+            answer.exception()
+            return answer
 
-        worker.receive = lose
+        worker.submit = lose
         arguments = {
             "signal": {"ids": np.arange(60), "times": 2.0},
             "next_batch": {"time": 2.0, "count": 10},
@@ -280,7 +283,7 @@ def test_a_killed_shard_without_a_folder_says_what_is_lost():
         (lambda s: s.remove([1, 99]), "ids must be known"),
         (lambda s: s.signal([1, 2], [1.0, np.nan]), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be 'ok', 'failed' or 'gone'"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, gone"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.limit_hosts(["a", "b"], most=0), "most must be"),
         (lambda s: s.configure(1.0, bandwidth=0.0), "bandwidth must be"),

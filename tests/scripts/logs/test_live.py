@@ -127,7 +127,7 @@ def test_what_fetches_find_is_learned() -> None:
     pages = [{"url": "a", "last_crawl": 0.0}, {"url": "b", "last_crawl": 0.0}]
     asked(scheduler, {"add": pages})
     asked(scheduler, {"report": ["a", "b"], "time": 1.0, "changed": [True, False]})
-    changing, still = scheduler.columns["change_rate"][:2]
+    changing, still = scheduler.pages.columns["change_rate"][:2]
     assert changing > still
     [answer] = asked(scheduler, {"report": ["a"], "time": 2.0, "changed": [1.5]})
     assert "changed" in answer["error"]

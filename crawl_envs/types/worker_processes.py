@@ -1,0 +1,58 @@
+"""Worker processes that ignore interrupts and end with this process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+
+def new_pool(
+    workers: int, begin: Callable[..., None] | None = None, *arguments: Any
+) -> ProcessPoolExecutor:
+    """Return a pool of spawned processes, each of which first calls ``begin(*arguments)``."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin, initargs=(begin, arguments)
+    )
+
+
+@contextmanager
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool that ends with the block: at once if that is left by an exception."""
+    executor = new_pool(workers)
+    try:
+        yield executor
+    except BaseException:
+        _kill(executor)
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _kill(executor: ProcessPoolExecutor) -> None:
+    """Kill the workers of a pool, ignoring further interrupts."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The standard library has a public way to kill workers only from Python 3.14 on.
+    for process in tuple((executor._processes or {}).values()):
+        process.kill()
+
+
+def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    """Make this worker ignore interrupts and end with its parent, even if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent: Any = multiprocessing.parent_process()
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    if begin is not None:
+        begin(*arguments)
