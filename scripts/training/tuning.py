@@ -166,6 +166,7 @@ class Study:
             raise ValueError(f"storage {storage} cannot be used: {first}") from None
         for name, value in vars(tuning).items():
             if name in stored and stored[name] != value:
+                self.close()
                 raise ValueError(
                     f"{name} must be {stored[name]!r} as in {storage}, got {value!r}; name another "
                     "--out, or start anew with --fresh"
