@@ -93,7 +93,7 @@ def make_ready(choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: f
 def pass_due_times(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
     """Let the pages be chosen whose fetch is lost or whose wait is over; count gone ones.
 
-    A page whose fetch is lost for the first time is ready at once, later ones wait.
+    A page whose fetch is lost is ready at once if nothing failed since its copy; else it waits.
     """
     pages = due_pages(choices)
     while first_due(pages) <= now:
@@ -104,7 +104,7 @@ def pass_due_times(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
             choices.lines[0].num_forgotten += 1
             continue
         if choices.status[page] == SENT:
-            count_failure(choices, page, end, 1)
+            lose_fetch(choices, page, end)
             end_fetch(choices, page, end)
         make_ready(choices, lazy, value, page, now)
 
@@ -173,14 +173,21 @@ def leave_state(choices: Choices, lazy: LazyArgmax, page: int, end: float) -> No
 
 
 @inlined()
-def count_failure(choices: Choices, page: int, end: float, free: int) -> None:
-    """Let a page wait after a failure, twice as long each time, but the first ``free`` times."""
+def count_failure(choices: Choices, page: int, end: float) -> None:
+    """Let a page wait after a failure, twice as long as after the one before."""
     lines = choices.lines[0]
     choices.fails[page] = min(choices.fails[page] + 1, MOST_DOUBLINGS)
-    doublings = choices.fails[page] - 1 - free
-    if doublings >= 0:
-        wait = min(lines.retry * 2.0**doublings, lines.most_retry)
-        choices.retry_at[page] = end + wait
+    wait = min(lines.retry * 2.0 ** (choices.fails[page] - 1), lines.most_retry)
+    choices.retry_at[page] = end + wait
+
+
+@inlined()
+def lose_fetch(choices: Choices, page: int, end: float) -> None:
+    """Take note of a lost fetch: a failure, but for the first one since the copy."""
+    if choices.retry_at[page] == -math.inf:
+        choices.retry_at[page] = end
+    else:
+        count_failure(choices, page, end)
 
 
 @inlined()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
+from policies.scheduler.signal_log import signals_until
 from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
 FARTHEST = 2.0**60
@@ -28,7 +29,7 @@ def description(pages: PageTables, row: int, now: float) -> dict[str, Any]:
     told["value"] = told["stale"] = None
     told["due"] = earliest if state != GONE else math.inf
     if copy is not None:
-        told["stale"] = _stale(pages, row, now - copy)
+        told["stale"] = _stale(pages, row, copy, now)
         told["value"] = _value(pages, row, now)
         told["due"] = _due(pages, row, told["due"])
     return {**columns, "least_interval": float(choices.least[row]), **told}
@@ -64,18 +65,18 @@ def _value(pages: PageTables, row: int, time: float) -> float:
     return float(value)
 
 
-def _stale(pages: PageTables, row: int, elapsed: float) -> float | None:
+def _stale(pages: PageTables, row: int, copy: float, now: float) -> float | None:
     """Return the probability that a copy is stale, None if no change rates are known."""
     columns = {name: column[..., row : row + 1] for name, column in pages.columns.items()}
     if "change_rate" not in columns:
         return None
-    level = columns["change_rate"] * max(elapsed, 0.0)
+    level = columns["change_rate"] * max(now - copy, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
-        weights = pages.values.signal_weights(pages.lazy.parameters[[row]], pages.num_sources)
-        evidence = np.atleast_2d(evidence_of(columns))
-        nats = np.divide(evidence, weights, out=np.zeros_like(evidence), where=weights > 0.0)
-        level = level + nats.max(initial=0.0) * float(pages.lazy.pages[row]["counted"])
+        rows, copies = np.array([row]), np.array([copy])
+        signals = np.zeros((1, pages.num_sources))
+        signals_until(pages.arguments[0], rows, np.full(1, math.inf), signals)
+        level += signals[0] @ np.atleast_2d(evidence_of(columns)) + pages.lost(rows, copies).sum()
     return float(-np.expm1(-level[0]))
 
 

@@ -212,19 +212,26 @@ class PageTables:
         """The latest time up to which signals were lost."""
         return max((end for _, end in self.gaps.values()), default=-np.inf)
 
+    def lost(self, rows: IntArray, copies: FloatArray) -> FloatArray:
+        """Return the changes whose signals gaps have lost since copies of pages, (S, n)."""
+        lost = np.zeros((self.num_sources, rows.size))
+        if copies.min(initial=np.inf) < self.last_gap and "recall" in self.columns:
+            known = self.of(rows)
+            for source, (since, until) in self.gaps.items():
+                time = np.maximum(until - np.maximum(copies, since), 0.0)
+                rate = np.atleast_2d(known["recall"])[source] * known["change_rate"]
+                lost[source] = time * rate
+        return lost
+
     def missed(self, rows: IntArray, copies: FloatArray) -> FloatArray:
         """Return the weights of the signals that gaps have lost since copies of pages, (n,)."""
-        weights = np.zeros(rows.size)
-        if copies.min(initial=np.inf) >= self.last_gap or "recall" not in self.columns:
-            return weights
-        known = self.of(rows)
-        evidence = np.atleast_2d(evidence_of(known))
+        lost = self.lost(rows, copies)
+        if not lost.any():
+            return np.zeros(rows.size)
+        evidence = np.atleast_2d(evidence_of(self.of(rows)))
         signal = self.values.signal_weights(self.lazy.parameters[rows], self.num_sources)
-        for source, (since, until) in self.gaps.items():
-            lost = np.maximum(until - np.maximum(copies, since), 0.0)
-            lost *= np.atleast_2d(known["recall"])[source] * known["change_rate"]
-            unit = evidence[source] > 0.0
-            weights[unit] += (lost * signal[source])[unit] / evidence[source][unit]
+        some = np.divide(lost * signal, evidence, out=np.zeros_like(lost), where=evidence > 0.0)
+        weights: FloatArray = some.sum(axis=0)
         return weights
 
     def weigh(self, rows: IntArray) -> None:

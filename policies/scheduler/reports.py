@@ -83,7 +83,7 @@ def fail(
         if choices.status[page] != SENT:
             end_fetch(choices, page, ends[position])
         leave_state(choices, lazy, page, ends[position])
-        count_failure(choices, page, ends[position], 0)
+        count_failure(choices, page, ends[position])
         if not math.isnan(retry_at[position]):
             choices.retry_at[page] = retry_at[position]
         make_ready(choices, lazy, value, page, now)

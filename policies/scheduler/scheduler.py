@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.arguments import flag, one_of, quantity, real, share, whole
+from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
 from crawl_envs.types.compiling import ready
 from policies.scheduler.calls import Noted
 from policies.scheduler.choices import look, take
@@ -71,7 +71,8 @@ class CrawlScheduler(PacedScheduler):
             (``changed`` of :meth:`report`), for index policies. Columns that are given are where a
             page starts from.
         retry: wait after a failed fetch, > 0, which doubles with each further failure in a row;
-            None for the timeout. The second of several lost fetches counts as a first failure.
+            None for the timeout. A lost fetch counts, but for the first since the copy if nothing
+            failed before it.
         most_retry: the longest such wait; None for 1024 times ``retry``.
         skew: difference between the clocks of sources and of this crawler, >= 0.
         resolution: the unit to which times of signals are rounded down, >= 0, one number or (S,).
@@ -111,7 +112,7 @@ class CrawlScheduler(PacedScheduler):
             raise ValueError("learn must be False but for index policies")
         self.learns = learn
         retry = timeout if retry is None else quantity("retry", retry, above=0.0)
-        most = LONGEST_RETRY * retry if most_retry is None else most_retry
+        most = min(LONGEST_RETRY * retry, LARGEST) if most_retry is None else most_retry
         lines = self.pages.choices.lines
         lines["timeout"], lines["retry"] = timeout, retry
         lines["most_retry"] = quantity("most_retry", most, least=retry)

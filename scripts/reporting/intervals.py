@@ -65,8 +65,10 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     return float(wilcoxon(apart).pvalue) if apart.size else 1.0
 
 
-REPETITIONS = 2000
+REPETITIONS = 2_000
 """Number of bootstrap samples."""
+MANY = 20_000
+"""The same of paired differences, whose sign decides who is tied."""
 
 Aggregate = Callable[[FloatArray], FloatArray]
 """From scores (..., n, k) to numbers (...)."""
@@ -85,10 +87,11 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2.0
 
 
-def mean(scores: FloatArray) -> Interval:
+def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
     """Return the mean over settings of the means over seeds, of scores (n, k)."""
     by_seed = _scores(scores).mean(axis=1)
-    return _interval(by_seed.mean(), by_seed[_seeds(by_seed.size)].mean(axis=1), by_seed.size)
+    drawn = by_seed[_seeds(by_seed.size, repetitions=repetitions)].mean(axis=1)
+    return _interval(by_seed.mean(), drawn, by_seed.size)
 
 
 def interquartile_mean(scores: FloatArray) -> Interval:
@@ -171,10 +174,10 @@ def _scores(scores: FloatArray) -> FloatArray:
 
 
 @cache
-def _seeds(count: int, stream: int = 0) -> IntArray:
-    """Return the seeds of every bootstrap sample, (``REPETITIONS``, count), always the same."""
+def _seeds(count: int, stream: int = 0, repetitions: int = REPETITIONS) -> IntArray:
+    """Return the seeds of every bootstrap sample, (repetitions, count), always the same."""
     rng = np.random.default_rng([count, stream])
-    return rng.integers(0, count, (REPETITIONS, count))
+    return rng.integers(0, count, (repetitions, count))
 
 
 def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> Interval:
@@ -183,7 +186,7 @@ def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> In
 
 
 def _ends(estimate: FloatArray | float, drawn: FloatArray, count: int) -> FloatArray:
-    """Return the ends of the intervals of samples (``REPETITIONS``, ...) of so many seeds."""
+    """Return the ends of the intervals of samples (repetitions, ...) of so many seeds."""
     from scipy.stats import norm, t
 
     if count == 1:

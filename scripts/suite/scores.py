@@ -23,7 +23,13 @@ from scipy.stats import trim_mean
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.reporting.intervals import Interval, interquartile_lead, interquartile_mean, mean
+from scripts.reporting.intervals import (
+    MANY,
+    Interval,
+    interquartile_lead,
+    interquartile_mean,
+    mean,
+)
 from scripts.suite.entrants import BOUND, BUDGET, PLAYED
 from scripts.suite.tasks import Task
 
@@ -180,7 +186,7 @@ def _places(scores: pd.DataFrame) -> dict[str, dict[str, Place]]:
         acts = _acting(part).groupby("policy").task.nunique()
         first = drawn[max(acts.index, key=lambda policy: drawn[policy].mean())]
         for policy, values in drawn.items():
-            place = Place(mean(values), mean(first - values), int(acts.get(policy, 0)))
+            place = Place(mean(values), mean(first - values, MANY), int(acts.get(policy, 0)))
             places[policy][str(track)] = place
     return places
 

@@ -39,7 +39,8 @@ FORMULAS = (
 PAGE = """# Presets
 
 What there is to learn in each preset: the mean reward per step of random crawling, and how much
-more the best of {count} formulas reaches on the same {episodes} seeds, with 95% intervals.
+more the best of {count} formulas, chosen afterwards, reaches on the same {episodes} seeds, with
+95% intervals. A recorded site has the same events with every seed; only crawls are random there.
 Written by `python -m scripts.training.preset_scores`.
 
 | id | observation | action | steps per episode | random | best formula | above random |

@@ -234,9 +234,11 @@ class NaiveScheduler:
             if due > self.time:
                 break
             if page.state == "sent":
-                page.fails += 1
-                if page.fails > 1:
-                    wait = min(self.retry * 2.0 ** (page.fails - 2), 1024.0 * self.retry)
+                if page.retry_at == -math.inf:
+                    page.retry_at = due  # the first loss since the copy is free
+                else:
+                    page.fails += 1
+                    wait = min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
                     page.retry_at = due + wait
             self.leave(key, due)
             self.make_ready(key)

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from policies.ncis.greedy import GreedyNCIS
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 
@@ -165,6 +166,36 @@ def test_pages_that_are_lost_again_and_again_wait_too():
     np.testing.assert_allclose(np.diff(tries), [1.0, 3.0, 5.0, 9.0])
 
 
+def test_lost_fetches_and_failures_double_one_wait():
+    """Waits after failed, lost, failed are 2, 4, 8; a lost fetch that fails late is one failure."""
+    for outcomes, waits in (("flf", [2.0, 4.0, 8.0]), ("lff", [0.0, 2.0, 4.0])):
+        scheduler = CrawlScheduler("Greedy", 1e6, timeout=10.0, retry=2.0, burst=0.0)
+        scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
+        now, found = 1.0, []
+        assert scheduler.next(now).id == "a"
+        for outcome in outcomes:
+            end = now + (10.0 if outcome == "l" else 0.5)
+            if outcome == "f":
+                scheduler.report(["a"], end, "failed")
+            now = end
+            while scheduler.next(now).id is None:
+                now = scheduler.next(now).ask_again
+            found.append(now - end)
+        np.testing.assert_allclose(found, waits, atol=1e-9)
+    scheduler = CrawlScheduler("Greedy", 1e6, timeout=10.0, retry=2.0)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
+    assert scheduler.next(1.0).id == "a"
+    scheduler.describe("a")
+    scheduler.next(10.9)
+    scheduler.report(["a"], 11.5, "failed")
+    assert scheduler.describe("a")["due"] == pytest.approx(13.5)
+
+
+def test_the_longest_timeout_has_a_longest_wait():
+    scheduler = CrawlScheduler("Greedy", 1e-3, timeout=1e9)
+    assert scheduler.pages.choices.lines["most_retry"][0] == 1e12
+
+
 def test_a_page_that_is_gone_keeps_what_was_learned_for_a_while():
     scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True, keep_gone=5.0)
     scheduler.add(["a", "b"], last_crawl=0.0)
@@ -293,6 +324,23 @@ def test_lost_entries_of_a_feed_count_as_changes_it_would_have_told():
     scheduler.report(["a"], 7.0)
     nats = 0.05 * 1.0 + 0.05 * 1.0
     assert scheduler.describe("a")["stale"] == pytest.approx(-math.expm1(-nats))
+
+
+class Renamed(GreedyNCIS):
+    """The same values under another name."""
+
+
+@pytest.mark.parametrize("policy", ["GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", Renamed])
+def test_the_probability_of_staleness_is_that_of_the_rates_for_any_policy(policy):
+    scheduler = CrawlScheduler(policy, 1.0, num_sources=2, start=1.0)
+    known = {"recall": [[0.4], [0.05]], "false_signal_rate": [[0.01], [1.0]]}
+    scheduler.add([1], change_rate=0.5, last_crawl=0.0, **known)
+    for source, nats in ((1, math.log(1.025)), (0, math.log(21.0))):
+        before = scheduler.describe(1)["stale"]
+        scheduler.signal([1], 0.5, source)
+        stale = scheduler.describe(1)["stale"]
+        assert math.log((1.0 - before) / (1.0 - stale)) == pytest.approx(nats)
+    assert before == pytest.approx(-math.expm1(-0.5 * 0.55 - math.log(1.025)))
 
 
 def test_a_bad_source_does_not_spoil_a_good_one():

@@ -364,7 +364,7 @@ def test_a_fetch_comes_at_the_time_that_was_said():
     scheduler.configure(time, burst=5.0, timeout=0.5, retry=2.0)
     assert len(scheduler.next_batch(time + 5.0, 20)) == 5
     scheduler.report([0], time + 5.0, "failed")
-    assert scheduler.describe(0)["why"] == "it waits until 10 after 2 failures"
+    assert scheduler.describe(0)["why"] == "it waits until 8 after 1 failure"
     assert scheduler.next(time + 5.0).ask_again == pytest.approx(time + 6.0)
     assert len(scheduler.next_batch(time + 26.0, 20)) == 20  # lost ones too
 
