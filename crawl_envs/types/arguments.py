@@ -166,7 +166,10 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
     """
     array = _read(name, value)
     if array.dtype.kind == "O" and all(map(_is_real, array.flat)):
-        array = array.astype(np.float64)
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got {reprlib.repr(value)}") from None
     if array.dtype.kind not in ("biuf" if flags else "iuf"):
         raise ValueError(
             f"{name} must be a number or an array of numbers, got {array.dtype} "

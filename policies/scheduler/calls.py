@@ -85,12 +85,14 @@ CALLS = {
 
 def wrapped(method: Any, make: Callable[[Any, str, dict[str, Any]], Any]) -> Any:
     """Return a method with the same arguments that makes a call: of self, its name, arguments."""
-    names = list(inspect.signature(method).parameters)[1:]
+    signature = inspect.signature(method)
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
-        given = {**dict(zip(names, arguments, strict=False)), **named}
-        return make(self, method.__name__, given)
+        given = signature.bind(self, *arguments, **named).arguments
+        given.pop("self")
+        columns = given.pop("columns", {})
+        return make(self, method.__name__, {**given, **columns})
 
     return call
 

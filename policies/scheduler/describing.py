@@ -40,11 +40,12 @@ def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[floa
     choices, lines, host = pages.choices, pages.choices.lines[0], int(pages.choices.host[row])
     if state == GONE:
         return math.inf, "it is gone"
-    if state == SENT:
+    passed = choices.due[row] <= now
+    if state == SENT and not passed:
         lost = float(choices.due[row])
         sent = lost - float(lines["timeout"])
         return lost, f"it was handed out at {sent:g}, and is lost at {lost:g}"
-    if state == WAITING:
+    if state == WAITING and not passed:
         fails = int(choices.fails[row])
         failures = f" after {fails} failure{'s' * (fails > 1)}" * bool(fails)
         return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"

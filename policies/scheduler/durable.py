@@ -9,11 +9,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from crawl_envs.types.arguments import flag, whole
 from policies.scheduler.calls import CALLS, wrapped
 from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.scheduler import CrawlScheduler
 
+REFUSALS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError
+"""Errors of calls that were refused, which are in a journal too."""
 SAVE_EVERY = 10_000
 """Calls in a journal after which a snapshot is written."""
 
@@ -54,7 +57,10 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         durable: bool = False,
         save_every: int = SAVE_EVERY,
     ) -> None:
-        self.folder, self.durable, self.save_every = Path(folder), durable, save_every
+        self.folder, self.durable = Path(folder), flag("durable", durable)
+        self.save_every = whole("save_every", save_every, 1)
+        if not isinstance(scheduler, CrawlScheduler | None):
+            raise ValueError(f"scheduler must be a CrawlScheduler or None, got {scheduler!r}")
         self.calls = self.total = 0
         self.answer: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -84,23 +90,26 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             raise ValueError(
                 f"scheduler must be given for a new folder alone, {self.folder} has {held}"
             )
+        for path in self.folder.glob(".snapshot-*.part"):
+            path.unlink()  # of a process that has died
         if scheduler is not None:
             self.scheduler, self.number = scheduler, 0
-            self._write(0, scheduler.state())
             self.journal = Journal(self._path("journal", 0), self.durable)
+            self._write(0, scheduler.state())
         else:
             self._restore(sorted(self.folder.glob("snapshot-*[0-9]"))[-1], policy)
 
     def _restore(self, snapshot: Path, policy: Any) -> None:
         """Read a snapshot, and make the calls of the journals since."""
         self.number = int(snapshot.name.removeprefix("snapshot-"))
-        state = read_snapshot(snapshot)
+        state, number = read_snapshot(snapshot), self.number
         self.scheduler = CrawlScheduler.from_state(state, policy)
         self.total = state.values["total"]
         while True:
             following = self._path("journal", self.number + 1)
             path, last = self._path("journal", self.number), not following.exists()
-            self.journal = Journal(path, self.durable, whole=not last, repeat=self._repeat)
+            checks = {"whole": not last, "there": self.number == number}
+            self.journal = Journal(path, self.durable, **checks, repeat=self._repeat)
             if last:
                 break
             self.journal.close()
@@ -113,7 +122,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         self.scheduler.time = max(self.scheduler.time, record.values.pop("now"))
         try:
             self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
-        except (ValueError, TypeError) as error:
+        except REFUSALS as error:
             self.answer = error  # it was refused then, too
 
     def _path(self, kind: str, number: int) -> Path:
@@ -144,18 +153,25 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     def save(self) -> None:
         """Write a snapshot, which shortens the next start, and wait for it."""
         with self.scheduler.lock:
+            self._check_open()
             self._begin_save()
             assert self._saving is not None
             saving, self._saving = self._saving, None
         saving.result()
 
     def close(self) -> None:
-        """Leave the folder to others."""
+        """Leave the folder to others; calls raise ValueError then."""
         self._writer.shutdown()
         self.journal.close()
-        os.close(self._lock)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
         if self._saving is not None:
             self._saving.result()
+
+    def _check_open(self) -> None:
+        if self._lock < 0:
+            raise ValueError(f"folder must be open, the scheduler of {self.folder} is closed")
 
     def __exit__(self, *error: object) -> None:
         """Leave the folder to others."""
@@ -178,12 +194,14 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     def next(self, time: float) -> Fetch:
         """Return the next page to fetch; see :meth:`CrawlScheduler.next`."""
         with self.scheduler.lock:
+            self._check_open()
             known: Fetch | None = self.scheduler.nothing_yet(time)
             return known if known is not None else self._call("next", {"time": time})
 
     def _call(self, call: str, arguments: dict[str, Any]) -> Any:
         """Write a call to the journal, and make it."""
         with self.scheduler.lock:
+            self._check_open()
             if self.calls >= self.save_every:
                 self._begin_save()
             values, arrays = plain(arguments)

@@ -146,6 +146,7 @@ class Journal:
         path: the file, which may be there already.
         durable: as said.
         whole: whether the last record must not be cut off.
+        there: whether the file must be there already.
         repeat: called with each record that is there.
 
     Raises:
@@ -158,11 +159,14 @@ class Journal:
         path: Path,
         durable: bool = False,
         whole: bool = False,
+        there: bool = False,
         repeat: Callable[[Record], None] = lambda record: None,
     ) -> None:
         self.path, self.durable = path, durable
         self.size = len(MAGIC)
         if not path.exists() or path.stat().st_size < len(MAGIC):
+            if there:
+                raise ValueError(f"{path} must be there and whole, calls would be lost")
             path.write_bytes(MAGIC)
             if durable:
                 sync_folder(path.parent)
@@ -187,8 +191,10 @@ class Journal:
         self.size += len(data)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._handle)
+        """Close the file, once."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
 
 
 def plain(values: Mapping[str, Any]) -> Record:
@@ -198,6 +204,8 @@ def plain(values: Mapping[str, Any]) -> Record:
     """
     record = Record({}, {})
     for name, value in values.items():
+        if isinstance(value, np.ma.MaskedArray):
+            raise ValueError(f"{name} must not be masked")
         array = np.asarray(value)
         if array.dtype.kind == "O" and array.ndim > 0:
             if not all(isinstance(each, str) for each in array.flat):

@@ -143,7 +143,8 @@ class PageTables:
         """Return the numbers of hosts, (n,)."""
         names, places = np.unique(labels, return_inverse=True)
         known = len(self.hosts)
-        codes = np.array([self.hosts.setdefault(name, len(self.hosts)) for name in names.tolist()])
+        found = [self.hosts.setdefault(name, len(self.hosts)) for name in names.tolist()]
+        codes = np.array(found, np.int64)
         self.make_room()
         for name, limit in self.host_limits.items():
             getattr(self.choices, name)[known : len(self.hosts)] = limit

@@ -66,20 +66,34 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
     return np.array(np.broadcast_to(array, shape))
 
 
-def labels(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> NDArray[Any]:
+def labels(name: str, value: Any, count: int, num_sources: int = 1) -> NDArray[Any]:
     """Return labels of hosts, (n,)."""
-    array = np.asarray(value)
-    if array.shape not in ((), (count,)):
+    array = host_labels(name, value)
+    if array.size != 1 and array.shape != (count,):
         raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
     return np.broadcast_to(array, (count,))
 
 
+def host_labels(name: str, value: Any) -> NDArray[Any]:
+    """Return labels of hosts, strings or whole numbers, as an array of one axis."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat):
+        array = array.astype(np.str_)
+    if array.size and (array.dtype.kind not in "Uiu" or array.ndim != 1):
+        raise ValueError(f"{name} must be strings or whole numbers, got {value!r:.80}")
+    return array
+
+
 def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArray[np.int64]:
     """Return sources of signals, (n,)."""
-    array = np.broadcast_to(np.asarray(value), (count,))
-    if array.dtype.kind not in "iu" or np.any((array < 0) | (array >= num_sources)):
-        raise ValueError(f"{name} must be whole numbers from 0 to {num_sources - 1}")
-    return array.astype(np.int64)
+    array = np.asarray(value)
+    sound = array.dtype.kind in "iu" and array.shape in ((), (count,))
+    if not sound or np.any((array < 0) | (array >= num_sources)):
+        raise ValueError(
+            f"{name} must be a whole number from 0 to {num_sources - 1} or {count} of them, "
+            f"got {value!r:.80}"
+        )
+    return np.broadcast_to(array, (count,)).astype(np.int64)
 
 
 def outcomes(name: str, value: Any, count: int, num_sources: int = 1) -> BoolArray:
@@ -100,16 +114,21 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 """The arguments that are per page, and how they are read."""
 
+OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed"
+"""Those that may be None."""
+
 
 def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str, NDArray[Any]]:
     """Return those arguments of n pages that are not None as arrays, (.., n).
 
     Raises:
-        ValueError: one is out of its range, of another shape, or unknown.
+        ValueError: one is out of its range, of another shape, unknown, or None but not optional.
     """
     for name in set(arguments) - set(READERS):
         raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
     given = {name: value for name, value in arguments.items() if value is not None}
+    for name in set(arguments) - {*given, *OPTIONAL}:
+        raise ValueError(f"{name} must be given, got None")
     return {name: READERS[name](name, value, count, num_sources) for name, value in given.items()}
 
 

@@ -18,10 +18,17 @@ from policies.scheduler.files import Record
 from policies.scheduler.learning import LEARNED, PageLearner
 from policies.scheduler.pacing import SAVED, PacedScheduler
 from policies.scheduler.pages import PageTables
-from policies.scheduler.reading import Ids, amounts, as_ids, check_names, read
+from policies.scheduler.reading import (
+    Ids,
+    amounts,
+    as_ids,
+    check_names,
+    host_labels,
+    read,
+)
 from policies.scheduler.reports import change_timeout, fail, give_back, reopen
 from policies.scheduler.signal_log import count_signals, signals_until
-from policies.scheduler.states import ABSENT, GONE, NO_LIMIT
+from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, READY, SENT, WAITING
 
 REWRITTEN = 500
 """Pages whose estimates follow new shared distributions with each report."""
@@ -254,7 +261,7 @@ class CrawlScheduler(PacedScheduler):
         if hosts is None:
             pages.host_limits |= limits
         else:
-            codes = pages.host_codes(np.atleast_1d(np.asarray(hosts)))
+            codes = pages.host_codes(host_labels("hosts", hosts))
         for name, limit in limits.items():
             getattr(pages.choices, name)[codes] = limit
         reopen(pages.arguments[0])
@@ -262,7 +269,7 @@ class CrawlScheduler(PacedScheduler):
     def hold(self, host: ArrayLike, until: float) -> None:
         """Ask a host, or some, not before a time, in place of an earlier one; ``inf`` for never."""
         until = until if until == math.inf else real("until", until)
-        codes = self.pages.host_codes(np.atleast_1d(np.asarray(host)))
+        codes = self.pages.host_codes(host_labels("host", host))
         self.pages.choices.held[codes] = until
         reopen(self.pages.arguments[0])
 
@@ -465,13 +472,19 @@ class CrawlScheduler(PacedScheduler):
         ``due``: the time at which it may be fetched and its value reaches that of the pages
         fetched now, if nothing else happens (``inf`` for never); and ``why`` in words.
         """
-        row = int(self.pages.ids.rows(as_ids(page_id))[0])
+        rows = self.pages.ids.rows(as_ids(page_id))
+        if rows.size != 1:
+            raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
+        row = int(rows[0])
         self.pages.allocate(self.bandwidth, self.time)
         return description(self.pages, row, self.time)
 
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
-        return reason(self.pages.choices.status, self.is_used_up, self._ask_again())
+        choices = self.pages.choices
+        passed = (choices.due <= self.time) & np.isin(choices.status, (WAITING, SENT))
+        status = np.where(passed, READY, choices.status)
+        return reason(status, self.is_used_up, self._ask_again())
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import subprocess
@@ -24,6 +25,15 @@ from policies.scheduler.files import (
 )
 
 HOSTS = [f"host{k}" for k in range(3)]
+
+KNOWN = {"change_rate": 1.0, "recall": 0.3, "false_signal_rate": 0.2, "last_crawl": 0.0}
+
+
+def begun(folder):
+    """Return a scheduler in a folder, with two pages."""
+    loop = DurableScheduler(folder, CrawlScheduler("GreedyNCIS", 10.0))
+    loop.add(["a", "b"], **KNOWN)
+    return loop
 
 
 def new_scheduler(policy="GreedyNCIS"):
@@ -274,3 +284,81 @@ def test_strings_are_kept_in_utf8(texts, tmp_path):
 def test_bytes_are_refused(kept):
     with DurableScheduler(kept) as scheduler, pytest.raises(ValueError, match="bytes"):
         scheduler.add(np.array([b"x"]), change_rate=1.0)
+
+
+def test_a_closed_scheduler_writes_nothing(tmp_path):
+    """Files that are opened afterwards may have the number of the journal's descriptor."""
+    loop = begun(tmp_path / "folder")
+    loop.close()
+    loop.close()
+    others = [(tmp_path / str(k)).open("wb+", buffering=0) for k in range(20)]
+    for call in (lambda: loop.next(2.0), loop.save, lambda: loop.report(["a"], 2.0)):
+        with pytest.raises(ValueError, match=r"folder must be open, the scheduler of .* is closed"):
+            call()
+    for file in others:
+        with file:
+            file.seek(0)
+            assert file.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda d: d.report(["a"], None), "times must be given, got None"),
+        (lambda d: d.signal(["a"], 1.0, None), "source must be given, got None"),
+        (
+            lambda d: d.signal(["a"], 1.0, [0, 0]),
+            r"source must be a whole .* 1 of them, got \[0, 0]",
+        ),
+        (lambda d: d.add(["n"], **KNOWN, least_interval=None), "least_interval must be given"),
+        (lambda d: d.add(["n"], **KNOWN, host={}), "host must be strings or whole numbers, got {}"),
+        (lambda d: d.hold(math.nan, 5.0), "host must be strings or whole numbers, got nan"),
+        (lambda d: d.report(["a"], np.ma.masked_array([1.0], [True])), "times must not be masked"),
+        (lambda d: d.signal(["a"], 10**400), "times must be finite, got 1000"),
+        (lambda d: d.remove(["a"], 5), "too many positional arguments"),
+        (lambda d: d.limit_hosts("h", 5.0), "too many positional arguments"),
+        (lambda d: d.describe([]), r"page_id must be the id of a page, got \[\]"),
+    ],
+)
+def test_a_refused_call_changes_nothing_and_the_folder_opens_again(tmp_path, call, error):
+    loop = begun(tmp_path)
+    before = loop.scheduler.state()
+    with pytest.raises((ValueError, TypeError), match=error):
+        call(loop)
+    after = loop.scheduler.state()
+    for name, array in before.arrays.items():
+        np.testing.assert_array_equal(array, after.arrays[name])
+    assert "n" not in loop
+    loop.add(["n"], **KNOWN)
+    loop.hold([], 5.0)
+    loop.close()
+    with DurableScheduler(tmp_path) as again:
+        assert "n" in again
+
+
+@pytest.mark.parametrize("left", [None, 0, 5])
+def test_a_journal_that_is_not_there_is_an_error(tmp_path, left):
+    loop = begun(tmp_path)
+    loop.save()
+    loop.report(["a"], 2.0)
+    loop.close()
+    [journal] = tmp_path.glob("journal-*")
+    journal.write_bytes(journal.read_bytes()[:left]) if left is not None else journal.unlink()
+    with pytest.raises(ValueError, match="must be there and whole, calls would be lost"):
+        DurableScheduler(tmp_path)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    begun(tmp_path).close()
+    (tmp_path / ".snapshot-000000000001.123.part").write_bytes(b"half")
+    DurableScheduler(tmp_path).close()
+    assert not list(tmp_path.glob(".*.part"))
+
+
+@pytest.mark.parametrize(
+    "more", [{"save_every": 0}, {"save_every": "x"}, {"durable": 3}, {"scheduler": "x"}]
+)
+def test_arguments_of_a_durable_scheduler_are_checked(tmp_path, more):
+    given = {"scheduler": CrawlScheduler("GreedyNCIS", 10.0), **more}
+    with pytest.raises(ValueError, match=f"{next(iter(more))} must be"):
+        DurableScheduler(tmp_path, **given)

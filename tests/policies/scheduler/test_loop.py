@@ -191,6 +191,24 @@ def test_lost_fetches_and_failures_double_one_wait():
     assert scheduler.describe("a")["due"] == pytest.approx(13.5)
 
 
+def test_a_wait_that_has_passed_is_over_in_words_too():
+    scheduler = new_page()
+    scheduler.add(
+        ["b"],
+        change_rate=1.0,
+        recall=0.5,
+        false_signal_rate=0.1,
+        least_interval=1.0,
+        last_crawl=0.0,
+    )
+    assert scheduler.next(0.5).id == "a"
+    assert "waits until 1" in scheduler.describe("b")["why"]
+    scheduler.configure(2.0)
+    assert scheduler.why().startswith("there is a page to fetch; pages: 2 ready")
+    assert scheduler.describe("b")["why"] == "it is due when its value is the largest"
+    assert scheduler.next(2.0).id == "b"
+
+
 def test_the_longest_timeout_has_a_longest_wait():
     scheduler = CrawlScheduler("Greedy", 1e-3, timeout=1e9)
     assert scheduler.pages.choices.lines["most_retry"][0] == 1e12

@@ -42,7 +42,7 @@ def test_a_crawler_is_driven() -> None:
     )
     assert [line.pop("why") for line in said if "why" in line] == 2 * [
         "the bandwidth is used up until 1.1; "
-        "pages: 1 ready, 0 new, 0 sent, 1 waiting, 0 parked, 0 gone"
+        "pages: 2 ready, 0 new, 0 sent, 0 waiting, 0 parked, 0 gone"
     ]
     assert said == [
         {"pages": 2},
