@@ -130,7 +130,9 @@ Agents = Annotated[
 Score = Annotated[
     bool,
     typer.Option(
-        "--score", help="With --suite, make tables, pictures and report of the existing rows anew."
+        "--score",
+        help="With --suite, make tables, pictures and report anew of the rows, leaderboard.csv and "
+        "provenance.json that an earlier run wrote; nothing is played.",
     ),
 ]
 

@@ -178,7 +178,7 @@ def kind_of(label: str) -> str:
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
-    """Return a task with those candidates that can act in it."""
+    """Return a task with those candidates that can act in it; RuntimeError if one fails."""
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
@@ -186,7 +186,10 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     first = {"window": list(windows[0])} if recorded else {}
     factories = {label: candidate.factory for label, candidate in candidates.items()}
     refused: dict[str, str] = {}
-    able = applicable(factories, task.id, {**task.arguments, **first}, refused)
+    try:
+        able = applicable(factories, task.id, {**task.arguments, **first}, refused)
+    except RuntimeError as error:
+        raise RuntimeError(f"task {task.name}, first choice: {error}") from error
     played = {task.bound: PLAYED[task.bound]} if task.bound in PLAYED else {}
     return TaskSetting(
         task.name,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
 from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
-from scripts.suite.entrants import TaskSetting, entrants, kind_of, setting_of
+from scripts.suite.entrants import YOURS, TaskSetting, entrants, kind_of, setting_of
 from scripts.suite.presentation import Played, draw, page_of, table_of, tables_of
 from scripts.suite.report.page import write_report
 from scripts.suite.scores import Standing, by_track, scores_of, standings
@@ -48,26 +52,23 @@ def play_suite(
     nothing is played or timed: tables, pictures and report are made of what the folder has.
 
     Raises:
-        ValueError: an unknown entrant, kept rows that disagree, or no leaderboard with ``score``.
+        ValueError: an unknown entrant, one of one's own that fails, kept rows that disagree, rows
+            that lack what scores need, or no leaderboard with ``score``.
     """
     candidates, own = entrants(given), [candidate_of(each).label for each in given]
-    if score and not (folder / BOARD).exists():
-        raise ValueError(
-            f"{folder} has no leaderboard to score: the command without --score makes it"
-        )
     more: dict[str, Any] = {}
     if score:
-        store, costs = Store(folder / ROWS, name, []), kept_costs(folder / BOARD)
+        store = Store(folder / ROWS, name, [])
+        costs, more["costs"] = _kept(folder)
         store.load()
-        told = json.loads((folder / PROVENANCE).read_text("utf-8"))
-        more["costs"] = told.get("costs", {key: told[key] for key in ("date", "commit", "cpu")})
     else:
-        settings = _settings(name, candidates, own, console)
-        store = _store(name, settings, folder, given, fresh)
-        with console.status("kept rows: one of every entrant is played again"):
-            check_kept(settings, count, store)
-        run(settings, count, store, workers, console)
-        costs = costs_of(SUITES[name], candidates, settings)
+        with _failures_in_one_line(own, folder):
+            settings = _settings(name, candidates, own, console)
+            store = _store(name, settings, folder, given, fresh)
+            with console.status("kept rows: one of every entrant is played again"):
+                check_kept(settings, count, store)
+            run(settings, count, store, workers, console)
+            costs = costs_of(SUITES[name], candidates, settings)
     store.rows = [row for row in store.rows if row.seed < count]
     played = _scored(name, store.rows, costs, own)
     publish(played, folder, console)
@@ -76,6 +77,49 @@ def play_suite(
     with console.status("the report"):
         write_report(folder / REPORT, played, candidates, COMMITTED)
     return store
+
+
+def _kept(folder: Path) -> tuple[dict[str, Detail], dict[str, Any]]:
+    """Return the costs that the leaderboard of a folder has, and when and where they were measured.
+
+    Raises:
+        ValueError: a file is missing or damaged.
+    """
+    again = "the command without --score makes it"
+    for name in (BOARD, PROVENANCE):
+        if not (folder / name).exists():
+            raise ValueError(f"{folder} has no leaderboard to score, as {name} is missing: {again}")
+    try:
+        costs = kept_costs(folder / BOARD)
+        told = json.loads((folder / PROVENANCE).read_text("utf-8"))
+        return costs, told.get("costs") or {key: told[key] for key in ("date", "commit", "cpu")}
+    except (AttributeError, KeyError, ValueError):
+        said = f"{folder}: {BOARD} or {PROVENANCE} is damaged"
+        raise ValueError(f"{said}; {again} anew") from None
+
+
+@contextmanager
+def _failures_in_one_line(own: Sequence[str], folder: Path) -> Iterator[None]:
+    """Raise ValueError where an entrant of one's own fails; errors of shipped ones are raised."""
+    try:
+        yield
+    except RuntimeError as error:
+        mine = [label for label in own if kind_of(label) == YOURS]
+        said = str(getattr(error, "cause", error))  # Ray's errors have the one of the policy
+        label = next((label for label in mine if f"{label} in " in said), None)
+        if label is None:
+            raise
+        rows = f"; {folder} has the rows so far" if (folder / ROWS).exists() else ""
+        raise ValueError(f"{said}{_place(label, error)}{rows}") from error
+
+
+def _place(label: str, error: BaseException) -> str:
+    """Return the last line of an entrant's file that a traceback names, empty if it names none."""
+    module = sys.modules.get(label.partition(":")[0])
+    name = Path(getattr(module, "__file__", None) or "no file").name
+    text = "".join(traceback.format_exception(error))
+    lines = re.findall(rf'File "(?:[^"]*[\\/])?{re.escape(name)}", line (\d+)', text)
+    return f" ({name}, line {lines[-1]})" if lines else ""
 
 
 def _settings(
@@ -125,6 +169,7 @@ def _scored(
     ranked = standings(scores)
     labels = [item.policy for item in ranked]
     kinds = {label: kind_of(label) for label in labels}
+    own = list(dict.fromkeys([*own, *(label for label in labels if kinds[label] == YOURS)]))
     details = with_freshness(costs, rows, labels)
     return Played(name, SUITES[name], rows, scores, ranked, details, kinds, own)
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from crawl_envs.evaluation import Row
 from scripts.reporting.intervals import profile
+from scripts.reporting.tables import counted
 from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.entrants import BOUND, BUDGET, FIXED, PLAYED, YOURS
 from scripts.suite.scores import OVER, PLAYS, Standing, by_track, matrix
@@ -43,7 +44,7 @@ class Played(NamedTuple):
         ranked: the leaderboard.
         details: of all entrants, by label.
         kinds: what each entrant is, by label.
-        own: labels of the reader's own entrants.
+        own: labels of the reader's own entrants: those given, and those not shipped.
     """
 
     name: str
@@ -58,7 +59,8 @@ class Played(NamedTuple):
     @property
     def title(self) -> str:
         """Name, number of tasks and number of seeds."""
-        return f"{self.name}: {len(self.tasks)} tasks, {self.scores.seed.nunique()} seeds"
+        seeds = counted(self.scores.seed.nunique(), "seed")
+        return f"{self.name}: {len(self.tasks)} tasks, {seeds}"
 
     def named(self, policy: str) -> str:
         """Return a label, with an arrow if it is the reader's own."""
@@ -265,7 +267,7 @@ def rendered(template: str, played: Played, **contents: Any) -> str:
         reasons=reasons_of(played),
         ties=TIES,
         gains=gains_of(played),
-        seeds=played.scores.seed.nunique(),
+        seeds=counted(played.scores.seed.nunique(), "seed"),
         bounds=BOUNDS,
         measured=MEASURED,
         **contents,

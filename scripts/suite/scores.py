@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,10 @@ from scripts.suite.tasks import Task
 LEAST = -1.0
 EXCESS, ERRORS = 0.01, 3.0
 """Share of the budget, and standard errors of the crawl rate, that are not counted as excess."""
+PLAY = (
+    "the command without --score plays what is missing, with --policies or --agents for entrants "
+    "of your own"
+)
 PLAYS, OVER, ABSENT = "plays", "over budget", "cannot act"
 
 
@@ -95,8 +100,9 @@ def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
         mean(b - r), which has the order of x and compares entrants on the same events.
 
     Raises:
-        ValueError: a task without rows of its bound or of random crawling.
+        ValueError: of :func:`check_rows`.
     """
+    check_rows(tasks, rows)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [label for label in dict.fromkeys(table.policy) if label not in (BOUND, *PLAYED)]
@@ -104,9 +110,36 @@ def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def check_rows(tasks: Sequence[Task], rows: Sequence[Row]) -> None:
+    """Check that scores can be made of rows.
+
+    A task needs its bound and random crawling; they and each entrant that acts there need finite
+    numbers of every seed that any task has.
+
+    Raises:
+        ValueError: rows are missing or damaged.
+    """
+    values = {row[1:5]: row.value for row in rows}  # by setting, policy, seed and metric
+    played = {key[:3] for key in values}
+    seeds = sorted({seed for *_, seed in played}) or [0]
+    for task in tasks:
+        acting = {label for name, label, _ in played if name == task.name} - {BOUND, *PLAYED}
+        needed = [
+            (BOUND, BUDGET),
+            (task.bound if task.bound in PLAYED else BOUND, task.metric),
+            *product(sorted({task.random, *acting}), (task.metric, "crawl_rate")),
+        ]
+        for (label, metric), seed in product(needed, seeds):
+            where = f"task {task.name}, {label}, seed {seed}"
+            if (task.name, label, seed) not in played:
+                raise ValueError(f"{where}: no rows; {PLAY}")
+            value = values.get((task.name, label, seed, metric), math.nan)
+            if not math.isfinite(value):
+                said = f"{where}: {metric} must be a finite number in the rows, got {value}"
+                raise ValueError(f"{said}; start anew with --fresh")
+
+
 def _of_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    if task.name not in wide.index:
-        raise ValueError(f"task {task.name} has no rows")
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
     bound = values.loc[task.bound if task.bound in PLAYED else BOUND, task.metric]

@@ -32,6 +32,7 @@ QUIET = {
 """Variables of git: English messages, no prompts, no downloads."""
 NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
 UNREADABLE = re.compile(r"unable to read (?:\S+ )?([0-9a-f]{40,64})")
+HASH = re.compile(r"[0-9a-f]{40,64}")
 PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 
 
@@ -164,12 +165,14 @@ def open_repository(
     try:
         head = _output(path, verify).strip()
     except ValueError:
+        head = ""
+    if not HASH.fullmatch(head):  # "^main" excludes a commit, and is none
         names = branches(path)
         if branch == "HEAD" and not names:
-            raise ValueError(f"{path}: the repository has no commits") from None
+            raise ValueError(f"{path}: the repository has no commits")
         raise ValueError(
             f"{path}: there is no commit {branch!r}; branches are {', '.join(names) or 'none'}"
-        ) from None
+        )
     folders = [re.sub(r"([\\*?\[])", r"\\\1", subdir.strip("/")) for subdir in subdirs]
     specs = [f":(top,literal){subdir.strip('/')}" for subdir in subdirs]
     if include:
@@ -189,7 +192,8 @@ def branches(path: Path) -> list[str]:
 
 def num_files(path: Path, commit: str) -> int:
     """Return the number of files of a commit."""
-    return _output(path, ["ls-tree", "-r", "-z", "--name-only", commit]).count("\0")
+    command = ["ls-tree", "-r", "-z", "--name-only", "--end-of-options", commit]
+    return _output(path, command).count("\0")
 
 
 def main_line(repository: Repository) -> list[Link]:

@@ -494,9 +494,26 @@ def test_a_branch_is_chosen_and_a_larger_one_named(scratch: Scratch, tmp_path: P
     assert (code, "HEAD" in said) == (0, False)
     meta = json.loads((tmp_path / "other" / "meta.json").read_text())
     assert (meta["branch"], meta["rows"]["pages"]) == ("develop", 13)
-    code, said = command(scratch.folder, "--out", tmp_path / "none", "--branch", "--all")
-    assert code == 2
-    assert said.endswith("there is no commit '--all'; branches are develop, main")
+    for name in ("--all", "^main", "main..develop"):
+        code, said = command(scratch.folder, "--out", tmp_path / "none", "--branch", name)
+        assert code == 2
+        assert said.endswith(f"there is no commit '{name}'; branches are develop, main")
+
+
+@pytest.mark.parametrize("name", ["--output=x", "-r", "--name-only"])
+def test_a_branch_with_the_name_of_an_option_is_a_branch(
+    scratch: Scratch, tmp_path: Path, name: str
+) -> None:
+    scratch.write("README.md", prose("front"))
+    scratch.commit(0.5)
+    for page in range(12):
+        scratch.write(f"{page}.md", prose(str(page)))
+    scratch.commit(1.5)
+    scratch.git("update-ref", f"refs/heads/{name}", "HEAD")
+    scratch.git("reset", "--quiet", "--hard", "HEAD~1")
+    code, said = command(scratch.folder, "--out", tmp_path / "main")
+    assert code == 0, said
+    assert f"HEAD has 1 files and {name} 13" in said
 
 
 def edited(scratch: Scratch) -> None:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
 from scripts.reporting.intervals import Interval
+from scripts.reporting.rows import read_rows
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.details import Detail
@@ -28,6 +31,7 @@ from scripts.suite.entrants import BOUND, BUDGET, YOURS, entrants, setting_of
 from scripts.suite.episodes import least_served
 from scripts.suite.presentation import TEMPLATES, Played, table_of, tables_of
 from scripts.suite.scores import Place, Standing
+from scripts.training.evaluation import Candidate, candidate_of
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -110,6 +114,51 @@ def test_what_is_there_is_scored_anew_without_playing(
         assert new["runs"] == old["runs"]
 
 
+def test_ones_own_is_marked_though_it_is_not_given_again(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+    assert f"→ {OWN}" in ranked("--policies", OWN)[0]
+    output, _ = ranked("--score")
+    assert f"→ {OWN}" in output
+    assert "→ GreedyNCIS" not in output
+    assert "2 tasks, 2 seeds" in output
+    output, _ = ranked("--score", "--seeds", "1")
+    assert "2 tasks, 1 seed:" in output
+    assert "1 seed each" in (small / "runs" / "small" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("leaderboard.csv", None, "as leaderboard.csv is missing: the command without --score"),
+        ("leaderboard.csv", "", "leaderboard.csv or provenance.json is damaged"),
+        ("leaderboard.csv", "policy,score\nA,1\n", "leaderboard.csv or provenance.json is damaged"),
+        ("provenance.json", None, "as provenance.json is missing: the command without --score"),
+        ("provenance.json", "{", "leaderboard.csv or provenance.json is damaged"),
+        ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
+        ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
+        ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
+        ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
+    ],
+)
+def test_a_folder_that_cannot_be_scored_gets_one_line(
+    small: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str | None, message: str
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+    ranked()
+    file = small / "runs" / "small" / name
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    result = CliRunner().invoke(app, ["--suite", "small", "--seeds", "2", "--score"])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
     _, before = ranked("--policies", OWN)
     source = small / "scripts_suite_own.py"
@@ -154,8 +203,65 @@ def test_it_says_where_a_policy_of_ones_own_cannot_act_and_why(small: Path) -> N
     source.write_text(REFUSING.format(slip="{}['typo']"))
     sys.modules.pop("scripts_suite_own")
     result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
-    assert str(result.exception) == f"{OWN} in CrawlNCIS-v0 failed: KeyError: 'typo'"
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error: task noisy, first choice: {OWN} in CrawlNCIS-v0 failed: KeyError: 'typo' "
+        "(scripts_suite_own.py, line 7)\n"
+    )
     assert not Path("nowhere").exists()
+
+
+FAILING = """
+import policies
+
+class Eager(policies.RoundRobin):
+    seeds = 0
+
+    def __init__(self, env):
+        super().__init__(env)
+        Eager.seeds += 1
+        if Eager.seeds > 3:
+            self.fail()
+
+    def fail(self):
+        raise {error}
+"""
+
+
+@pytest.mark.parametrize("workers", [["--backend", "local"], ["--workers", "2"]])
+@pytest.mark.parametrize("error", ["ValueError('two\\nlines')", "ZeroDivisionError"])
+def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
+    small: Path, error: str, workers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setenv("PYTHONPATH", str(small), prepend=os.pathsep)
+    (small / "scripts_suite_own.py").write_text(FAILING.format(error=error))
+    given = ["--suite", "small", "--seeds", "9", *workers, "--policies", OWN]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    told = "ValueError: two lines" if "two" in error else "ZeroDivisionError: "
+    assert re.fullmatch(
+        rf"error: {OWN} in (noisy|scores), seed \d failed: {told.strip()} "
+        r"\(scripts_suite_own.py, line 14\); runs/small has the rows so far\n",
+        result.stderr,
+    ), result.stderr
+    assert read_rows(small / "runs" / "small" / "rows.parquet")[0]
+
+
+def test_the_error_of_a_shipped_policy_is_raised(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("RoundRobin in noisy, seed 0 failed: KeyError: 1")
+
+    monkeypatch.setattr(leaderboard, "setting_of", fail)
+    given = ["--suite", "small", "--policies", "RoundRobin"]
+    assert isinstance(CliRunner().invoke(app, given).exception, RuntimeError)
+
+
+def few(given: Sequence[str]) -> dict[str, Candidate]:
+    """Return random crawling, a formula and entrants of one's own."""
+    return {label: candidate_of(label) for label in ("RandomCrawl", "GreedyNCIS", *given)}
 
 
 def test_agents_of_one_name_are_refused(small: Path) -> None:

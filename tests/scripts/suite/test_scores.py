@@ -8,7 +8,7 @@ import pytest
 from crawl_envs.evaluation import Row
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix, scores_of, standings
-from scripts.suite.tasks import PERFECT, Task
+from scripts.suite.tasks import ORACLE, PERFECT, Task
 
 ONE = Task("one", "first", "id", {}, bound=PERFECT)
 TWO = Task("two", "second", "id", {}, "penalty", bound=PERFECT)
@@ -145,7 +145,49 @@ def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() 
     }
 
 
-def test_a_task_without_rows_is_refused() -> None:
-    rows = rows_of(ONE, {BOUND: [1.0], "RandomCrawl": [0.0]})
-    with pytest.raises(ValueError, match="task two has no rows"):
+NO_ROWS = "no rows; the command without --score plays what is missing, with --policies or --agents"
+
+
+@pytest.mark.parametrize(
+    ("policy", "metric", "seeds", "message"),
+    [
+        (None, None, (0, 1), f"task two, bound, seed 0: {NO_ROWS}"),
+        (BOUND, None, (0, 1), f"task two, bound, seed 0: {NO_ROWS}"),
+        (BOUND, BUDGET, (1,), "task two, bound, seed 1: budget must be a finite number .* got nan"),
+        (BOUND, "penalty", (1,), "task two, bound, seed 1: penalty must be a finite number"),
+        ("RandomCrawl", None, (0, 1), f"task two, RandomCrawl, seed 0: {NO_ROWS}"),
+        ("A", None, (1,), f"task two, A, seed 1: {NO_ROWS}"),
+        ("A", "penalty", (0,), "task two, A, seed 0: penalty must be .* got nan; start anew with"),
+        ("A", "crawl_rate", (0, 1), "task two, A, seed 0: crawl_rate must be a finite number"),
+    ],
+)
+@pytest.mark.parametrize("lost", [True, False], ids=["without", "infinite"])
+def test_rows_that_are_missing_or_damaged_are_named(
+    policy: str | None, metric: str | None, seeds: tuple[int, ...], message: str, lost: bool
+) -> None:
+    values = {BOUND: [1.0, 1.0], "RandomCrawl": [4.0, 6.0], "A": [3.0, 3.0]}
+    rows, complete = [], [*rows_of(ONE, values), *rows_of(TWO, values)]
+    for row in complete:
+        fits = row.policy == (policy or row.policy) and row.metric == (metric or row.metric)
+        if row.setting != "two" or row.seed not in seeds or not fits:
+            rows.append(row)
+        elif not lost:
+            rows.append(row._replace(value=np.inf))
+            message = message.replace("got nan", "got inf").replace(NO_ROWS, ".* got inf; start")
+    assert len(scores_of([ONE, TWO], complete)) == 8
+    with pytest.raises(ValueError, match=message):
         scores_of([ONE, TWO], rows)
+
+
+def test_no_rows_are_none_of_any_task() -> None:
+    with pytest.raises(ValueError, match=f"task one, bound, seed 0: {NO_ROWS}"):
+        scores_of([ONE], [])
+
+
+def test_a_bound_that_is_played_needs_its_rows() -> None:
+    values = {BOUND: [1.0], "RandomCrawl": [0.0], "A": [0.5], ORACLE: [2.0]}
+    task = replace(ONE, bound=ORACLE)
+    rows = rows_of(task, values)
+    assert matrix(scores_of([task], rows), "A") == pytest.approx(0.25)
+    with pytest.raises(ValueError, match=f"task one, {ORACLE}, seed 0: {NO_ROWS}"):
+        scores_of([task], [row for row in rows if row.policy != ORACLE])
