@@ -21,8 +21,10 @@ from policies.scheduler.pacing import PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler, first_of_each
-from policies.scheduler.workers import BACKENDS, check, encoded
+from policies.scheduler.workers import BACKENDS, check, check_folder, encoded
 
+ROUNDING = 1e-12
+"""Tolerance of sums of recalls above 1, as in the tables of crawl values."""
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
 Answers = dict[int, Record]
@@ -52,7 +54,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         backend: ``local`` for this process, ``processes`` for one process per shard, ``ray`` for
             one actor of Ray per shard.
         folder: a folder in which each shard has a :class:`DurableScheduler`; None for none. If it
-            holds shards, these go on, at their bandwidth; what was saved of it is lost.
+            holds shards, these go on at their bandwidth, timeout and waits after failures; what was
+            saved of the bandwidth is lost.
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
@@ -64,7 +67,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
-            of shards, or in use.
+            of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
+            cannot be read, of an older format, or in use.
         ImportError: Ray is not installed.
     """
 
@@ -99,7 +103,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self.ids, self._columns = PageIds(), dict[str, Any]()
         self._where = np.zeros(self.ids.capacity, np.int64)
         self._workers: list[Any] = []
-        _check_folder(self.folder, shards)
+        if self.folder is not None:
+            check_folder(self.folder, {"shards": shards, **_settings_of(whole_one)})
         try:
             for shard in range(shards):
                 self._workers.append(self._start_worker(shard))
@@ -121,7 +126,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._ask_all("save")
 
     def close(self) -> None:
-        """End the workers, and leave the folder to others."""
+        """End the workers, and leave the folder to others; calls raise ValueError then."""
         for worker in self._workers:
             worker.close()
         self._workers.clear()
@@ -144,7 +149,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
         given = as_ids(ids)
-        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
+        arrays = self._read({"importance": 1.0, **columns}, given.size)
         if one_of("known", known, ("raise", "skip")) == "skip":
             new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
             given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
@@ -152,7 +157,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             return 0
         names = {name: None for name in arrays if name in COLUMNS}
         check_names(names, self._values.needs, self._columns)
-        where = shards_of(arrays.get("host", given), len(self._workers))
+        where = shards_of(arrays.get("host", given), self._sizes.size)
         self._place(given, where)
         try:
             self._route("add", where, {"ids": given, **arrays})
@@ -181,11 +186,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         *,
         bandwidth: float | None = None,
         burst: float | None = None,
-        **settings: float,
+        timeout: float | None = None,
+        retry: float | None = None,
     ) -> None:
         """Change settings; see :meth:`CrawlScheduler.configure`."""
+        settings = {"timeout": timeout, "retry": retry}
         for name, value in settings.items():
-            quantity(name, value, above=0.0)
+            if value is not None:
+                quantity(name, value, above=0.0)
         self._change_pace(time, bandwidth, burst)
         self._ask_all("configure", time=self.time, **settings)
         self._set_shares()
@@ -204,12 +212,28 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         **more: Any,
     ) -> int:
         """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
-        some = {"ids": ids, "times": times, "status": status, **more}
+        some = {"ids": ids, "times": times, "status": status, "changed": changed, **more}
         ignored: int = self._divide("report", some)
         if status == "gone":
             given = np.unique(as_ids(ids))
             self._leave(given[self.ids.rows(given, missing="skip") >= 0])
         return ignored
+
+    def describe(self, page_id: Any) -> dict[str, Any]:
+        """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
+        if as_ids(page_id).size != 1:
+            raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
+        known: dict[str, Any] = self._divide("describe", {"page_id": page_id})["answer"]
+        return known
+
+    @property
+    def ahead(self) -> int:
+        """The number of copies and signals ahead of the clock, as :attr:`CrawlScheduler.ahead`.
+
+        Each is counted when its shard is asked next.
+        """
+        with self.lock:
+            return sum(each.values["answer"] for each in self._ask_all("ahead").values())
 
     def why(self) -> str:
         """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
@@ -219,6 +243,10 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return "; ".join(f"shard {k}: {each.values['answer']}" for k, each in whys)
 
     # Choices
+
+    def _advance(self, time: float) -> None:
+        self._check_open()
+        super()._advance(time)
 
     def _take(self, count: int) -> NDArray[Any]:
         """Return up to ``count`` pages; what one shard cannot give, the others do."""
@@ -268,18 +296,31 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if given is None:
             answers = self._ask_all(name, **arguments)
         else:
-            labels, size = as_ids(given), len(self._workers)
+            labels = as_ids(given)
             if call.by in ("hosts", "host"):
-                where = shards_of(labels, size)
+                where = shards_of(labels, self._sizes.size)
             else:
                 rows = self.ids.rows(labels, missing="skip" if call.skips else "raise")
                 where = np.where(rows >= 0, self._where[rows], -1)
             per_page = {k: arguments.pop(k) for k in set(arguments) & set(READERS)}
-            arrays = {call.by: labels, **read(per_page, labels.size, self.num_sources)}
+            arrays = {call.by: labels, **self._read(per_page, labels.size)}
             known, unknown = where >= 0, labels[where < 0]
             arrays = {key: array[..., known] for key, array in arrays.items()}
             answers = self._route(name, where[known], arrays, **arguments)
         return call.join([{**each.values, **each.arrays} for each in answers.values()], unknown)
+
+    def _read(self, columns: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
+        """Return arguments of n pages as arrays; ValueError also if recalls of a page exceed 1."""
+        arrays = read(columns, count, self.num_sources)
+        if self.num_sources > 1 and "recall" in arrays:
+            most = arrays["recall"].sum(axis=0).max(initial=0.0)
+            if most > 1.0 + ROUNDING:
+                raise ValueError(f"recall must sum to at most 1 over sources, got {most}")
+        return arrays
+
+    def _check_open(self) -> None:
+        if not self._workers:
+            raise ValueError("shards must be open, the scheduler is closed")
 
     def _start_worker(self, shard: int) -> Any:
         policy, durable, worker = self._start
@@ -322,12 +363,15 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
     ) -> Answers:
-        """Make a call with each shard's part of some arrays, of last axis n; where is (n,)."""
+        """Make a call with each shard's part of some arrays, of last axis n; where is (n,).
+
+        One shard is asked even if n is 0: it checks what is not in the arrays.
+        """
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
         ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])
-        calls = {}
-        for shard in np.flatnonzero(np.diff(ends)).tolist():
+        calls, asked = {}, np.flatnonzero(np.diff(ends)).tolist()
+        for shard in asked or [int(self._sizes.argmax())]:
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}
@@ -335,6 +379,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _ask(self, call: str, arguments: Mapping[int, Mapping[str, Any]]) -> Answers:
         """Make a call of some shards at the same time; return the answers, or raise an error."""
+        self._check_open()
         timed = {"time": self.time} if call in ("next", "next_batch", "configure") else {}
         payloads = {k: encoded({"call": call, **timed, **x}) for k, x in arguments.items()}
         begun = {k: (payload, self._workers[k].submit(payload)) for k, payload in payloads.items()}
@@ -382,13 +427,13 @@ for _name in set(CALLS) - set(dir(ShardedScheduler)):
     setattr(ShardedScheduler, _name, locked(_call))
 
 
-def _check_folder(folder: Path | None, shards: int) -> None:
-    """Make the folder of a number of shards; ValueError if it is of another number."""
-    if folder is None:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "shards"
-    if not path.exists():
-        path.write_text(f"{shards}\n")
-    elif path.read_text().strip() != str(shards):
-        raise ValueError(f"shards must be {path.read_text().strip()} as in {folder}, got {shards}")
+def _settings_of(scheduler: CrawlScheduler) -> dict[str, Any]:
+    """Return the settings that a scheduler keeps for ever, as plain values."""
+    lines, slack = scheduler.pages.choices.lines[0], scheduler.pages.choices.slack
+    return {
+        "policy": type(scheduler.pages.values.policy).__name__,
+        "num_sources": scheduler.num_sources,
+        "new_share": float(lines["new_share"]),
+        "skew": float(lines["skew"]),
+        "resolution": (slack - lines["skew"]).tolist(),
+    }

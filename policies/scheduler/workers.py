@@ -6,6 +6,7 @@ arrays, in bytes.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.types.files import replacing
 from crawl_envs.types.worker_processes import new_pool
 from policies.scheduler.durable import DurableScheduler
 from policies.scheduler.files import Record, decoded, payload_of, plain
@@ -33,6 +35,28 @@ def check(answer: Record) -> Record:
     if "error" in answer.values:
         raise ERRORS.get(answer.values["error"], RuntimeError)(answer.values["said"])
     return answer
+
+
+def check_folder(folder: Path, settings: dict[str, Any]) -> None:
+    """Make the folder of shards of these settings.
+
+    Raises:
+        ValueError: it is of other settings or of an older format, or they cannot be read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "shards"
+    if not path.exists():
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(settings) + "\n")
+    try:
+        held = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
+    if not isinstance(held, dict) or set(held) != set(settings):
+        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of an older format")
+    for name, value in settings.items():
+        if value != held[name]:
+            raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
 
 
 class Shard:
@@ -71,11 +95,10 @@ class Shard:
             if isinstance(answer, Exception):
                 raise answer
         else:
-            answer = getattr(self.scheduler, call)(**arguments)
+            answer = getattr(self.scheduler, call)
+            answer = answer(**arguments) if callable(answer) else answer
         if hasattr(answer, "_asdict"):
-            answer = answer._asdict()
-        if isinstance(answer, dict):
-            return answer
+            return dict(answer._asdict())
         assert self.scheduler is not None
         level = self.scheduler.pages.choices.lines["level"][0]  # of the last page chosen by value
         return {"answer": answer, "level": float(level)}

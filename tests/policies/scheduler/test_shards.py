@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import policies
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.balance import Balance
 from policies.scheduler.ids import shards_of
@@ -195,8 +196,6 @@ def test_a_folder_goes_on(tmp_path, backend):
     plain = filled(new(shards=3, balance=np.inf))
     with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
         assert batches(filled(kept), 1, 9, 9) == batches(plain, 1, 9, 9)
-    with pytest.raises(ValueError, match=r"shards must be 3 as in .*, got 2"):
-        new(shards=2, folder=tmp_path)
     with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
         assert len(kept) == 60
         assert kept.bandwidth == pytest.approx(20.0)
@@ -295,6 +294,141 @@ def test_bad_input_is_refused_and_changes_nothing(call, said):
         call(scheduler)
     assert len(scheduler) == 60
     assert batches(scheduler, 1, 12) == batches(other, 1, 12)
+
+
+def of_two_sources(cls=ShardedScheduler, **more):
+    """Return a scheduler of 60 pages in three shards, or in none, with two sources."""
+    more |= {"shards": 3} if cls is ShardedScheduler else {}
+    scheduler = cls("GreedyNCIS", 20.0, num_sources=2, **more)
+    scheduler.add(np.arange(60), **RATES | {"recall": np.full((2, 60), 0.3)}, last_crawl=0.0)
+    return scheduler
+
+
+def recalls(count):
+    """Return recalls of two sources, whose sum is too large for the last page, (2, n)."""
+    return np.array([[0.5] * count, [0.4] * (count - 1) + [0.6]])
+
+
+def test_recalls_are_checked_before_a_shard_changes():
+    scheduler = of_two_sources()
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got 1\.1"):
+        scheduler.update(np.arange(60), recall=recalls(60))
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got 1\.1"):
+        scheduler.add(np.arange(60, 70), **RATES | {"recall": recalls(10)})
+    assert len(scheduler) == 60
+    assert all(scheduler.describe(page)["recall"] == [0.3, 0.3] for page in range(60))
+    scheduler.update(np.arange(59), recall=recalls(60)[:, :59])
+    assert scheduler.describe(58)["recall"] == [0.5, 0.4]
+
+
+def test_pages_are_described_as_by_one_scheduler():
+    whole, scheduler = of_two_sources(CrawlScheduler), of_two_sources()
+    for page in range(60):
+        assert scheduler.describe(page) == whole.describe(page)
+    for each in (whole, scheduler):
+        each.signal([1, 1, 2], 50.0, [0, 1, 1])
+        each.report([3, 4], 50.0)
+        each.next_batch(1.0, 20)
+    assert scheduler.ahead == whole.ahead > 2
+    with pytest.raises(ValueError, match="page_id must be the id of a page"):
+        scheduler.describe([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "accepted"),
+    [
+        ("report", {"ids": [99], "times": 8.0}, True),
+        ("report", {"ids": [99], "times": 8.0, "status": "okay"}, False),
+        ("report", {"ids": [99], "times": 8.0, "changed": [3]}, False),
+        ("report", {"ids": [1, 99], "times": 8.0, "changed": [True]}, False),
+        ("report", {"ids": [99], "times": 8.0, "found": 1}, False),
+        ("report", {"ids": [], "times": 8.0, "status": "okay"}, False),
+        ("report", {"ids": ["zz"], "times": 8.0}, False),
+        ("signal", {"ids": [99], "times": 8.0, "source": 2}, False),
+        ("signal", {"ids": [99, 98], "times": 8.0}, True),
+        ("update", {"ids": [], "importance": 1.0}, True),
+        ("update", {"ids": [], "complete": 1.0}, False),
+        ("update", {"ids": [], "found": 1.0}, False),
+        ("remove", {"ids": []}, True),
+        ("move", {"ids": [], "new_ids": []}, True),
+        ("hold", {"host": [], "until": np.nan}, False),
+        ("limit_hosts", {"hosts": [], "gap": -1.0}, False),
+        ("configure", {"time": 7.0, "timeout": None}, True),
+    ],
+)
+def test_calls_of_no_known_page_are_checked_as_by_one_scheduler(call, arguments, accepted):
+    outcomes = []
+    for each in (of_two_sources(CrawlScheduler), of_two_sources()):
+        try:
+            outcomes.append((answer(each, call, arguments), len(each), each.time))
+        except TypeError as error:
+            outcomes.append((str(error), len(each), each.time))
+    assert outcomes[0] == outcomes[1]
+    assert isinstance(outcomes[0][0], str) == (not accepted)
+
+
+def test_a_refused_setting_leaves_the_clock():
+    scheduler = filled(new(shards=2))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        scheduler.configure(7.0, bandwidth=50.0, foo=1)
+    assert (scheduler.time, scheduler.bandwidth) == (0.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("next", {"time": 1.0}),
+        ("next_batch", {"time": 1.0, "count": 3}),
+        ("configure", {"time": 1.0}),
+        ("report", {"ids": [1], "times": 1.0}),
+        ("add", {"ids": [70], **RATES}),
+        ("remove", {"ids": [1]}),
+        ("hold", {"host": "a", "until": 3.0}),
+        ("describe", {"page_id": 1}),
+    ],
+)
+def test_calls_of_a_closed_scheduler_are_refused(call, arguments):
+    scheduler = filled(new(shards=2))
+    scheduler.close()
+    scheduler.close()
+    with pytest.raises(ValueError, match="the scheduler is closed"):
+        getattr(scheduler, call)(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"shards": 3}, "shards must be 2 as in .*, got 3"),
+        ({"policy": "Greedy"}, "policy must be GreedyNCIS as in .*, got Greedy"),
+        ({"num_sources": 3}, "num_sources must be 1 as in .*, got 3"),
+        ({"new_share": 0.9}, "new_share must be 0.5 as in .*, got 0.9"),
+        ({"skew": 0.5}, "skew must be 0.0 as in .*, got 0.5"),
+        ({"resolution": 0.5}, r"resolution must be \[0.0\] as in .*, got \[0.5\]"),
+    ],
+)
+def test_a_folder_of_other_settings_is_refused(tmp_path, other, said):
+    with new(folder=tmp_path) as kept:
+        filled(kept)
+    with pytest.raises(ValueError, match=said):
+        new(folder=tmp_path, **other)
+    with new(policies.GreedyNCIS, folder=tmp_path) as kept:
+        assert len(kept) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"2\n", "it is of an older format"),
+        (b"{}", "it is of an older format"),
+        (b"", "it cannot be read"),
+        (b"\xff{", "it cannot be read"),
+    ],
+)
+def test_a_folder_whose_settings_are_not_known_is_refused(tmp_path, text, said):
+    (tmp_path / "shards").write_bytes(text)
+    with pytest.raises(ValueError, match=said):
+        new(folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["shards"]
 
 
 @pytest.mark.parametrize(
