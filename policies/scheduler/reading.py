@@ -16,6 +16,8 @@ from policies.scheduler.ids import check_same
 from policies.scheduler.page_values import COLUMNS
 
 Ids: TypeAlias = ArrayLike
+ROUNDING = 1e-12
+"""Tolerance of sums of recalls above 1, as in the tables of crawl values."""
 
 
 def as_ids(ids: Ids) -> NDArray[Any]:
@@ -63,7 +65,11 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
         raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
     if name in QUANTITIES:
         check_domain(name, array)
-    return np.array(np.broadcast_to(array, shape))
+    column = np.array(np.broadcast_to(array, shape))
+    if several and name == "recall" and column.sum(axis=0).max(initial=0.0) > 1.0 + ROUNDING:
+        worst = column[:, column.sum(axis=0).argmax()].tolist()
+        raise ValueError(f"recall must sum to at most 1 over sources, got {worst}")
+    return column
 
 
 def labels(name: str, value: Any, count: int, num_sources: int = 1) -> NDArray[Any]:

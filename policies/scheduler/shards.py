@@ -23,8 +23,6 @@ from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler, first_of_each
 from policies.scheduler.workers import BACKENDS, check, check_folder, encoded
 
-ROUNDING = 1e-12
-"""Tolerance of sums of recalls above 1, as in the tables of crawl values."""
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
 Answers = dict[int, Record]
@@ -149,7 +147,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
         given = as_ids(ids)
-        arrays = self._read({"importance": 1.0, **columns}, given.size)
+        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
             new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
             given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
@@ -303,20 +301,11 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
                 rows = self.ids.rows(labels, missing="skip" if call.skips else "raise")
                 where = np.where(rows >= 0, self._where[rows], -1)
             per_page = {k: arguments.pop(k) for k in set(arguments) & set(READERS)}
-            arrays = {call.by: labels, **self._read(per_page, labels.size)}
+            arrays = {call.by: labels, **read(per_page, labels.size, self.num_sources)}
             known, unknown = where >= 0, labels[where < 0]
             arrays = {key: array[..., known] for key, array in arrays.items()}
             answers = self._route(name, where[known], arrays, **arguments)
         return call.join([{**each.values, **each.arrays} for each in answers.values()], unknown)
-
-    def _read(self, columns: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
-        """Return arguments of n pages as arrays; ValueError also if recalls of a page exceed 1."""
-        arrays = read(columns, count, self.num_sources)
-        if self.num_sources > 1 and "recall" in arrays:
-            most = arrays["recall"].sum(axis=0).max(initial=0.0)
-            if most > 1.0 + ROUNDING:
-                raise ValueError(f"recall must sum to at most 1 over sources, got {most}")
-        return arrays
 
     def _check_open(self) -> None:
         if not self._workers:

@@ -311,9 +311,9 @@ def recalls(count):
 
 def test_recalls_are_checked_before_a_shard_changes():
     scheduler = of_two_sources()
-    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got 1\.1"):
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got \["):
         scheduler.update(np.arange(60), recall=recalls(60))
-    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got 1\.1"):
+    with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got \["):
         scheduler.add(np.arange(60, 70), **RATES | {"recall": recalls(10)})
     assert len(scheduler) == 60
     assert all(scheduler.describe(page)["recall"] == [0.3, 0.3] for page in range(60))
@@ -352,6 +352,8 @@ def test_pages_are_described_as_by_one_scheduler():
         ("remove", {"ids": []}, True),
         ("move", {"ids": [], "new_ids": []}, True),
         ("hold", {"host": [], "until": np.nan}, False),
+        ("hold", {"host": [], "until": 3.0}, True),
+        ("limit_hosts", {"hosts": [], "most": 2}, True),
         ("limit_hosts", {"hosts": [], "gap": -1.0}, False),
         ("configure", {"time": 7.0, "timeout": None}, True),
     ],
