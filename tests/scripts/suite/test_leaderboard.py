@@ -228,8 +228,13 @@ class Eager(policies.RoundRobin):
 """
 
 
-@pytest.mark.parametrize("workers", [["--backend", "local"], ["--workers", "2"]])
-@pytest.mark.parametrize("error", ["ValueError('two\\nlines')", "ZeroDivisionError"])
+@pytest.mark.parametrize(
+    ("error", "workers"),
+    [
+        ("ValueError('two\\nlines')", ["--backend", "local"]),
+        ("ZeroDivisionError", ["--workers", "2"]),
+    ],
+)
 def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
     small: Path, error: str, workers: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
