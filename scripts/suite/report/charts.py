@@ -93,9 +93,10 @@ def lines(
         titles: titles of the axes.
         always: policies that are drawn though they are not chosen; None draws all.
         measured: whether x is measured where there are points: these are marked, and are the ticks
-            of a logarithmic axis.
+            of a logarithmic axis. Else x is a score, with ticks at its quarters.
     """
-    at: Spec = {"scale": {"zero": False, "nice": False}}
+    quarters = [0.25 * tick for tick in range(-1, 6)]
+    at: Spec = {"scale": {"zero": False, "nice": False}, "axis": {"values": quarters}}
     if measured:
         at["scale"] = {"type": "log", "nice": False, "padding": 8}
         at["axis"] = {"values": sorted(set(table.x)), "format": ".2~g"}
