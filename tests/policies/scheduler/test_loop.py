@@ -183,11 +183,12 @@ def test_lost_fetches_and_failures_double_one_wait():
             found.append(now - end)
         np.testing.assert_allclose(found, waits, atol=1e-9)
     scheduler = CrawlScheduler("Greedy", 1e6, timeout=10.0, retry=2.0)
-    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0, host="h")
     assert scheduler.next(1.0).id == "a"
-    scheduler.describe("a")
-    scheduler.next(10.9)
+    scheduler.hold("h", 12.0)
+    assert scheduler.next(11.2).id is None  # the fetch is lost, and its host is held
     scheduler.report(["a"], 11.5, "failed")
+    assert scheduler.describe("a")["failures"] == 1
     assert scheduler.describe("a")["due"] == pytest.approx(13.5)
 
 
