@@ -40,6 +40,17 @@ nats per signal."""
 
 
 @inlined()
+def log_fresh(
+    counts: FloatArray, exposures: FloatArray, shape: FloatArray, rate: FloatArray, x: FloatArray
+) -> float:
+    """Return the logarithm of the predicted probability of no change; as :func:`learn_crawl`."""
+    fresh = 0.0
+    for j in range(x.size):
+        fresh -= (shape[j] + counts[j]) * math.log1p(x[j] / (rate[j] + exposures[j]))
+    return fresh
+
+
+@inlined()
 def learn_crawl(
     counts: FloatArray,
     exposures: FloatArray,
@@ -65,9 +76,7 @@ def learn_crawl(
     """
     counts *= fading
     exposures *= fading
-    fresh = 0.0
-    for j in range(x.size):
-        fresh -= (shape[j] + counts[j]) * math.log1p(x[j] / (rate[j] + exposures[j]))
+    fresh = log_fresh(counts, exposures, shape, rate, x)
     for j in range(x.size):
         if not changed:
             exposures[j] += x[j]

@@ -56,7 +56,7 @@ LARGEST_LOG_FACTOR = math.log(3.0)
 
 belief_on_birth_or_death, belief_learn = belief.on_birth_or_death, belief.learn
 belief_on_signal, read_page = belief.on_signal, belief.read_page
-evidence_of = belief.evidence_of
+evidence_of, value_of = belief.evidence_of, belief.value_of
 signals_since = belief.write_signal_weights
 
 
@@ -197,8 +197,9 @@ def value_all(
                 x, expected_changes, rate = read_page(
                     row, own, shared, at, now, elapsed[number], weights
                 )
-            value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
-            scores[number] = row[at.importance] / rate * value
+            scores[number] = value_of(
+                row, groups[group[number]], shared, at, elapsed[number], x, expected_changes, rate
+            )
             believed[0, number], believed[1, number], believed[2, number] = (
                 x,
                 expected_changes,

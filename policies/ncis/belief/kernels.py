@@ -16,13 +16,28 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
-from policies.estimators.gamma_beliefs import below_mean, learn_crawl, pool_beliefs
+from policies.estimators.gamma_beliefs import below_mean, learn_crawl, log_fresh, pool_beliefs
+from policies.ncis.belief.activity import (
+    RETURN,
+    active_if_signalled,
+    learn_activity,
+    log_survival,
+)
 from policies.ncis.belief.broadcasts import (
     broadcast_weight_since,
     on_signals_together,
     update_weights,
 )
-from policies.ncis.belief.layout import CRAWLS, DUE, FLOOR, MEMORY, PACE_MEMORY, Places, places
+from policies.ncis.belief.layout import (
+    CRAWLS,
+    DUE,
+    FLOOR,
+    MEMORY,
+    PACE_MEMORY,
+    POOL_STEPS,
+    Places,
+    places,
+)
 
 ROUNDING = 1e-9
 """A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
@@ -81,11 +96,13 @@ def renew_page(page: FloatArray, own_group: FloatArray, at: Places) -> None:
         shape = own_group[kind] + page[kind]
         rate = own_group[at.kinds + kind] + page[at.kinds + kind]
         page[at.believed + kind] = shape / rate * page[at.scale + kind]
-    rate = page[at.believed] * below_mean(own_group[0] + page[0])
+    signals, reported = 0.0, 0.0
     for channel in range(at.own):
-        chance = -math.expm1(-page[at.believed + 1 + channel])
-        rate += page[at.believed + 1 + at.channels + channel] * chance
-    page[at.rate] = rate
+        each = page[at.believed + 1 + at.channels + channel]
+        signals += each
+        reported += each * -math.expm1(-page[at.believed + 1 + channel])
+    page[at.signal_rate], page[at.signalled_rate] = signals, reported
+    page[at.rate] = page[at.believed] * below_mean(own_group[0] + page[0]) + reported
     for source in range(at.channels - at.own):
         kind = 1 + at.own + source
         typical = page[at.believed + kind] * below_mean(own_group[kind] + page[kind])
@@ -118,6 +135,10 @@ def learn_page(
     x = np.empty(1 + at.channels)
     x[0], x[1:] = elapsed, weights
     x *= page[at.scale : at.scale + x.size]
+    fresh = log_fresh(counts, exposures, shape, rate, x)
+    learn_activity(page, own_group, shared, at, elapsed, fresh, changed)
+    if not changed:
+        x *= page[at.active]  # a page that stopped tells nothing of its rate before
     fading = math.exp(-elapsed / shared[MEMORY])
     learn_crawl(counts, exposures, shape, rate, x, changed, fading)
     for channel in range(at.own):
@@ -131,13 +152,14 @@ def learn_page(
 def pool(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
     """Update the distributions of all groups and the estimates of all pages.
 
-    Of each kind it uses the beliefs about pages with any data.
+    Of each kind it uses the beliefs about pages with any data, in POOL_STEPS steps.
     """
     count = places(shared).kinds
     counts, exposures = pages[:, :count], pages[:, count : 2 * count]
     known = counts + exposures > 0.0
     shape, rate = groups[:, :count], groups[:, count : 2 * count]
-    pool_beliefs(counts, exposures, known, group, shape, rate, np.full(count, SMALLEST))
+    for _ in range(int(shared[POOL_STEPS])):
+        pool_beliefs(counts, exposures, known, group, shape, rate, np.full(count, SMALLEST))
     renew(pages, groups, shared, group)
 
 
@@ -156,7 +178,7 @@ def on_birth_or_death(
     at, row, own = places(shared), pages[page], groups[group[page]]
     forget(row, own, at)
     own[at.size] += alive - row[at.exists]
-    row[at.exists] = alive
+    row[at.exists], row[at.active] = alive, 1.0
 
 
 @compiled(LEARN.signature)
@@ -274,6 +296,64 @@ def read_page(
     return x, expected_changes, rate
 
 
+@inlined()
+def value_of(
+    page: FloatArray,
+    own: FloatArray,
+    shared: FloatArray,
+    at: Places,
+    elapsed: float,
+    x: float,
+    expected_changes: float,
+    rate: float,
+) -> float:
+    """Return the crawl value of a page from its estimates, those of :func:`read_page`.
+
+    mu (A (S V + (1 - S) max(V, g tau)) + (1 - A) V_GREEDY(r Delta)), with A the probability that
+    the page was active at its last crawl or was signalled since, S that it is still, V the value of
+    an active page, and r Delta the rate at which a page that stopped starts again. g tau is that of
+    a page that stopped since: it is stale with probability g, and one crawl makes it fresh for
+    good. For an active page, the time of the stop is uniform, and the crawl is worth more the
+    longer a page has been stale: g(x) = 2 / x^2 (x^2 / 2 - x + 1 - exp(-x)).
+    """
+    value = active_value(page, at, elapsed, x, expected_changes, rate)
+    active = active_if_signalled(page, at, page[at.active])
+    if min(1.0, x / 3.0) * elapsed > value:
+        waited = (1.0 - 2.0 * (x + math.expm1(-x)) / (x * x) if x > 1e-3 else x / 3.0) * elapsed
+        stopped = -math.expm1(log_survival(own, shared, elapsed, at))
+        value += stopped * max(waited - value, 0.0)
+    if active < 1.0:
+        back = RETURN * rate
+        idle = (1.0 - (1.0 + back * elapsed) * math.exp(-back * elapsed)) / back
+        value = active * value + (1.0 - active) * idle
+    return float(page[at.importance] * value)
+
+
+@inlined()
+def active_value(
+    page: FloatArray, at: Places, elapsed: float, x: float, expected_changes: float, rate: float
+) -> float:
+    """Return the value of a page that is active, of importance 1.
+
+    It is 1 / Delta (1 - (1 + B) exp(-x)), with B the expected number of changes since the last
+    crawl: V_GREEDY without signals, B = x = Delta tau; and V_GREEDY_NCIS where every change is
+    signalled, with B = n p and exp(-x) = (1 - p)^n for n signals of precision p. Without a signal
+    to the page alone it is at least the first summand of V_GREEDY_NCIS (Theorem 1), the only one
+    before a signal if none leaves the page as fresh as it is now.
+    """
+    fresh = math.exp(-x)
+    value = (1.0 - (1.0 + expected_changes) * fresh) / rate
+    gamma = page[at.signal_rate]
+    if gamma * elapsed > 1e-6:
+        for channel in range(at.own):
+            if page[at.signals + channel] > 0.0:
+                return value
+        both = rate - page[at.signalled_rate] + gamma
+        first = -math.expm1(-both * elapsed) / both + fresh * math.expm1(-gamma * elapsed) / gamma
+        value = max(value, first)
+    return value
+
+
 @compiled(SCORE.signature)
 def score(
     pages: FloatArray,
@@ -286,20 +366,12 @@ def score(
     alive: BoolArray,
     scores: FloatArray,
 ) -> None:
-    r"""Write the crawl value of every page, mu / Delta (1 - (1 + B) exp(-x)).
-
-    B is the expected number of changes of the page since its last crawl. The value is V_GREEDY
-    without signals, B = x = Delta tau; and V_GREEDY_NCIS where every change is signalled, with
-    B = n p and exp(-x) = (1 - p)^n for n signals of precision p.
-    """
+    """Write the crawl value of every page, of :func:`value_of`."""
     at = places(shared)
     weights = np.empty(at.channels)
     for number in range(elapsed.shape[0]):
         scores[number] = 0.0
         if alive[number]:
-            page, own = pages[number], groups[group[number]]
-            x, expected_changes, rate = read_page(
-                page, own, shared, at, now, elapsed[number], weights
-            )
-            value = 1.0 - (1.0 + expected_changes) * math.exp(-x)
-            scores[number] = page[at.importance] / rate * value
+            page, own, since = pages[number], groups[group[number]], elapsed[number]
+            read = read_page(page, own, shared, at, now, since, weights)
+            scores[number] = value_of(page, own, shared, at, since, *read)

@@ -12,14 +12,16 @@ A page's row, ``Memory.pages`` (m, K), contains for each kind the data of its cr
 exposure), the estimate, and the scale; then the signals since its last crawl by channel of single
 pages; by source, the weights of broadcasts that do not count for it; the number of broadcasts of
 its group before that crawl; its importance; whether it exists; its rate of changes without those
-of broadcasts; and, by source, the probability that a broadcast of weight 1 changed it.
+of broadcasts, its rate of signals to it alone, and the rate of changes that these report; the
+probability that it was active at its last crawl; and, by source, the probability that a broadcast
+of weight 1 changed it.
 
 A group's row, ``Memory.groups`` (G, L), contains for each kind the shape and the rate of the
 distribution that its pages share, in units of their scales; then the number of its broadcasts so
 far, the instant that was last counted, the number of its pages that exist, and the signals counted
-in it by source; the recent weight of its broadcasts, by source, and the time of the last one; then
-a ring of the last RING broadcasts, by their numbers among all events, and rings of the sums of
-their weights, by source.
+in it by source; the recent weight of its broadcasts, by source, and the time of the last one; how
+many of its pages stopped, and for how long its pages were active; then a ring of the last RING
+broadcasts, by their numbers among all events, and rings of the sums of their weights, by source.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ CLASS_OBSERVED, CLASS_EXPECTED = range(2)
 
 # Memory.shared
 NUM_SOURCES, GROUPED, MEMORY, PACE_MEMORY, FLOOR, CRAWLS, DUE, EVENT, INSTANT = range(9)
-CLASS_PRIOR, EVENT_PRIOR = range(9, 11)
-NUM_SHARED = 11
+CLASS_PRIOR, EVENT_PRIOR, POOL_STEPS = range(9, 12)
+STOPS, ACTIVE_TIME, PRIOR_ACTIVE = range(12, 15)
+NUM_SHARED = 15
 
 
 class Places(NamedTuple):
@@ -62,6 +65,9 @@ class Places(NamedTuple):
     importance: int
     exists: int
     rate: int
+    signal_rate: int
+    signalled_rate: int
+    active: int
     change_chance: int
     page_width: int
     broadcasts: int
@@ -70,6 +76,8 @@ class Places(NamedTuple):
     counted: int
     pace: int
     paced: int
+    stops: int
+    active_time: int
     listed: int
     sums: int
     group_width: int
@@ -87,13 +95,13 @@ def places_of(sources: int, grouped: bool) -> Places:
     counted = broadcasts + 3
     chances = sources if grouped else 0
     paced = counted + 2 * sources
-    listed = paced + 1
+    listed = paced + 3
     return Places(
         sources, channels, own, kinds, 2 * kinds, 3 * kinds,
         signals, signals + own, before, before + 1, before + 2, before + 3, before + 4,
-        before + 4 + chances,
+        before + 5, before + 6, before + 7, before + 7 + chances,
         broadcasts, broadcasts + 1, broadcasts + 2, counted, counted + sources, paced,
-        listed, listed + RING, listed + (1 + sources) * RING,
+        paced + 1, paced + 2, listed, listed + RING, listed + (1 + sources) * RING,
     )  # fmt: skip
 
 

@@ -17,6 +17,9 @@ from policies.ncis.belief.warm_start import History, replay_history
 
 FIRST_SHAPE, REVEALED_SHAPE = 1.0, 5.0
 """Shapes of the initial shared distributions, without and with revealed parameters."""
+FIRST_RATE, FIRST_RATE_SHAPE = 0.1, 0.3
+"""Initial unsignalled changes per mean interval between crawls, and the shape of their
+distribution: most pages change seldom, and some often."""
 FIRST_EVIDENCE = 1.0
 """Initial evidence of a signal if not revealed: a change in about two cases of three."""
 EVIDENCE_RANGE = (1e-3, 10.0)
@@ -30,6 +33,11 @@ CLASS_PRIOR, EVENT_PRIOR = 5.0, 1.0
 """Prior number of changes by a class of broadcasts, and by a single one."""
 LEAST_RATE = 1e-3
 """Least scale of a rate, per mean interval between crawls of a page."""
+POOL_STEPS = 10
+"""Steps of expectation maximisation at each update of shared distributions after a history: one
+does not reach the distributions of kinds that are never observed. Without a history it is one."""
+PRIOR_ACTIVE = 10.0
+"""Time in which one page is assumed to stop, in ``memory``."""
 
 
 @registered()
@@ -149,8 +157,11 @@ class BeliefNCIS(CompiledLearnerPolicy):
         pages = np.zeros((num_pages, at.page_width))
         pages[:, at.scale : at.scale + at.kinds] = scales
         pages[:, at.importance], pages[:, at.exists] = problem.importance, 1.0
+        pages[:, at.active] = 1.0
         groups = np.zeros((int(group.max()) + 1, at.group_width))
         groups[:, : 2 * at.kinds] = REVEALED_SHAPE if revealed else FIRST_SHAPE
+        if not revealed:
+            groups[:, 0] = groups[:, at.kinds] = FIRST_RATE_SHAPE
         groups[:, at.size] = np.bincount(group)
         events = np.zeros((layout.EVENTS + layout.CLASSES, layout.EVENT_WIDTH))
         memory = Memory(pages, groups, events, self._shared(problem), group)
@@ -167,6 +178,8 @@ class BeliefNCIS(CompiledLearnerPolicy):
         shared[layout.PACE_MEMORY] = memory if self.pace_memory is None else self.pace_memory
         shared[layout.FLOOR] = FLOOR / interval
         shared[layout.DUE] = max(problem.num_pages // 4, 1)
+        shared[layout.POOL_STEPS] = 1 if self.history is None else POOL_STEPS
+        shared[layout.PRIOR_ACTIVE] = PRIOR_ACTIVE * memory
         shared[layout.CLASS_PRIOR], shared[layout.EVENT_PRIOR] = CLASS_PRIOR, EVENT_PRIOR
         return shared
 
@@ -178,10 +191,10 @@ def places_of(problem: Problem) -> Places:
 
 
 def first_scales(problem: Problem, at: Places) -> FloatArray:
-    """Return scales without parameters, (m, D): a change, and half a signal, per mean interval."""
+    """Return scales without parameters, (m, D): FIRST_RATE changes, half a signal per interval."""
     often = problem.bandwidth / problem.num_pages
     scales = np.full((problem.num_pages, at.kinds), 0.5 * often)
-    scales[:, 0] = often
+    scales[:, 0] = FIRST_RATE * often
     scales[:, 1 : 1 + at.channels] = FIRST_EVIDENCE
     return scales
 

@@ -3,8 +3,8 @@
 A site's earlier days give change rates, the evidence of signals of each channel, and the share of
 pages that a broadcast changes. They are learned with the functions that learn from crawls. An
 unsignalled change has a known time, so it counts as a change after an interval without any: with
-its likelihood, alpha exp(-alpha tau), a Gamma belief about alpha stays a Gamma distribution. The
-time from a page's last event to the end of the history is not used.
+its likelihood, alpha exp(-alpha tau), a Gamma belief about alpha stays a Gamma distribution. At the
+end of the history, every page that exists is crawled once more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import compiled, inlined
+from policies.ncis.belief.activity import found_active
 from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal, renew_page
 from policies.ncis.belief.layout import places
 
@@ -121,6 +122,7 @@ def crawl_pages(
             last[number] = now
             if changed[number] and not signalled[number]:
                 pages[number, 0] += 1.0
+                found_active(pages[number], groups[group[number]], shared, at)
                 renew_page(pages[number], groups[group[number]], at)
 
 
@@ -160,6 +162,9 @@ def replay_history(memory: Memory, history: History) -> None:
                 alive[number] = False
                 on_birth_or_death(*arrays, number, now, False)
         start = end
+    for number in range(alive.shape[0]):
+        if alive[number] and last[number] < duration:
+            learn(*arrays, number, duration, duration - last[number], signals, False)
     for number in range(alive.shape[0]):
         forget(pages[number], groups[group[number]], at)
     groups[:, at.paced] -= duration

@@ -1,0 +1,101 @@
+"""Whether a page still changes: pages stop for good, after a time that their group has learned.
+
+News, events and pages of a season change often for a while, and then no more. Here a page is active
+or has stopped. An active page stops at a hazard h, Gamma distributed with the stops and the active
+time of its group, which are shrunk towards those of all pages: it is active for at least a time t
+with probability (1 + t / active time)^-stops. The belief that a page is active is updated at every
+crawl by Bayes' rule: it falls when a page is silent for longer than its rate of changes explains,
+and is certain for an instant of a change. What a silent page is expected to have missed counts as
+stops of its group, and is given back if it changes after all.
+
+A page that stopped starts again at RETURN times its rate of changes. So the value of every page
+with importance grows with time, and none is left uncrawled for ever.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import inlined
+from policies.ncis.belief.layout import ACTIVE_TIME, FLOOR, PRIOR_ACTIVE, STOPS, Places
+
+RETURN = 1e-3
+"""Rate at which a page that stopped starts again, per rate of its changes."""
+
+
+@inlined()
+def log_survival(own: FloatArray, shared: FloatArray, elapsed: float, at: Places) -> float:
+    """Return the logarithm of the probability that an active page stays active for a time.
+
+    All pages are given one stop in PRIOR_ACTIVE, and each group one stop in the mean time of all.
+    """
+    mean = (shared[PRIOR_ACTIVE] + shared[ACTIVE_TIME]) / (1.0 + shared[STOPS])
+    stops = 1.0 + max(own[at.stops], 0.0)
+    return -stops * math.log1p(elapsed / (mean + own[at.active_time]))
+
+
+@inlined()
+def active_if_signalled(page: FloatArray, at: Places, active: float) -> float:
+    """Return the probability that a page is active, given the signals to it alone.
+
+    A signal that reports a change is one of an active page.
+    """
+    evidence = 0.0
+    for channel in range(at.own):
+        evidence += page[at.believed + 1 + channel] * page[at.signals + channel]
+    return 1.0 - (1.0 - active) * math.exp(-evidence) if evidence > 0.0 else active
+
+
+@inlined()
+def learn_activity(
+    page: FloatArray,
+    own: FloatArray,
+    shared: FloatArray,
+    at: Places,
+    elapsed: float,
+    fresh: float,
+    changed: bool,
+) -> None:
+    """Update the belief that a page is active, and what its group knows of stops, at a crawl.
+
+    The time of a stop within the interval is taken as exponential, and the evidence of a change as
+    proportional to the time before it.
+
+    Args:
+        page: the page's row, with the signals since its last crawl.
+        own: the row of its group.
+        shared: what all pages share.
+        at: the columns.
+        elapsed: time since its last crawl, >= 0.
+        fresh: logarithm of the predicted probability of no change of an active page, <= 0.
+        changed: whether the page had changed.
+    """
+    last = page[at.active]
+    before = active_if_signalled(page, at, last)
+    back = RETURN * (page[at.rate] + shared[FLOOR]) * elapsed
+    before += (1.0 - before) * -math.expm1(-back)
+    stopping = -log_survival(own, shared, elapsed, at)
+    both = fresh - stopping  # logarithm of P(no change and no stop)
+    if changed:
+        after = 1.0
+        if fresh < 0.0:
+            after = math.exp(-stopping) * math.expm1(fresh) / fresh * both / math.expm1(both)
+    else:
+        silent = math.exp(both)
+        stopped = math.expm1(both) * stopping / both if both < 0.0 else 0.0
+        after = before * silent / (before * (silent + stopped) + 1.0 - before)
+    active_time = 0.5 * (last + after) * elapsed
+    own[at.stops] += last - after
+    own[at.active_time] += active_time
+    shared[STOPS] += last - after
+    shared[ACTIVE_TIME] += active_time
+    page[at.active] = after
+
+
+@inlined()
+def found_active(page: FloatArray, own: FloatArray, shared: FloatArray, at: Places) -> None:
+    """Update the belief at a change at a known instant: the page is active."""
+    own[at.stops] -= 1.0 - page[at.active]
+    shared[STOPS] -= 1.0 - page[at.active]
+    page[at.active] = 1.0
