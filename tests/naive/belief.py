@@ -1,6 +1,7 @@
 """A slow, obvious twin of the belief about staleness: plain dictionaries and lists, no rings.
 
 Every broadcast is an object, and every page has a list of the broadcasts since its last crawl.
+Integrals over the time at which a page stops are computed numerically.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import math
 
 import mpmath
+from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import digamma
 
 from policies.estimators.gamma_beliefs import PSEUDO_PAGES, SHAPES
+from policies.ncis.belief.activity import RETURN
 from policies.ncis.belief.kernels import SMALLEST
-from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR
+from policies.ncis.belief.policy import CLASS_PRIOR, EVENT_PRIOR, FLOOR, PRIOR_ACTIVE
 from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL
 
 
@@ -24,7 +27,11 @@ class NaiveLearner:
     channels are ("alone", s), and with groups ("beside", s) and ("broadcast", s).
     """
 
-    def __init__(self, importance, group, sources, bandwidth, scales, shape, memory, pace_memory):
+    def __init__(
+        self, importance, group, sources, bandwidth, scales, shapes, memory, pace_memory, steps=1
+    ):
+        """``shapes``: of unsignalled changes, and of all other kinds."""
+        self.steps = steps
         self.m, self.sources, self.grouped = len(importance), sources, group is not None
         self.importance, self.memory, self.pace_memory = importance, memory, pace_memory
         self.floor = FLOOR * bandwidth / self.m
@@ -41,14 +48,17 @@ class NaiveLearner:
                 "count": dict.fromkeys(self.kinds, 0.0),
                 "exposure": dict.fromkeys(self.kinds, 0.0),
                 "exists": True,
+                "active": 1.0,
             }
             for page in range(self.m)
         ]
         self.groups = [
             {
-                "shape": dict.fromkeys(self.kinds, shape),
-                "rate": dict.fromkeys(self.kinds, shape),
+                "shape": dict.fromkeys(self.kinds, shapes[1]) | {"silent": shapes[0]},
+                "rate": dict.fromkeys(self.kinds, shapes[1]) | {"silent": shapes[0]},
                 "broadcasts": [],
+                "stops": 0.0,
+                "active time": 0.0,
             }
             for _ in range(max(self.group) + 1)
         ]
@@ -110,14 +120,52 @@ class NaiveLearner:
             rate += item["first"] * fade * (1.0 - math.exp(-evidence))
         return rate
 
+    def stays_active(self, page, elapsed):
+        """Probability that an active page does not stop in a time; the mean of all pages first."""
+        stops, time = (sum(row[key] for row in self.groups) for key in ("stops", "active time"))
+        mean = (PRIOR_ACTIVE * self.memory + time) / (1.0 + stops)
+        own = self.groups[self.group[page]]
+        return (1.0 + elapsed / (mean + own["active time"])) ** -(1.0 + max(own["stops"], 0.0))
+
+    def active(self, page):
+        """Probability that a page was active at its last crawl, or was signalled as changed since.
+
+        Signals to it alone leave it as it was with probability exp(-b) each.
+        """
+        alone = self.pages[page]["signals"].items()
+        evidence = sum(self.believed(page, ("evidence", channel)) * n for channel, n in alone)
+        return 1.0 - (1.0 - self.pages[page]["active"]) * math.exp(-evidence)
+
     def score(self, page, now, elapsed):
-        fresh = math.exp(-self.evidence(page, elapsed))
-        value = 1.0 - (1.0 + self.expected_changes(page, elapsed)) * fresh
-        return self.importance[page] / self.change_rate(page, now) * value
+        rate, stays = self.change_rate(page, now), self.stays_active(page, elapsed)
+        active, value = self.active(page), self.active_value(page, now, elapsed)
+        x = self.evidence(page, elapsed)
+        waited = elapsed * quad(lambda u: 2.0 * (1.0 - u) * -math.expm1(-x * u), 0.0, 1.0)[0]
+        of_active = stays * value + (1.0 - stays) * max(value, waited)
+        back = RETURN * rate
+        idle = -(math.expm1(-back * elapsed) / back + elapsed * math.exp(-back * elapsed))
+        return self.importance[page] * (active * of_active + (1.0 - active) * idle)
+
+    def active_value(self, page, now, elapsed):
+        fresh, rate = math.exp(-self.evidence(page, elapsed)), self.change_rate(page, now)
+        value = (1.0 - (1.0 + self.expected_changes(page, elapsed)) * fresh) / rate
+        if any(self.pages[page]["signals"].values()):
+            return value
+        signals = sum(self.believed(page, ("rate", channel)) for channel in self.own)
+        reported = sum(
+            self.believed(page, ("rate", channel))
+            * -math.expm1(-self.believed(page, ("evidence", channel)))
+            for channel in self.own
+        )
+
+        def gained(t):
+            return math.exp(-signals * t) * (math.exp(-(rate - reported) * t) - fresh)
+
+        return max(value, quad(gained, 0.0, elapsed)[0])
 
     def on_birth_or_death(self, page, alive):
         self.forget(page)
-        self.pages[page]["exists"] = alive
+        self.pages[page]["exists"], self.pages[page]["active"] = alive, 1.0
 
     def learn(self, page, elapsed, changed):
         weights = self.weights(page)
@@ -146,12 +194,16 @@ class NaiveLearner:
 
     def learn_page(self, page, elapsed, weights, changed):
         row = self.pages[page]
+        exposures = {"silent": elapsed} | {("evidence", c): n for c, n in weights.items()}
+        exposures = {kind: x * row["scale"][kind] for kind, x in exposures.items()}
+        before = {kind: (self.shape(page, kind), self.rate(page, kind)) for kind in exposures}
+        self.learn_activity(page, elapsed, before, exposures, changed)
+        if not changed:
+            exposures = {kind: x * row["active"] for kind, x in exposures.items()}
         fade = math.exp(-elapsed / self.memory)
         for kind in self.kinds:
             row["count"][kind] *= fade
             row["exposure"][kind] *= fade
-        exposures = {"silent": elapsed} | {("evidence", c): n for c, n in weights.items()}
-        exposures = {kind: x * row["scale"][kind] for kind, x in exposures.items()}
         before = {kind: (self.shape(page, kind), self.rate(page, kind)) for kind in exposures}
         with mpmath.workdps(50):  # what is nearly certain to be fresh cancels in float64
             self.learn_hazards(row, page, before, exposures, changed)
@@ -159,6 +211,46 @@ class NaiveLearner:
             row["count"]["rate", channel] += weights[channel]
             scale = row["scale"]["rate", channel]
             row["exposure"]["rate", channel] += elapsed * scale
+
+    def learn_activity(self, page, elapsed, before, exposures, changed):
+        """Bayes' rule, with the time of a stop exponential within the interval."""
+        row, own = self.pages[page], self.groups[self.group[page]]
+        active = self.active(page)
+        silent = self.cautious(page, "silent") + self.floor
+        signalled = (
+            self.believed(page, ("rate", channel))
+            * -math.expm1(-self.believed(page, ("evidence", channel)))
+            for channel in self.own
+        )
+        active += (1.0 - active) * -math.expm1(-RETURN * (silent + sum(signalled)) * elapsed)
+        with mpmath.workdps(50):
+            fresh = mpmath.fprod(
+                (1 + mpmath.mpf(exposures[kind]) / r) ** -a for kind, (a, r) in before.items()
+            )
+            stays = mpmath.mpf(self.stays_active(page, elapsed))
+            hazard = -mpmath.log(stays)
+            stopped = [  # at a share u of the interval: with a change before, without
+                lambda u: hazard * stays**u * (1 - fresh**u),
+                lambda u: hazard * (stays * fresh) ** u,
+            ]
+            stayed = [stays * (1 - fresh), stays * fresh]
+            chance, time = (
+                [
+                    kept + mpmath.quad(lambda u, of=of, power=power: u**power * of(u), [0, 1])
+                    for kept, of in zip(stayed, stopped, strict=True)
+                ]
+                for power in (0, 1)
+            )
+            if changed and fresh < 1:
+                after, share = stayed[0] / chance[0], time[0] / chance[0]
+            elif changed:
+                after, share = mpmath.mpf(1), mpmath.mpf(1)
+            else:
+                likely = active * chance[1] + 1 - active
+                after, share = active * stayed[1] / likely, active * time[1] / likely
+        own["stops"] += row["active"] - float(after)
+        own["active time"] += float(share) * elapsed
+        row["active"] = float(after)
 
     def learn_hazards(self, row, page, before, exposures, changed):
         before = {kind: (mpmath.mpf(a), mpmath.mpf(r)) for kind, (a, r) in before.items()}
@@ -228,6 +320,10 @@ class NaiveLearner:
         return item
 
     def pool(self):
+        for _ in range(self.steps):
+            self.pool_once()
+
+    def pool_once(self):
         for kind in self.kinds:
             seen = {g: [] for g in range(len(self.groups))}
             for page, row in enumerate(self.pages):
@@ -250,7 +346,7 @@ class NaiveLearner:
                 self.groups[g]["rate"][kind] = shape / mean
 
     def replay_history(self, history):
-        """Crawl every page just before and just after each of its events."""
+        """Crawl every page just before and just after each of its events, and at the end."""
         alive = [bool(exists) for exists in history.alive]
         last = [0.0] * self.m
         for page in range(self.m):
@@ -273,6 +369,9 @@ class NaiveLearner:
                     last[page] = now
                     if page in changed and page not in signalled:
                         self.pages[page]["count"]["silent"] += 1.0
+                        stopped = 1.0 - self.pages[page]["active"]
+                        self.groups[self.group[page]]["stops"] -= stopped
+                        self.pages[page]["active"] = 1.0
             self.on_signal(signals)
             for page, kind in entries:
                 if alive[page] and page in signalled:
@@ -281,6 +380,9 @@ class NaiveLearner:
                 if kind == DEATH:
                     alive[page] = False
                     self.on_birth_or_death(page, False)
+        for page in range(self.m):
+            if alive[page] and last[page] < history.duration:
+                self.learn(page, history.duration - last[page], False)
         for page in range(self.m):
             self.forget(page)
         for row in self.groups:

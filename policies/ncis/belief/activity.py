@@ -76,21 +76,31 @@ def learn_activity(
     back = RETURN * (page[at.rate] + shared[FLOOR]) * elapsed
     before += (1.0 - before) * -math.expm1(-back)
     stopping = -log_survival(own, shared, elapsed, at)
-    both = fresh - stopping  # logarithm of P(no change and no stop)
+    both = stopping - fresh
+    silent = math.exp(-both)  # active all the time, and no change
+    stopped = stopping * -math.expm1(-both) / both if both > 0.0 else 0.0  # and no change before
+    time_before = stopping * mean_share(both)
     if changed:
-        after = 1.0
-        if fresh < 0.0:
-            after = math.exp(-stopping) * math.expm1(fresh) / fresh * both / math.expm1(both)
+        likely = -math.expm1(-both) * -fresh / both if fresh < 0.0 else 0.0
+        stayed = math.exp(-stopping) * -math.expm1(fresh)
+        time = stayed + stopping * mean_share(stopping) - time_before
     else:
-        silent = math.exp(both)
-        stopped = math.expm1(both) * stopping / both if both < 0.0 else 0.0
-        after = before * silent / (before * (silent + stopped) + 1.0 - before)
-    active_time = 0.5 * (last + after) * elapsed
+        likely = before * (silent + stopped) + 1.0 - before
+        stayed, time = before * silent, before * (silent + time_before)
+    after, share = (stayed / likely, time / likely) if likely > 0.0 else (1.0, 1.0)
     own[at.stops] += last - after
-    own[at.active_time] += active_time
+    own[at.active_time] += share * elapsed
     shared[STOPS] += last - after
-    shared[ACTIVE_TIME] += active_time
+    shared[ACTIVE_TIME] += share * elapsed
     page[at.active] = after
+
+
+@inlined()
+def mean_share(rate: float) -> float:
+    """Return the integral of u exp(-rate u) over [0, 1]."""
+    if rate < 1e-3:
+        return 0.5 - rate / 3.0
+    return (1.0 - (1.0 + rate) * math.exp(-rate)) / (rate * rate)
 
 
 @inlined()

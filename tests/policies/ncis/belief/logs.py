@@ -65,7 +65,7 @@ class Learner:
         return scores
 
 
-def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
+def naive_of(problem: Problem, memory=None, pace_memory=None, **given) -> NaiveLearner:
     """The slow twin of the learner of a problem."""
     revealed = problem.change_rate is not None
     at = belief.places_of(problem)
@@ -79,9 +79,10 @@ def naive_of(problem: Problem, memory=None, pace_memory=None) -> NaiveLearner:
         problem.num_sources,
         problem.bandwidth,
         scales.tolist(),
-        belief.REVEALED_SHAPE if revealed else belief.FIRST_SHAPE,
+        [belief.REVEALED_SHAPE] * 2 if revealed else [belief.FIRST_RATE_SHAPE, belief.FIRST_SHAPE],
         memory,
         memory if pace_memory is None else pace_memory,
+        **given,
     )
 
 
