@@ -223,34 +223,30 @@ class NaiveLearner:
             for channel in self.own
         )
         active += (1.0 - active) * -math.expm1(-RETURN * (silent + sum(signalled)) * elapsed)
-        with mpmath.workdps(50):
-            fresh = mpmath.fprod(
-                (1 + mpmath.mpf(exposures[kind]) / r) ** -a for kind, (a, r) in before.items()
-            )
-            stays = mpmath.mpf(self.stays_active(page, elapsed))
-            hazard = -mpmath.log(stays)
-            stopped = [  # at a share u of the interval: with a change before, without
-                lambda u: hazard * stays**u * (1 - fresh**u),
-                lambda u: hazard * (stays * fresh) ** u,
+        fresh = -sum(a * math.log1p(exposures[kind] / r) for kind, (a, r) in before.items())
+        stays = math.log(self.stays_active(page, elapsed))
+        stopped = [  # at a share u of the interval: with a change before, without
+            lambda u: -stays * math.exp(stays * u) * -math.expm1(fresh * u),
+            lambda u: -stays * math.exp((stays + fresh) * u),
+        ]
+        stayed = [math.exp(stays) * -math.expm1(fresh), math.exp(stays + fresh)]
+        chance, time = (
+            [
+                kept + quad(lambda u, of=of, power=power: u**power * of(u), 0.0, 1.0, epsabs=0.0)[0]
+                for kept, of in zip(stayed, stopped, strict=True)
             ]
-            stayed = [stays * (1 - fresh), stays * fresh]
-            chance, time = (
-                [
-                    kept + mpmath.quad(lambda u, of=of, power=power: u**power * of(u), [0, 1])
-                    for kept, of in zip(stayed, stopped, strict=True)
-                ]
-                for power in (0, 1)
-            )
-            if changed and fresh < 1:
-                after, share = stayed[0] / chance[0], time[0] / chance[0]
-            elif changed:
-                after, share = mpmath.mpf(1), mpmath.mpf(1)
-            else:
-                likely = active * chance[1] + 1 - active
-                after, share = active * stayed[1] / likely, active * time[1] / likely
-        own["stops"] += row["active"] - float(after)
-        own["active time"] += float(share) * elapsed
-        row["active"] = float(after)
+            for power in (0, 1)
+        )
+        if changed:
+            possible = fresh < 0.0
+            after = stayed[0] / chance[0] if possible else 1.0
+            share = time[0] / chance[0] if possible else 1.0
+        else:
+            likely = active * chance[1] + 1.0 - active
+            after, share = active * stayed[1] / likely, active * time[1] / likely
+        own["stops"] += row["active"] - after
+        own["active time"] += share * elapsed
+        row["active"] = after
 
     def learn_hazards(self, row, page, before, exposures, changed):
         before = {kind: (mpmath.mpf(a), mpmath.mpf(r)) for kind, (a, r) in before.items()}

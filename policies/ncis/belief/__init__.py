@@ -1,6 +1,6 @@
 """Beliefs about which pages are stale, learned from crawls and signals and pooled over groups.
 
-Public modules: kernels, layout, policy, warm_start.
+Public modules: activity, kernels, layout, policy, warm_start.
 """
 
 from policies.ncis.belief.policy import BeliefNCIS

@@ -32,7 +32,7 @@ def log_survival(own: FloatArray, shared: FloatArray, elapsed: float, at: Places
     """
     mean = (shared[PRIOR_ACTIVE] + shared[ACTIVE_TIME]) / (1.0 + shared[STOPS])
     stops = 1.0 + max(own[at.stops], 0.0)
-    return -stops * math.log1p(elapsed / (mean + own[at.active_time]))
+    return float(-stops * math.log1p(elapsed / (mean + own[at.active_time])))
 
 
 @inlined()

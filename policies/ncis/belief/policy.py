@@ -54,21 +54,26 @@ class BeliefNCIS(CompiledLearnerPolicy):
     * signals to most pages of a group at one instant are one broadcast, whose weight is learned
       from the crawls of all of them (:mod:`policies.ncis.belief.broadcasts`); it does not count
       for a page with a signal of its own at that instant;
-    * signals that come alone, and signals at the instant of a broadcast, are two channels.
+    * signals that come alone, and signals at the instant of a broadcast, are two channels;
+    * a page may stop changing, at a hazard that its group learns, and then tells nothing of its
+      rate before (:mod:`policies.ncis.belief.activity`).
 
     Revealed parameters are the scales of these distributions: how far to trust them is learned. The
-    index is mu / Delta (1 - (1 + B) exp(-x)), with B the expected number of changes since the last
-    crawl (:func:`policies.ncis.belief.kernels.score`), and Delta a cautious estimate of the change
-    rate. It equals V_GREEDY without signals and V_GREEDY_NCIS where every change is signalled; in
-    between, pages without recent signals get less than V_GREEDY_NCIS (a quarter of it for a recall
-    of 0.8 after a mean time between changes, .035 for .116). With true parameters revealed, its
-    freshness is about .2% below that of GREEDY-NCIS.
+    index of an active page is mu / Delta (1 - (1 + B) exp(-x)), with B the expected number of
+    changes since the last crawl and Delta a cautious estimate of the change rate; without a signal
+    to the page alone it is at least the first summand of V_GREEDY_NCIS (Theorem 1). So it equals
+    V_GREEDY without signals, V_GREEDY_NCIS where every change is signalled, and V_GREEDY_NCIS
+    before a signal; elsewhere it is near (:func:`policies.ncis.belief.kernels.active_value`). That
+    a page may have stopped raises the value of its last version, which one crawl makes fresh for
+    good, and lowers its value after crawls without a change; a page that is believed to have
+    stopped keeps the value of one that changes at a thousandth of its rate, so that no page with
+    importance is left uncrawled for ever (:func:`policies.ncis.belief.kernels.value_of`).
 
     Of the observation only the shape is read: the policy learns from the environment's tracker and
     log.
 
-    Memory: 18 numbers per page for one source without groups, 56 for two sources with groups; 268
-    and 414 per group.
+    Memory: 21 numbers per page for one source without groups, 59 for two sources with groups; 270
+    and 416 per group.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not.
@@ -108,7 +113,8 @@ class BeliefNCIS(CompiledLearnerPolicy):
 
         ``evidence``: x, a page is fresh with probability exp(-x); ``expected_changes``: expected
         number of changes since its last crawl; ``change_rate``: a cautious estimate of changes per
-        unit of time. All are 0 where a page does not exist.
+        unit of time. All are those of a page that has not stopped changing, and 0 where a page does
+        not exist.
         """
         tracker = self._follow(lane)
         memory = self.of_lane(lane).learner.memory

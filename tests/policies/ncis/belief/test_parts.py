@@ -35,13 +35,13 @@ def test_numbers_that_are_kept():
         for at in [layout.places_of.py_func(sources, grouped)]
     }
     assert widths == {
-        (1, False): (18, 268),
-        (1, True): (32, 274),
-        (2, False): (28, 402),
-        (2, True): (56, 414),
+        (1, False): (21, 270),
+        (1, True): (35, 276),
+        (2, False): (31, 404),
+        (2, True): (59, 416),
     }
     at = belief.places_of(instance(2).problem())
     assert at.sums + 2 * layout.RING == at.group_width
     assert at.change_chance + 2 == at.page_width
-    for number in ("18", "56", "268", "414"):
+    for number in ("21", "59", "270", "416"):
         assert number in belief.BeliefNCIS.__doc__
