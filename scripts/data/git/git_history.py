@@ -117,8 +117,9 @@ class Repository:
 
     def missing(self, blob: str) -> ValueError:
         """Return the error for a blob that the repository lacks, with its path and commit."""
-        command = ["log", "--first-parent", "-m", f"--find-object={blob}", "-z", "--name-only"]
-        first = _output(self.path, [*command, "--format=%x1e%h", self.head]).split("\x1e")[-1]
+        command = ["log", "--first-parent", "-m", "--no-renames", f"--find-object={blob}"]
+        command += ["-z", "--name-only", "--format=%x1e%h", self.head]
+        first = _output(self.path, command).split("\x1e")[-1]
         commit, name, *_ = [part.strip("\n") for part in first.split("\0")] + ["?", "?"]
         return ValueError(
             f"{self.path}: the content of {name!r} in commit {commit}, blob {blob}, is missing; "

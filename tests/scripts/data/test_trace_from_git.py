@@ -479,6 +479,20 @@ def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
     assert "warning: 1 versions of files are missing" in said
 
 
+def test_a_missing_version_that_a_rename_is_compared_with(scratch: Scratch, tmp_path: Path) -> None:
+    """Git reads both files of a possible rename, also when it looks for the missing version."""
+    scratch.write("a.md", prose("a"))
+    scratch.commit(0.5)
+    blob, first = (scratch.git("rev-parse", name).strip() for name in ("HEAD:a.md", "HEAD"))
+    (scratch.folder / "a.md").unlink()
+    scratch.write("b.md", prose("a") + "and more\n")
+    scratch.commit(1.5)
+    (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    code, said = command(scratch.folder, "--out", tmp_path / "trace")
+    assert code == 2
+    assert f"the content of 'a.md' in commit {first[:7]}, blob {blob}, is missing" in said
+
+
 def test_a_branch_is_chosen_and_a_larger_one_named(scratch: Scratch, tmp_path: Path) -> None:
     scratch.write("README.md", prose("front"))
     scratch.commit(0.5)
