@@ -5,8 +5,8 @@ or has stopped. An active page stops at a hazard h, Gamma distributed with the s
 time of its group, which are shrunk towards those of all pages: it is active for at least a time t
 with probability (1 + t / active time)^-stops. The belief that a page is active is updated at every
 crawl by Bayes' rule: it falls when a page is silent for longer than its rate of changes explains,
-and is certain for an instant of a change. What a silent page is expected to have missed counts as
-stops of its group, and is given back if it changes after all.
+and rises to nearly 1 at a change. What it falls by counts as stops of its group, and is given back
+if the page changes after all.
 
 A page that stopped starts again at RETURN times its rate of changes. So the value of every page
 with importance grows with time, and none is left uncrawled for ever.
