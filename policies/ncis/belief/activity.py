@@ -36,14 +36,15 @@ def log_survival(own: FloatArray, shared: FloatArray, elapsed: float, at: Places
 
 
 @inlined()
-def active_if_signalled(page: FloatArray, at: Places, active: float) -> float:
-    """Return the probability that a page is active, given the signals to it alone.
+def active_if_signalled(page: FloatArray, at: Places) -> float:
+    """Return the probability that a page was active at its last crawl, or is by its own signals.
 
     A signal that reports a change is one of an active page.
     """
     evidence = 0.0
     for channel in range(at.own):
         evidence += page[at.believed + 1 + channel] * page[at.signals + channel]
+    active = float(page[at.active])
     return 1.0 - (1.0 - active) * math.exp(-evidence) if evidence > 0.0 else active
 
 
@@ -72,7 +73,7 @@ def learn_activity(
         changed: whether the page had changed.
     """
     last = page[at.active]
-    before = active_if_signalled(page, at, last)
+    before = active_if_signalled(page, at)
     back = RETURN * (page[at.rate] + shared[FLOOR]) * elapsed
     before += (1.0 - before) * -math.expm1(-back)
     stopping = -log_survival(own, shared, elapsed, at)

@@ -135,7 +135,7 @@ def learn_page(
     x = np.empty(1 + at.channels)
     x[0], x[1:] = elapsed, weights
     x *= page[at.scale : at.scale + x.size]
-    fresh = log_fresh(counts, exposures, shape, rate, x)
+    fresh = log_fresh(counts, exposures, shape, rate, x)  # of the data before they fade
     learn_activity(page, own_group, shared, at, elapsed, fresh, changed)
     if not changed:
         x *= page[at.active]  # a page that stopped tells nothing of its rate before
@@ -317,7 +317,7 @@ def value_of(
     longer a page has been stale: g(x) = 2 / x^2 (x^2 / 2 - x + 1 - exp(-x)).
     """
     value = active_value(page, at, elapsed, x, expected_changes, rate)
-    active = active_if_signalled(page, at, page[at.active])
+    active = active_if_signalled(page, at)
     if min(1.0, x / 3.0) * elapsed > value:
         waited = (1.0 - 2.0 * (x + math.expm1(-x)) / (x * x) if x > 1e-3 else x / 3.0) * elapsed
         stopped = -math.expm1(log_survival(own, shared, elapsed, at))

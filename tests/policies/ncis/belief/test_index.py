@@ -75,7 +75,7 @@ def test_before_a_signal_it_is_greedy_ncis(recall):
 
 @pytest.mark.parametrize("recall", [0.2, 0.5, 0.8])
 def test_after_signals_it_is_near_greedy_ncis(recall):
-    """The largest error at twelve pages, of precisions .18 to .66, is 7% of the largest value."""
+    """The largest error of twelve pages, of precisions .08 to .84, is 4.2% of mu / Delta."""
     truth = instance(grouped=False, recall=recall)
     counts = 1 + np.arange(PAGES) % 3
     learner = certain(truth)
@@ -84,7 +84,7 @@ def test_after_signals_it_is_near_greedy_ncis(recall):
     expected = np.array(greedy_ncis(truth, elapsed, counts))
     top = truth.importance / truth.change_rate
     error = (learner.scores(3.0, elapsed, ALIVE) - expected) / top
-    assert np.abs(error).max() < 0.1
+    assert np.abs(error).max() < 0.05
 
 
 def test_two_sources_of_equal_precision_are_one():
