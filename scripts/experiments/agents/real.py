@@ -39,17 +39,19 @@ LENGTH = 0.5
 REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 
 BUDGETS = (10, 30, 100, 3)
-EVERY_SPLIT = ("uniform", (10, 30, 100))
-"""The importance and the budgets that are played on every split; others only on the first."""
+EVERY_SPLIT = "uniform"
+"""The importance with which every split is played; with others only the first is."""
 IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
+SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
+"""Rules of public crawlers. Each slot of the budget goes to the page that is due first."""
 FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
 HISTORY = "BELIEF, with history"
 FITTED = "BELIEF, fitted parameters"
 AGENT, SAVED_AS = "agent", "histories"
-LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY")
+LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY", *SHIPPED)
 MEMORY, PACE_MEMORY = 400.0, 120.0
 """Days, the same for all sites; chosen on the second quarter of the records, given the first.
 Splits that start before the middle play some of these days again; the others none."""
@@ -153,6 +155,10 @@ def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str
 MEASURES: dict[str, Any] = {
     REFERENCE: partial(crawled, policy="RoundRobin", signals="none"),
     CLAIRVOYANT: foreseen,
+    **{
+        label: partial(crawled, policy=name, signals="none", reveal="importance")
+        for label, name in SHIPPED.items()
+    },
     "GREEDY": partial(crawled, policy="Greedy", signals="none"),
     FORMULA: partial(crawled, policy="GreedyNCIS", signals="both"),
     LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
@@ -175,22 +181,17 @@ def measurements(quick: bool) -> Sequence[Measurement]:
             MEASURES,
             {"site": site, "days": days, "importance": importance},
             "CrawlTrace-v0",
-            most=_splits(days, importance),
+            most=len(STARTS) if importance == EVERY_SPLIT else 1,
         )
         for days, importance in (cells if not quick else [(30, "uniform")])
         for site in sites
     ]
 
 
-def _splits(days: int, importance: str) -> int:
-    return len(STARTS) if importance == EVERY_SPLIT[0] and days in EVERY_SPLIT[1] else 1
-
-
 def _expected() -> tuple[Expected, ...]:
     """Return the expectations on all sites together, and on the eight that are not shipped."""
-    importance, budgets = EVERY_SPLIT
     where = tuple(
-        name_of(group, days, importance) for group in (TOGETHER, EIGHT) for days in budgets
+        name_of(group, days, EVERY_SPLIT) for group in (TOGETHER, EIGHT) for days in BUDGETS
     )
     source = "over splits, as if they did not overlap"
     return tuple(
