@@ -162,9 +162,9 @@ def report(
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     for name, draw in pictures_of(experiment).items():
         draw(rows, folder / f"{name}.png")
-    page = folder / "README.md"
-    if page.exists() and not quick:
-        fill(page, {name: table(rows) for name, table in tables_of(experiment).items()})
+    page, made = folder / "README.md", tables_of(experiment)
+    if made and page.exists() and not quick:
+        fill(page, {name: table(rows) for name, table in made.items()})
     expected = expected_of(experiment)
     write_csv(folder / "verdicts.csv", Verdict._fields, judged(experiment, rows, expected, quick))
     console.print()
