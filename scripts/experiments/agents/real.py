@@ -68,7 +68,7 @@ TOGETHER, EIGHT = "all sites", "eight sites"
 STALE = "stale, percent"
 """100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
 SPLITS = "splits"
-"""How many splits a mean over sites and splits is of: ``<metric>, splits``."""
+"""How many splits a mean over sites and splits is of."""
 COMPARED = (FORMULA, LEARNING)
 """Labels whose score is subtracted from that of every other, and those compared besides:"""
 PAIRS = (
@@ -277,7 +277,8 @@ def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) 
             if values.size:
                 mean = intervals.nested_mean(values.to_numpy()).rows(ID, name, label, name_of_mean)
                 yield from mean if metric == METRIC else mean[:1]
-                yield Row(ID, name, label, 0, f"{name_of_mean}, {SPLITS}", values.shape[1])
+        if own.size and metric == METRIC:
+            yield Row(ID, name, label, 0, SPLITS, own.shape[1])
 
 
 def _saved(played: pd.DataFrame) -> Iterator[Row]:
