@@ -46,6 +46,7 @@ LEVEL, SURPLUS, WEIGHT = 0, 1, 2
 """Columns that are added to the table of GREEDY-NCIS: y*, V(y*) - Lambda and mu."""
 
 HALVINGS = 60
+"""Steps of a bisection over levels up to SATURATED: an error of 4e-17."""
 
 
 @inlined()
@@ -139,7 +140,8 @@ class LagrangianIndex(GreedyNCIS):
         surplus = np.minimum(np.where(np.isinf(level), table[:, TOP] - price, 0.0), 0.0)
         own = np.stack([level, surplus, problem.importance * (table[:, TOP] > 0.0)], axis=1)
         table = np.hstack([table[:, :end], own, table[:, end:]])
-        table[:, START] += 3.0 * several
+        if several:
+            table[:, START] += 3.0
         common = np.full((1, table.shape[1]), 1.0 / problem.bandwidth)
         return index, np.vstack([table, common])
 
