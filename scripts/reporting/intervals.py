@@ -105,21 +105,6 @@ def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
     return _interval(by_seed.mean(), drawn, by_seed.size)
 
 
-def nested_mean(scores: FloatArray) -> Interval:
-    """Return the mean of scores (n, k) of k members of each of n groups, both of which vary.
-
-    A sample has n groups, drawn whole, and k members of each drawn group, drawn anew each time.
-    The spread of the members counts twice, since means of groups contain it as well: the interval
-    is rather too wide than too narrow (Davison and Hinkley 1997, section 3.8).
-    """
-    given = _scores(scores)
-    count, size = given.shape
-    groups = _seeds(count)
-    members = _seeds(size, stream=1, repetitions=groups.size).reshape(*groups.shape, size)
-    drawn = given[groups[..., None], members].mean(axis=(1, 2))
-    return _interval(given.mean(), drawn, count)
-
-
 def interquartile_mean(scores: FloatArray) -> Interval:
     """Return the mean of the middle half of all scores (n, k), pooled over settings."""
     given = _scores(scores)

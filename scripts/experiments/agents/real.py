@@ -35,7 +35,7 @@ CLAIM = (
 )
 ID = "CrawlTrace-v0"
 METRIC = "normalised score"
-INTERVALS = "bootstraps over sites, and over the splits of each"
+INTERVALS = "bootstraps over sites, of their means over splits"
 REFERENCE = "round robin"
 STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
 """Starts of the days that are played, as shares of a record; seed i plays the i-th."""
@@ -275,7 +275,7 @@ def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) 
                 measured[minus(metric, other)] = (own - whole[other]).dropna(axis=1)
         for name_of_mean, values in measured.items():
             if values.size:
-                mean = intervals.nested_mean(values.to_numpy()).rows(ID, name, label, name_of_mean)
+                mean = intervals.mean(values.to_numpy()).rows(ID, name, label, name_of_mean)
                 yield from mean if metric == METRIC else mean[:1]
         if own.size and metric == METRIC:
             yield Row(ID, name, label, 0, SPLITS, own.shape[1])
@@ -284,13 +284,15 @@ def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) 
 def _saved(played: pd.DataFrame) -> Iterator[Row]:
     """Yield the crawls that HISTORY saves at the freshness of others, and medians over sites.
 
-    Freshness is the mean over the splits that both have at all budgets.
+    Freshness is the mean over the splits that both have, at the budgets of the most such splits.
     """
     found: dict[tuple[str, int, str], dict[str, Saved]] = {}
     for other in SAVED:
         pair = played.reindex(columns=[HISTORY, other]).dropna()
         for (importance, site), part in pair.groupby(level=["importance", "site"]):
-            fresh = part.unstack("days").dropna().mean()  # by label and days
+            both = part.unstack("days")
+            splits = both.count()
+            fresh = both.loc[:, splits == splits.max()].dropna().mean()  # by label and days
             own = fresh[HISTORY][::-1]  # from the fewest crawls
             for days, given in fresh[other].items():
                 share = saved(given, 1.0 / days, 1.0 / own.index, own)

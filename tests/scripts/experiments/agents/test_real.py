@@ -148,7 +148,7 @@ def test_scores_and_their_means_over_sites_and_splits() -> None:
         versus = minus(real.METRIC, real.FORMULA)
         for metric, scores in ((real.METRIC, own), (versus, own - half)):
             ends = [result[together, real.HISTORY, 0, metric + end] for end in intervals.ENDS]
-            assert ends == pytest.approx(list(intervals.nested_mean(scores)))
+            assert ends == pytest.approx(list(intervals.mean(scores)))
             assert ends[0] == pytest.approx(scores.mean())
             assert ends[1] < ends[0] < ends[2]
         assert result[together, real.CLAIRVOYANT, 0, real.STALE] == pytest.approx(10.0)
@@ -189,8 +189,11 @@ def test_crawls_saved_at_the_freshness_of_another() -> None:
         for seed in (0, 1)
     ]
     rows.append(row("a", real.REFERENCE, 2, 0.9, 80))  # on this split HISTORY was not played
+    rows += [row("a", label, 0, 0.9, 5) for label in (real.HISTORY, real.REFERENCE)]  # on one split
     result = values_of(real.derive(rows))
     metric = real.SAVED[real.REFERENCE]
+    few = real.name_of("a", 5, "uniform"), real.HISTORY, 0, metric + ENDS_OF_SAVED[0]
+    assert few not in result
     half = 100 * (1 - 2**-0.5)
     for days, least, most in ((10, half, half), (20, half, half), (40, half, half), (80, 0, 100)):
         name = real.name_of("a", days, "uniform")
