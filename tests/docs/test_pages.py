@@ -118,7 +118,7 @@ def test_the_readme_counts_the_presets_and_their_table_is_complete():
         ("pages of fragments", "fragments"),
         ("offers", "offers"),
         ("misspecified models", "misspecified"),
-        ("recorded sites", "recorded"),
+        ("a recorded site", "recorded"),
     ],
 )
 def test_what_the_readme_calls_solved_or_open_is_as_committed(words, track):
