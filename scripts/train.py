@@ -4,13 +4,14 @@ With --seeds, runs that differ in their seed are trained side by side, each in a
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
 
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
-with sb3-contrib), "clone" (imitate an analytic policy), or "es" (evolve an index from reward
-alone). Hyperparameters are the recommended ones of the environment, overridden by
---hyperparameters, overridden by options. A clone can be trained further by reward: ppo --start
-FOLDER, with the network of the clone. Common analytic policies that can act in the environment, or
-those of --policies, are evaluated once and saved in OUT: before the training of a single run, whose
-progress bar shows the best of them. Other action forms are an argument of the environment:
---env-arg action=scores.
+with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve an index from reward alone),
+or "index" (learn an index from whether crawls at random found a change, in seconds).
+Hyperparameters are the recommended ones of the environment, overridden by --hyperparameters,
+overridden by options. A clone can be trained further by reward: ppo --start FOLDER, with the
+network of the clone. Common analytic policies that can act in the environment, or those of
+--policies, are evaluated once and saved in OUT: before the training of a single run, whose progress
+bar shows the best of them. Other action forms are an argument of the environment: --env-arg
+action=scores.
 
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and

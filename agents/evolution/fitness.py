@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 import policies
-from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.arguments import EvolutionArguments, OutcomeArguments
 from agents.evolution.policy import FEATURES, LearnedIndex
 from agents.evolution.stored import BELIEF, StoredIndex
 from crawl_envs.types import FloatArray
@@ -22,13 +22,14 @@ from crawl_envs.worlds.rollouts import play_form
 ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
 """Policies that the learned index is compared with."""
 
+Arguments = TypeVar("Arguments", bound=EvolutionArguments | OutcomeArguments)
 Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
 
 
-def baselines_of(base: str) -> tuple[str, ...]:
-    """Return the analytic policies to compare with, by base; the best is the reference."""
-    return (BELIEF,) if base == BELIEF else ANALYTIC
+def baselines_of(base: str, reveal: str = "parameters") -> tuple[str, ...]:
+    """Return the analytic policies to compare with; the best is the reference."""
+    return (BELIEF,) if base == BELIEF or reveal != "parameters" else ANALYTIC
 
 
 def candidate_policy(candidate: Candidate) -> CompilablePolicy:
@@ -43,11 +44,11 @@ def candidate_policy(candidate: Candidate) -> CompilablePolicy:
 
 
 def play_all(
-    arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
+    arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
-    if arguments.base == BELIEF:
-        return _play_beliefs(arguments, candidates, seed)
+    if arguments.base == BELIEF or arguments.reveal != "parameters":
+        return _play_bound(arguments, candidates, seed)
     instance = arguments.draw(seed)
     slots = arguments.slots_of(instance.bandwidth)
     problem, rng = instance.problem(), np.random.default_rng(0)
@@ -56,8 +57,8 @@ def play_all(
     return np.array([rollout.freshness for rollout in played])
 
 
-def _play_beliefs(
-    arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
+def _play_bound(
+    arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of candidates bound to an environment, (n,)."""
     import gymnasium
@@ -67,7 +68,7 @@ def _play_beliefs(
     core: Any = env.unwrapped
     fresh = []
     for candidate in candidates:
-        policy = belief_policy(candidate, env)
+        policy = bound_policy(candidate, env)
         form = policy.compile(core.problem, core.num_slots(), core.rng())
         fresh.append(
             play_form(form, core.instance, arguments.horizon, seed, requests=False).freshness
@@ -76,18 +77,20 @@ def _play_beliefs(
     return np.array(fresh)
 
 
-def belief_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
-    """Return the policy of a candidate of base ``BeliefNCIS``, or an analytic one, bound."""
+def bound_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
+    """Return the policy of a candidate, bound to an environment."""
     from agents.evolution.corrected_belief import CorrectedBelief
 
     if isinstance(candidate, str):
         policy: Any = policies.make(candidate, env)
         assert isinstance(policy, CompilablePolicy)
         return policy
-    return CorrectedBelief(env, index=candidate)
+    if candidate.base == BELIEF:
+        return CorrectedBelief(env, index=candidate)
+    return LearnedIndex(env, index=candidate)
 
 
-class Evaluator:
+class Evaluator(Generic[Arguments]):
     """Plays candidates on the same episodes, in this process or in several.
 
     Args:
@@ -95,7 +98,7 @@ class Evaluator:
         pool: the workers; None plays in this process.
     """
 
-    def __init__(self, arguments: EvolutionArguments, pool: ProcessPoolExecutor | None) -> None:
+    def __init__(self, arguments: Arguments, pool: ProcessPoolExecutor | None) -> None:
         self.arguments, self._pool = arguments, pool
 
     def __call__(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> FloatArray:
@@ -105,7 +108,7 @@ class Evaluator:
 
 
 @contextmanager
-def evaluator(arguments: EvolutionArguments, workers: int) -> Iterator[Evaluator]:
+def evaluator(arguments: Arguments, workers: int) -> Iterator[Evaluator[Arguments]]:
     """Yield an evaluator with worker processes, which end with the block; 1 uses none."""
     if workers == 1:
         yield Evaluator(arguments, None)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.evolution.index import kernels
-from agents.evolution.stored import BELIEF, StoredIndex, read_index
+from agents.evolution.outcomes.inputs import HIDDEN_PARAMETERS, outcome_table
+from agents.evolution.outcomes.kernels import outcome_value
+from agents.evolution.stored import BELIEF, OUTCOMES, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import SignalPolicy
 from policies.ncis.greedy import SIGNAL_MODEL
@@ -20,7 +23,8 @@ class LearnedIndex(SignalPolicy):
     """Crawls the page of the largest index, which a small network computes page by page.
 
     The same network serves any number of pages. Several sources of signals are pooled into one.
-    The parameters of pages are its inputs, so the environment must reveal them.
+    The parameters of pages are its inputs, so the environment must reveal them, unless the index
+    was learned without them.
 
     Args:
         env: a crawl environment, or None with ``features``.
@@ -34,28 +38,35 @@ class LearnedIndex(SignalPolicy):
             :class:`policies.base.index.SignalPolicy`.
     """
 
-    needs = SIGNAL_MODEL
+    needs: ClassVar[tuple[str, ...]] = SIGNAL_MODEL
 
     def __init__(
         self, env: Any = None, *, index: StoredIndex, cycle: float | None = None, **binding: Any
     ) -> None:
         if index.base == BELIEF:
             raise ValueError(f"index must have another base than {BELIEF}: load it by load_index")
+        if index.inputs == HIDDEN_PARAMETERS:
+            self.needs = SIGNAL_MODEL[:1]  # type: ignore[misc]  # it was learned without the others
         super().__init__(env, **binding)
         if cycle is not None and not 0.0 < cycle < math.inf:
             raise ValueError(f"cycle must be finite and > 0, got {cycle!r}")
         self.index, self.cycle = index, cycle
-        self._weights = index.weights
+        self._weights = index.networks if index.base == OUTCOMES else index.weights
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         cycle = self.cycle or problem.num_pages / problem.bandwidth
         if math.isnan(cycle):
             cycle = self.index.cycle
-        if self.index.base == "none":
-            table = kernels.learned_table(problem.pooled(), self._weights, cycle)
-            return kernels.learned_value, table
-        table = kernels.corrected_table(problem.pooled(), self._weights, cycle)
-        return kernels.corrected_value, table
+        value, table_of = FORMS[self.index.base]
+        return value, table_of(problem.pooled(), self._weights, cycle)
+
+
+FORMS: Mapping[str, tuple[Any, Callable[..., FloatArray]]] = {
+    "none": (kernels.learned_value, kernels.learned_table),
+    "GreedyNCIS": (kernels.corrected_value, kernels.corrected_table),
+    OUTCOMES: (outcome_value, outcome_table),
+}
+"""The compiled value of each base, and the function that makes its table."""
 
 
 FEATURES = (
