@@ -45,7 +45,7 @@ class EpisodeArguments(RunArguments):
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
     reveal: str = "parameters"
-    """As for ``CrawlNCIS-v0``; evolved bases other than ``BeliefNCIS`` need ``parameters``."""
+    """As for ``CrawlNCIS-v0``; all bases but ``BeliefNCIS`` need ``parameters``."""
     hidden: int = 12
     """Hidden units, >= 1."""
     validation_episodes: int = 32
@@ -218,7 +218,7 @@ class OutcomeArguments(EpisodeArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("reveal", self.reveal, REVEALS)
+        one_of("reveal", self.reveal, REVEALS[:1])
 
     def of_exploration(self) -> OutcomeArguments:
         """Return the arguments of the explored episodes."""

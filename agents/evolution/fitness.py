@@ -27,9 +27,9 @@ Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
 
 
-def baselines_of(base: str, reveal: str = "parameters") -> tuple[str, ...]:
-    """Return the analytic policies to compare with; the best is the reference."""
-    return (BELIEF,) if base == BELIEF or reveal != "parameters" else ANALYTIC
+def baselines_of(base: str) -> tuple[str, ...]:
+    """Return the analytic policies to compare with, by base; the best is the reference."""
+    return (BELIEF,) if base == BELIEF else ANALYTIC
 
 
 def candidate_policy(candidate: Candidate) -> CompilablePolicy:
@@ -47,8 +47,8 @@ def play_all(
     arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
-    if arguments.base == BELIEF or arguments.reveal != "parameters":
-        return _play_bound(arguments, candidates, seed)
+    if arguments.base == BELIEF:
+        return _play_beliefs(arguments, candidates, seed)
     instance = arguments.draw(seed)
     slots = arguments.slots_of(instance.bandwidth)
     problem, rng = instance.problem(), np.random.default_rng(0)
@@ -57,7 +57,7 @@ def play_all(
     return np.array([rollout.freshness for rollout in played])
 
 
-def _play_bound(
+def _play_beliefs(
     arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of candidates bound to an environment, (n,)."""
@@ -68,7 +68,7 @@ def _play_bound(
     core: Any = env.unwrapped
     fresh = []
     for candidate in candidates:
-        policy = bound_policy(candidate, env)
+        policy = belief_policy(candidate, env)
         form = policy.compile(core.problem, core.num_slots(), core.rng())
         fresh.append(
             play_form(form, core.instance, arguments.horizon, seed, requests=False).freshness
@@ -77,17 +77,15 @@ def _play_bound(
     return np.array(fresh)
 
 
-def bound_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
-    """Return the policy of a candidate, bound to an environment."""
+def belief_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
+    """Return the policy of a candidate of base ``BeliefNCIS``, or an analytic one, bound."""
     from agents.evolution.corrected_belief import CorrectedBelief
 
     if isinstance(candidate, str):
         policy: Any = policies.make(candidate, env)
         assert isinstance(policy, CompilablePolicy)
         return policy
-    if candidate.base == BELIEF:
-        return CorrectedBelief(env, index=candidate)
-    return LearnedIndex(env, index=candidate)
+    return CorrectedBelief(env, index=candidate)
 
 
 class Evaluator(Generic[Arguments]):

@@ -13,8 +13,6 @@ import numpy as np
 from agents.evolution import stored
 from agents.evolution.arguments import OutcomeArguments
 from agents.evolution.fitness import Evaluator, baselines_of
-from agents.evolution.index.inputs import STATIC
-from agents.evolution.outcomes.inputs import HIDDEN_PARAMETERS
 from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, History, learned
 from agents.evolution.outcomes.recording import recorded
 from agents.evolution.stored import OUTCOMES, StoredIndex, read_index, save_index
@@ -85,7 +83,7 @@ def _fit(
     """Return the weights of the best validation; ``tick`` is told of each round."""
     started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
     play = Evaluator(replace(arguments, bandwidth_spread=1.0), None)
-    seeds, rivals = validation_seeds(arguments), baselines_of(OUTCOMES, arguments.reveal)
+    seeds, rivals = validation_seeds(arguments), baselines_of(OUTCOMES)
     reference = rivals[int(np.argmax(play(rivals, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
@@ -116,9 +114,8 @@ def check_finished(out: Path, arguments: OutcomeArguments) -> None:
 
 def index_of(arguments: OutcomeArguments, free: FloatArray) -> StoredIndex:
     """Return an index of the given weights, with the arguments of its run."""
-    inputs = STATIC if arguments.reveal == "parameters" else HIDDEN_PARAMETERS
     made = json.loads(arguments.to_json())
-    return StoredIndex(free, OUTCOMES, arguments.cycle, made, None, inputs)
+    return StoredIndex(free, OUTCOMES, arguments.cycle, made)
 
 
 def explore(arguments: OutcomeArguments, number: int) -> History:
@@ -128,5 +125,4 @@ def explore(arguments: OutcomeArguments, number: int) -> History:
     slots = CYCLES * instance.num_pages
     end = slots / instance.bandwidth
     record = recorded(instance, end, slots, seed)
-    problem = instance.problem("parameters" if arguments.reveal == "parameters" else "importance")
-    return History(record, problem.pooled(), instance.num_pages / instance.bandwidth, end)
+    return History(record, instance.problem().pooled(), end)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from agents.evolution.index import kernels
-from agents.evolution.outcomes.inputs import HIDDEN_PARAMETERS, outcome_table
+from agents.evolution.outcomes.inputs import outcome_table
 from agents.evolution.outcomes.kernels import outcome_value
 from agents.evolution.stored import BELIEF, OUTCOMES, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
@@ -23,14 +22,14 @@ class LearnedIndex(SignalPolicy):
     """Crawls the page of the largest index, which a small network computes page by page.
 
     The same network serves any number of pages. Several sources of signals are pooled into one.
-    The parameters of pages are its inputs, so the environment must reveal them, unless the index
-    was learned without them.
+    The parameters of pages are its inputs, so the environment must reveal them.
 
     Args:
         env: a crawl environment, or None with ``features``.
         index: the weights, and the base that they correct.
         cycle: the time T = m / R in which every page could be crawled once, > 0; None takes the
-            problem's, at its first bandwidth, or without an environment that of training.
+            problem's, at its first bandwidth, or without an environment that of training. An index
+            learned from outcomes of crawls does not depend on it.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
@@ -38,35 +37,30 @@ class LearnedIndex(SignalPolicy):
             :class:`policies.base.index.SignalPolicy`.
     """
 
-    needs: ClassVar[tuple[str, ...]] = SIGNAL_MODEL
+    needs = SIGNAL_MODEL
 
     def __init__(
         self, env: Any = None, *, index: StoredIndex, cycle: float | None = None, **binding: Any
     ) -> None:
         if index.base == BELIEF:
             raise ValueError(f"index must have another base than {BELIEF}: load it by load_index")
-        if index.inputs == HIDDEN_PARAMETERS:
-            self.needs = SIGNAL_MODEL[:1]  # type: ignore[misc]  # it was learned without the others
         super().__init__(env, **binding)
         if cycle is not None and not 0.0 < cycle < math.inf:
             raise ValueError(f"cycle must be finite and > 0, got {cycle!r}")
         self.index, self.cycle = index, cycle
-        self._weights = index.networks if index.base == OUTCOMES else index.weights
+        self._weights: Any = index.networks if index.base == OUTCOMES else index.weights
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        if self.index.base == OUTCOMES:
+            return outcome_value, outcome_table(problem.pooled(), self._weights)
         cycle = self.cycle or problem.num_pages / problem.bandwidth
         if math.isnan(cycle):
             cycle = self.index.cycle
-        value, table_of = FORMS[self.index.base]
-        return value, table_of(problem.pooled(), self._weights, cycle)
-
-
-FORMS: Mapping[str, tuple[Any, Callable[..., FloatArray]]] = {
-    "none": (kernels.learned_value, kernels.learned_table),
-    "GreedyNCIS": (kernels.corrected_value, kernels.corrected_table),
-    OUTCOMES: (outcome_value, outcome_table),
-}
-"""The compiled value of each base, and the function that makes its table."""
+        if self.index.base == "none":
+            table = kernels.learned_table(problem.pooled(), self._weights, cycle)
+            return kernels.learned_value, table
+        table = kernels.corrected_table(problem.pooled(), self._weights, cycle)
+        return kernels.corrected_value, table
 
 
 FEATURES = (

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from agents.evolution.belief.inputs import INPUTS as CORRECTION_INPUTS
-from agents.evolution.index.inputs import INPUTS, STATIC, IndexWeights, weights_of
+from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
 from agents.evolution.network import hidden_units
-from agents.evolution.outcomes.inputs import HIDDEN_PARAMETERS, OutcomeNetworks, networks_of
+from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
+from agents.evolution.outcomes.inputs import OutcomeNetworks, networks_of
 from agents.runs import read_object, replace_text
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of
@@ -45,8 +46,7 @@ class StoredIndex:
         day: with base ``BeliefNCIS``, the length of a day, > 0, for the inputs of hours; None for
             none.
         inputs: the network's inputs: with base ``BeliefNCIS`` some of
-            :data:`agents.evolution.belief.inputs.INPUTS`, in that order; with ``outcomes`` those
-            of pages with their parameters, or the first without; empty means all.
+            :data:`agents.evolution.belief.inputs.INPUTS`, in that order; empty means all.
 
     Raises:
         ValueError: a value outside its range, or a number of weights that fits no index.
@@ -114,7 +114,7 @@ def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ValueError: the base has no such inputs, or has them in another order.
     """
-    known = {BELIEF: CORRECTION_INPUTS, OUTCOMES: STATIC}.get(base, INPUTS)
+    known = {BELIEF: CORRECTION_INPUTS, OUTCOMES: OUTCOME_INPUTS}.get(base, INPUTS)
     chosen = tuple(inputs)
     if not chosen:
         return known
@@ -123,8 +123,6 @@ def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
             f"inputs: it must have the inputs {', '.join(known)}, or some of them in this order, "
             f"got {', '.join(chosen)}"
         )
-    if base == OUTCOMES and chosen == HIDDEN_PARAMETERS:
-        return chosen
     if base != BELIEF and chosen != known:
         raise ValueError(f"inputs: it must have the inputs {', '.join(known)}, all of them")
     return chosen

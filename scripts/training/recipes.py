@@ -29,7 +29,7 @@ OF_LEARNING = ("tensorboard", "validation", "callbacks")
 OF_CLONES, OF_ES, OF_BOTH = ("teacher",), ("workers",), ("seed", "learning_rate")
 """Options of cloning, of evolution alone, and of all runs."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
-"""Arguments of the environment that evolution supports, and beside ``reveal`` index."""
+"""Arguments of the environment that the training of an index supports."""
 
 
 def job_of(request: Request) -> Job:
@@ -76,7 +76,7 @@ def _of_index(request: Request) -> Evolution | Outcomes:
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
         raise ValueError(f"env_id must be {FALLBACK} for {kind}, got {request.env_id!r}")
     for name in request.env_args:
-        one_of(f"env-arg of {kind}", name, SIZES if evolves else (*SIZES, "reveal"))
+        one_of(f"env-arg of {kind}", name, SIZES)
     options = {name: value for name, value in request.options.items() if name in OF_BOTH}
     values = {**request.hyperparameters, **request.settings, **options, **request.env_args}
     if request.instance is not None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from agents.evolution.index.inputs import FLOOR, STATIC, relative_importance, static_inputs
-from agents.evolution.outcomes.kernels import LEVELS, NUM_BASES, NUM_LEVELS
+from agents.evolution.index.inputs import STATIC, static_inputs
+from agents.evolution.outcomes.kernels import (
+    BASES,
+    IMPORTANCE,
+    LEVELS,
+    NUM_BASES,
+    NUM_LEVELS,
+    PACE,
+)
 from crawl_envs.types import FloatArray, Problem
 
-HIDDEN_PARAMETERS = STATIC[:1]
-"""Inputs where the environment hides the parameters of pages; else they are STATIC."""
+INPUTS = STATIC[2:]
+"""Inputs of a page. The unit of time is 1 over its change rate, so that none depends on others."""
 LARGEST_LOG_WEIGHT = 15.0
 Layers = tuple[FloatArray, ...]
 """A network of two layers of H units tanh: W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), W3 (H, O),
@@ -71,33 +77,32 @@ def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatA
     return np.asarray(np.exp(outputs))
 
 
-def unit_of(problem: Problem, cycle: float) -> float:
-    """Return the unit of time: 1 over the mean change rate, or where that is hidden or 0, T."""
-    mean = 0.0 if problem.change_rate is None else float(problem.change_rate.mean())
-    return 1.0 / mean if mean > 0.0 else cycle
+def page_inputs(problem: Problem) -> FloatArray:
+    """Return the inputs of each page, (m, K), with all parameters and one source of signals."""
+    assert problem.change_rate is not None
+    static = static_inputs(problem, _inverse(problem.change_rate))
+    return static[-len(INPUTS) :].T
 
 
-def page_inputs(problem: Problem, unit: float) -> FloatArray:
-    """Return the inputs of each page, (m, K), with one source of signals at most."""
-    if problem.change_rate is None:
-        return np.log(FLOOR + relative_importance(problem))[:, None]
-    return static_inputs(problem, unit).T
-
-
-def outcome_table(problem: Problem, networks: OutcomeNetworks, cycle: float) -> FloatArray:
+def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
     """Return the table of :func:`agents.evolution.outcomes.kernels.outcome_value`.
 
+    A page that never changes has the value 0.
+
     Args:
-        problem: the pages, with one source of signals at most.
-        networks: with HIDDEN_PARAMETERS as inputs, or with all, which the problem then reveals.
-        cycle: T = m / R, > 0.
+        problem: the pages, with all their parameters and one source of signals.
+        networks: of the inputs INPUTS.
     """
-    if networks.staleness[0].shape[0] == len(HIDDEN_PARAMETERS):
-        problem = replace(problem, change_rate=None)
-    unit = unit_of(problem, cycle)
-    inputs = page_inputs(problem, unit)
+    assert problem.change_rate is not None
+    rate, inputs = problem.change_rate, page_inputs(problem)
     table = np.empty((problem.num_pages, LEVELS + NUM_LEVELS))
-    table[:, 0], table[:, 1] = relative_importance(problem), 1.0 / unit
-    table[:, 2:LEVELS] = positive_weights(networks.staleness, inputs)
+    table[:, IMPORTANCE] = problem.importance * _inverse(rate)
+    table[:, PACE] = rate
+    table[:, BASES:LEVELS] = positive_weights(networks.staleness, inputs)
     table[:, LEVELS:] = positive_weights(networks.value, inputs)
     return table
+
+
+def _inverse(rate: FloatArray) -> FloatArray:
+    """Return 1 over each rate, 0 where it is 0."""
+    return np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0.0)

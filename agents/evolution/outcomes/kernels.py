@@ -25,7 +25,7 @@ BENDS, KNOTS = (0.01, 0.03, 0.1, 0.3), (0.3, 0.5, 0.7, 0.85)
 NUM_BASES, NUM_LEVELS = 5, 2 + len(BENDS) + len(KNOTS)
 """Numbers of functions B_k and H_k."""
 IMPORTANCE, PACE, BASES = 0, 1, 2
-"""Columns of a page: its importance over the mean; 1 over the unit of time; the a_k; the c_k."""
+"""Columns of a page: its importance times its unit of time; 1 over the unit; the a_k; the c_k."""
 LEVELS = BASES + NUM_BASES
 SOON = 0.2
 """Age, in units of time, at which a hazard that begins high has fallen to a quarter."""
@@ -67,7 +67,7 @@ def evidence(table: FloatArray, page: int, elapsed: float, signals: float) -> fl
 
 @compiled(VALUE.signature)
 def outcome_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the importance times U at the page's level."""
+    """Return the importance times U at the page's level, in units of importance times time."""
     levels = np.empty(NUM_LEVELS)
     value: float = 0.0
     levels_of(evidence(parameters, page, elapsed, signals), levels)

@@ -23,12 +23,7 @@ from agents.evolution.outcomes.fitting import (
     log_loss_slope,
     start_layers,
 )
-from agents.evolution.outcomes.inputs import (
-    OutcomeNetworks,
-    outcome_table,
-    page_inputs,
-    unit_of,
-)
+from agents.evolution.outcomes.inputs import OutcomeNetworks, outcome_table, page_inputs
 from agents.evolution.outcomes.kernels import (
     BASES,
     LEVELS,
@@ -56,11 +51,10 @@ SMALLEST, LARGEST = 1e-4, 12.0
 
 
 class History(NamedTuple):
-    """What a crawler saw and knew: a record that ends at ``end``, its pages, and T = m / R."""
+    """What a crawler saw and knew: a record that ends at ``end``, and its pages."""
 
     record: Record
     problem: Problem
-    cycle: float
     end: float
 
 
@@ -78,12 +72,12 @@ def learned(
     """Yield None after each round of the first fit, and the weights after those of the second.
 
     Args:
-        histories: with the same parameters of pages revealed, and one source of signals at most.
+        histories: with all parameters of pages, and one source of signals.
         hidden: units of each hidden layer.
         learning_rate: of Adam, at the start.
         rng: for the start and the choice of examples.
     """
-    inputs = [page_inputs(each.problem, unit_of(each.problem, each.cycle)) for each in histories]
+    inputs = [page_inputs(each.problem) for each in histories]
     staleness = start_layers(inputs[0].shape[1], hidden, FIRST_STALENESS, rng)
     value = start_layers(inputs[0].shape[1], hidden, FIRST_VALUE, rng)
     fitted = partial(fit, learning_rate=learning_rate, rng=rng)
@@ -103,7 +97,7 @@ def _tables(
     """Return the table of each history's pages."""
     exact = (tuple(layer.astype(np.float64) for layer in each) for each in (staleness, value))
     networks = OutcomeNetworks(*exact)
-    return [outcome_table(each.problem, networks, each.cycle) for each in histories]
+    return [outcome_table(each.problem, networks) for each in histories]
 
 
 def _joined(inputs: Sequence[FloatArray], parts: Sequence[Part]) -> Examples:
@@ -136,7 +130,8 @@ def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> 
     rank = np.arange(page.size) - begin[page]
     functions = outcomes_of(history, table).functions
     x = (table[record.page, BASES:LEVELS] * functions).sum(axis=1)[order]
-    paths = np.flatnonzero((rank >= 1) & (start <= (1.0 - WINDOW) * end))
+    changes = table[page, PACE] > 0.0
+    paths = np.flatnonzero((rank >= 1) & (start <= (1.0 - WINDOW) * end) & changes)
     page, start, rank = page[paths], start[paths], rank[paths]
     by_page = np.lexsort((record.signal_time, record.signal_page))
     first = np.searchsorted(record.signal_page[by_page], np.arange(num_pages + 1))

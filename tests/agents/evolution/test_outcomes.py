@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -13,26 +14,27 @@ from scipy import integrate
 import agents
 from agents.evolution import LearnedIndex, StoredIndex, load_index, read_index, save_index
 from agents.evolution.arguments import OutcomeArguments
-from agents.evolution.index.inputs import STATIC
 from agents.evolution.outcome_training import explore, learn_index
 from agents.evolution.outcomes import fitting, learning
 from agents.evolution.outcomes.crossing import crossing_integral, crossing_integrals
-from agents.evolution.outcomes.inputs import HIDDEN_PARAMETERS, number_of_weights
+from agents.evolution.outcomes.inputs import INPUTS, number_of_weights
 from agents.evolution.outcomes.kernels import BASES, LEVELS, NUM_BASES, NUM_LEVELS
 from agents.evolution.policy import FEATURES
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
+from crawl_envs.types import Problem
+from policies.scheduler import CrawlScheduler
 from tests.agents.evolution.index_twins import FLOOR
 
 HIDDEN = 3
 PROBLEM = instances.make("noisy", num_pages=30, bandwidth=12.0, seed=3).problem()
 
 
-def random_index(seed: int = 0, inputs: tuple[str, ...] = STATIC) -> StoredIndex:
+def random_index(seed: int = 0) -> StoredIndex:
     """An index whose every weight matters."""
-    count = number_of_weights(len(inputs), HIDDEN)
+    count = number_of_weights(len(INPUTS), HIDDEN)
     free = np.random.default_rng(seed).normal(0.0, 0.7, count)
-    return StoredIndex(free, "outcomes", 2.5, {}, None, inputs)
+    return StoredIndex(free, "outcomes")
 
 
 def naive_weights(free: list[float], inputs: list[float], outputs: int) -> list[float]:
@@ -65,33 +67,51 @@ def naive_value(weights: list[float], stale: float) -> float:
     return sum(c * h for c, h in zip(weights, levels, strict=True))
 
 
-def naive_inputs(page: int, unit: float) -> list[float]:
+def naive_inputs(page: int) -> list[float]:
     change, recall = PROBLEM.change_rate[page], PROBLEM.recall[page]
     false = PROBLEM.false_signal_rate[page]
-    rates = change, (1 - recall) * change, recall * change, false
-    return [
-        math.log(FLOOR + PROBLEM.importance[page] / PROBLEM.importance.mean()),
-        *(math.log(FLOOR + rate * unit) for rate in rates),
-        recall,
-        recall * change / (recall * change + false),
-    ]
+    rates = 1 - recall, recall, false / change
+    precision = recall * change / (recall * change + false)
+    return [*(math.log(FLOOR + rate) for rate in rates), recall, precision]
 
 
-@pytest.mark.parametrize("inputs", [STATIC, HIDDEN_PARAMETERS])
-def test_values_are_what_their_twin_computes(inputs):
-    index, rng = random_index(inputs=inputs), np.random.default_rng(5)
+def test_values_are_what_their_twin_computes():
+    index, rng = random_index(), np.random.default_rng(5)
     form = load_form(index)
-    unit = 1.0 / PROBLEM.change_rate.mean() if inputs == STATIC else 30 / 12.0
-    size = (len(inputs) + 1 + HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * NUM_BASES
+    size = (len(INPUTS) + 1 + HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * NUM_BASES
     for page in range(30):
         elapsed, signals = rng.exponential(2.0), float(rng.integers(0, 6))
-        given = naive_inputs(page, unit)[: len(inputs)]
+        rate, given = PROBLEM.change_rate[page], naive_inputs(page)
         bases = naive_weights(list(index.free[:size]), given, NUM_BASES)
         levels = naive_weights(list(index.free[size:]), given, NUM_LEVELS)
-        share = PROBLEM.importance[page] / PROBLEM.importance.mean()
-        expected = share * naive_value(levels, naive_level(bases, elapsed / unit, signals))
+        expected = naive_value(levels, naive_level(bases, elapsed * rate, signals))
         value = form.value(form.parameters, page, elapsed, signals)
-        assert value == pytest.approx(expected, rel=1e-10)
+        assert value == pytest.approx(PROBLEM.importance[page] / rate * expected, rel=1e-10)
+
+
+def test_pages_are_valued_by_their_own_parameters():
+    policy = LearnedIndex(features=FEATURES, index=random_index())
+    given = {name: getattr(PROBLEM, name) for name in FEATURES[3:]}
+    few = Problem(3, math.nan, **{name: values[4:7] for name, values in given.items()})
+    few = replace(few, change_rate=np.append(few.change_rate[:2], 0.0))
+    table = policy.compile(few, 0, np.random.default_rng(0)).parameters
+    np.testing.assert_allclose(table[:2], load_form(random_index()).parameters[4:6], rtol=1e-12)
+    form = policy.compile(few, 0, np.random.default_rng(0))
+    assert form.value(form.parameters, 2, 9.0, 1.0) == 0.0
+
+
+def test_a_scheduler_takes_it():
+    policy = LearnedIndex(features=FEATURES, index=random_index())
+    scheduler = CrawlScheduler(policy, bandwidth=30.0, new_share=1.0)
+    given = {name: getattr(PROBLEM, name) for name in FEATURES[3:]}
+    scheduler.add(range(20), **{name: values[:20] for name, values in given.items()})
+    scheduler.add(range(20, 30), **{name: values[20:] for name, values in given.items()})
+    fetched = [scheduler.next(1.0 + k / 30.0).id for k in range(30)]
+    assert sorted(fetched) == list(range(30))
+    scheduler.report(fetched, 2.0, changed=[False] * 30)
+    form = load_form(random_index())
+    values = [form.value(form.parameters, page, 3.0, 0.0) for page in range(30)]
+    assert scheduler.next(5.0).id == int(np.argmax(values))
 
 
 def load_form(index: StoredIndex):
@@ -180,11 +200,6 @@ def test_a_record_has_the_signals_and_times_between_crawls():
     assert 0 < record.changed.sum() < record.page.size == 24 * 8 - 1
 
 
-def test_a_crawler_without_parameters_sees_none():
-    problem = explore(small(reveal="importance"), 0).problem
-    assert problem.change_rate is problem.recall is problem.false_signal_rate is None
-
-
 @pytest.mark.parametrize("slope", [fitting.log_loss_slope, fitting.exponential_slope])
 def test_gradients_are_differences_of_the_loss(slope):
     rng = np.random.default_rng(3)
@@ -236,23 +251,11 @@ def test_a_small_run_end_to_end(tmp_path, quick):
     assert np.unique(compiled.crawls).size > 10
 
 
-@pytest.mark.parametrize("inputs", [STATIC, HIDDEN_PARAMETERS])
-def test_compiled_play_is_that_of_the_steps(inputs):
+def test_compiled_play_is_that_of_the_steps():
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, bandwidth=5.0, horizon=8.0, instance="noisy")
     env.reset(seed=2)
-    policy = LearnedIndex(env, index=random_index(4, inputs))
+    policy = LearnedIndex(env, index=random_index(4))
     assert play(env, policy, 2) == play(env, policy, 2, compiled=False)
-
-
-def test_an_index_without_parameters_plays_where_they_are_hidden(tmp_path):
-    save_index(tmp_path, random_index(2, HIDDEN_PARAMETERS))
-    env = gymnasium.make("CrawlNCIS-v0", num_pages=6, bandwidth=3.0, reveal="importance")
-    observation, _ = env.reset(seed=0)
-    page, _ = agents.load(tmp_path, env).predict(observation, deterministic=True)
-    assert 0 <= page < 6
-    save_index(tmp_path, random_index(2))
-    with pytest.raises(ValueError, match="change_rate"):
-        agents.load(tmp_path, env).predict(observation, deterministic=True)
 
 
 # Bad input
@@ -264,7 +267,7 @@ def test_an_index_without_parameters_plays_where_they_are_hidden(tmp_path):
         ({"crawls": 0}, "crawls must be an integer >= 1, got 0"),
         ({"hidden": 1.5}, "hidden must be an integer >= 1, got 1.5"),
         ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
-        ({"reveal": "nothing"}, "reveal must be one of"),
+        ({"reveal": "importance"}, "reveal must be one of"),
         ({"instance": "unheard"}, "unheard"),
         ({"bandwidth_spread": 0.5}, "bandwidth_spread must be >= 1"),
     ],
@@ -286,7 +289,7 @@ def test_a_damaged_index_is_refused(tmp_path):
     save_index(tmp_path, random_index())
     values = json.loads((tmp_path / "index.json").read_text())
     for change, words in (
-        ({"weights": values["weights"][:-1]}, "two networks of 7 inputs"),
+        ({"weights": values["weights"][:-1]}, "two networks of 5 inputs"),
         ({"inputs": ["recall"]}, "all of them"),
         ({"weights": [math.nan] * len(values["weights"])}, "finite"),
     ):
