@@ -28,6 +28,7 @@ PAPERS = {
     "Offers": "Shopping offers (Han et al. 2020)",
     "Learning to Crawl": "Learning to Crawl (Upadhyay et al. 2020)",
     "MirrorSync": "Learning without a model of changes (MirrorSync)",
+    "Lagrangian index": "Restless bandits (Avrachenkov, Borkar and Shah 2024)",
     "": "Others",
 }
 """Headings of the catalogue by tags."""

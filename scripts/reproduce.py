@@ -27,8 +27,10 @@ from scripts.reporting.experiment import (
     pictures_of,
     repetitions_of,
     settings_of,
+    tables_of,
     with_derived,
 )
+from scripts.reporting.filled_tables import fill
 from scripts.reporting.index import write_index
 from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
@@ -149,7 +151,7 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
 def report(
     experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, verdicts and pictures; print which expectations hold."""
+    """Write summary, verdicts, pictures and tables; print which expectations hold."""
     rows = with_derived(experiment, kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     references = [
@@ -160,6 +162,9 @@ def report(
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     for name, draw in pictures_of(experiment).items():
         draw(rows, folder / f"{name}.png")
+    page, made = folder / "README.md", tables_of(experiment)
+    if made and page.exists() and not quick:
+        fill(page, {name: table(rows) for name, table in made.items()})
     expected = expected_of(experiment)
     write_csv(folder / "verdicts.csv", Verdict._fields, judged(experiment, rows, expected, quick))
     console.print()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+INITIAL = 0.1
+"""Initial value of the accumulated squares, that of TensorFlow."""
+
 
 class ProximalAdagrad:
     r"""Adagrad's step on the loss, then the proximal step of the penalties at the same step size.
@@ -21,20 +24,13 @@ class ProximalAdagrad:
         learning_rate: > 0.
         l1, l2: strengths of the penalties l1·\|w\| + l2·w²/2, >= 0, relative to the loss as it
             is given: the sum over a batch or its mean.
-        initial: initial value of the accumulated squares, > 0.
     """
 
     def __init__(
-        self,
-        weights: list[Tensor],
-        *,
-        learning_rate: float,
-        l1: float,
-        l2: float,
-        initial: float = 0.1,
+        self, weights: list[Tensor], learning_rate: float, *, l1: float, l2: float
     ) -> None:
         self.weights, self.learning_rate, self.l1, self.l2 = weights, learning_rate, l1, l2
-        self.squares = [torch.full_like(weight, initial) for weight in weights]
+        self.squares = [torch.full_like(weight, INITIAL) for weight in weights]
 
     @torch.no_grad()
     def step(self, touched: dict[int, Tensor]) -> None:

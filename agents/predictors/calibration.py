@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 FloatArray = NDArray[np.float64]
 RIDGE = 1e-9
+"""Penalty on the squared slope, relative to the mean loss: finite where labels are separable."""
 
 
 class Calibration(NamedTuple):
@@ -26,7 +26,7 @@ class Calibration(NamedTuple):
 
 
 def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
-    """Return the slope and shift of maximum likelihood for a model's probabilities.
+    """Return the slope >= 0 and the shift of maximum likelihood, a logistic regression.
 
     A sample in which positives are k times as frequent, given everything else, multiplies the odds
     by k; a shift of -log k undoes that, the correction of the intercept of King and Zeng (2001,
@@ -40,40 +40,18 @@ def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
     Args:
         log_odds: of the model, on examples sampled as those to predict, (n,).
         labels: of the same examples, (n,) bool, both classes present.
-
-    Raises:
-        ValueError: labels of one class.
     """
-    share = float(labels.mean())
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
-    middle, spread = float(log_odds.mean()), float(log_odds.std())
-    if not spread > 0.0:
-        return Calibration(1.0, float(np.log(share / (1.0 - share))) - middle)
-    scaled = (log_odds - middle) / spread
-    slope, shift = _likeliest(scaled, labels.astype(np.float64))
-    return Calibration(slope / spread, shift - slope * middle / spread)
-
-
-def _likeliest(values: FloatArray, labels: FloatArray) -> tuple[float, float]:
-    """Return slope >= 0 and shift of the likeliest logistic curve."""
-    share = float(labels.mean())
-
-    def loss(point: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-        odds = point[0] * values + point[1]
-        wrong = expit(odds) - labels
-        mean = (np.logaddexp(0.0, odds) - labels * odds).mean() + RIDGE * point[0] ** 2
-        return mean, np.array([(wrong * values).mean() + 2.0 * RIDGE * point[0], wrong.mean()])
-
-    start = np.array([0.0, np.log(share / (1.0 - share))])
-    bounds = [(0.0, None), (None, None)]
-    exact = {"ftol": 0.0, "gtol": 1e-12, "maxiter": 1000}
-    found: Any = minimize(
-        loss,
-        start,
-        jac=True,
-        bounds=bounds,
-        method="L-BFGS-B",
-        options=exact,  # type: ignore[call-overload]  # stubs lack a loss with its gradient
+    from sklearn.linear_model import (  # type: ignore[import-untyped]  # slow to import
+        LogisticRegression,
     )
-    return float(found.x[0]), float(found.x[1])
+
+    even, middle, spread = float(logit(labels.mean())), float(log_odds.mean()), log_odds.std()
+    if not spread > 0.0:
+        return Calibration(1.0, even - middle)
+    exact = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
+    regression = LogisticRegression(C=0.5 / (RIDGE * len(labels)), **exact)
+    regression.fit(((log_odds - middle) / spread)[:, None], labels)
+    slope = float(regression.coef_.item() / spread)
+    if slope <= 0.0:
+        return Calibration(0.0, even)
+    return Calibration(slope, float(regression.intercept_.item()) - slope * middle)

@@ -7,12 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types.offer_features import (
-    HISTORY_DAYS,
-    HISTORY_FEATURES,
-    METADATA_FEATURES,
-    OfferFeatures,
-)
+from crawl_envs.types.offer_features import HISTORY_DAYS, HISTORY_FEATURES, OfferFeatures
 
 FloatColumns = NDArray[np.float32]
 IdColumns = NDArray[np.int32]
@@ -42,50 +37,24 @@ class Columns(NamedTuple):
         return len(self.history)
 
     def of(self, features: str) -> Columns:
-        """Return the columns of ``metadata``, ``history`` or ``both``.
-
-        Raises:
-            ValueError: the table was made without them.
-        """
-        kept = keep(self, features)
-        for name, array in zip(("history", "metadata"), kept, strict=True):
-            if features in (name, "both") and array.shape[1] == 0:
-                raise ValueError(f"columns must hold the {name} features, got none of them")
-        return kept
+        """Return the columns of ``metadata``, ``history`` or ``both``."""
+        history, metadata = self
+        return Columns(
+            history if features != "metadata" else history[:, :0],
+            metadata if features != "history" else metadata[:, :0],
+        )
 
 
-def keep(columns: Columns, features: str) -> Columns:
-    """Return the columns, without those that ``features`` does not name."""
-    history, metadata = columns
-    return Columns(
-        history if features != "metadata" else history[:, :0],
-        metadata if features != "history" else metadata[:, :0],
-    )
-
-
-def columns_of(
-    offers: OfferFeatures, features: str = "both", pages: NDArray[np.int64] | None = None
-) -> Columns:
-    """Return the columns of offers.
-
-    Args:
-        offers: features when a day begins.
-        features: ``metadata``, ``history`` or ``both``.
-        pages: rows to take, (n,); all if None.
-    """
+def columns_of(offers: OfferFeatures, pages: NDArray[np.int64] | None = None) -> Columns:
+    """Return the columns of offers when a day begins; of some ``pages``, (n,), or of all."""
     rows = slice(None) if pages is None else pages
-    count = len(offers.change_frequency[rows])
-    history = np.empty((count, len(HISTORY_FEATURES) * (features != "metadata")), np.float32)
-    metadata = np.empty((count, len(METADATA_FEATURES) * (features != "history")), np.int32)
-    if features != "metadata":
-        for column, name in enumerate(HISTORY_FEATURES):
-            counts = getattr(offers, name)[rows] * np.float32(COUNTED[name])
-            np.log1p(counts, out=history[:, column])
-    if features != "history":
-        for column, name in enumerate(METADATA_FEATURES[:-1]):
-            metadata[:, column] = getattr(offers.metadata, name)[rows]
-        metadata[:, -1] = offers.day_of_week
-    return Columns(history, metadata)
+    ids = [array[rows] for array in offers.metadata]
+    history = np.empty((len(ids[0]), len(HISTORY_FEATURES)), np.float32)
+    for column, name in enumerate(HISTORY_FEATURES):
+        counts = getattr(offers, name)[rows] * np.float32(COUNTED[name])
+        np.log1p(counts, out=history[:, column])
+    weekday = np.full(len(history), offers.day_of_week, np.int32)
+    return Columns(history, np.column_stack([*ids, weekday]))
 
 
 class Scaling(NamedTuple):

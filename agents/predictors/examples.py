@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.predictors import FEATURES, TASKS
+from agents.predictors import TASKS
 from agents.predictors.columns import Columns, columns_of
 from crawl_envs.types.arguments import one_of, real, whole
 from crawl_envs.types.offer_features import OfferFeatures
+
+if TYPE_CHECKING:
+    from crawl_envs.worlds.offers.log import MarketLog
 
 BoolArray = NDArray[np.bool_]
 PageArray = NDArray[np.int64]
@@ -26,24 +29,6 @@ TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 153, 9, 91
 """Days of Han et al. 2020: 2018-08-01 to 12-31, 2019-01-01 to 01-09, 2019-01-10 to 04-10."""
 
 
-class Log(Protocol):
-    """A recorded market: features of offers when a day begins, and labels of each day."""
-
-    @property
-    def num_days(self) -> int:
-        """Return the number of days."""
-
-    @property
-    def num_pages(self) -> int:
-        """Return the number of offers, m."""
-
-    def features(self, day: int, /) -> OfferFeatures:
-        """Return the features of offers when the day begins."""
-
-    def labels(self, day: int, /) -> Any:
-        """Return ``price_changed``, ``clicked`` and ``impressed``, (m,) bool, of the day."""
-
-
 @dataclass(frozen=True, eq=False)
 class Examples:
     """A table of n examples.
@@ -52,15 +37,13 @@ class Examples:
         page: the offers, (n,) int32.
         day: the days, (n,) int32.
         columns: features when the day began.
-        price_changed, clicked, impressed: events within the day, (n,) bool.
+        happened: whether each event of TASKS happened within the day, (n, 3) bool.
     """
 
     page: NDArray[np.int32]
     day: NDArray[np.int32]
     columns: Columns
-    price_changed: BoolArray
-    clicked: BoolArray
-    impressed: BoolArray
+    happened: BoolArray
 
     def __len__(self) -> int:
         """Return the number of examples, n."""
@@ -72,8 +55,7 @@ class Examples:
         Raises:
             ValueError: another task.
         """
-        one_of("task", task, TASKS)
-        labels: BoolArray = (self.price_changed, self.clicked, self.impressed)[TASKS.index(task)]
+        labels: BoolArray = self.happened[:, TASKS.index(one_of("task", task, TASKS))]
         return labels
 
 
@@ -179,48 +161,34 @@ def weighted_draw(weights: NDArray[np.float64], count: int, rng: np.random.Gener
 
 
 def examples(
-    log: Log,
-    days: Iterable[int],
-    features: str = "both",
-    sample: Sample | None = None,
-    seed: int = 0,
+    log: MarketLog, days: Iterable[int], sample: Sample | None = None, seed: int = 0
 ) -> Examples:
     """Return a table of examples.
 
     Args:
-        log: a recorded market.
+        log: a recorded market, or another object with its ``num_days``, ``features`` and
+            ``labels``.
         days: the days, in [0, ``log.num_days``).
-        features: columns to make: ``metadata``, ``history`` or ``both``.
         sample: the sample of a day's offers; None for all. It depends on ``seed`` and the day.
         seed: seed of the sample, >= 0.
 
     Raises:
-        ValueError: unknown features, no days, or a day that the log does not have.
+        ValueError: no days, or a day that the log does not have.
     """
-    one_of("features", features, FEATURES)
     seed, days = whole("seed", seed, 0), list(days)
     if not days:
         raise ValueError("days must hold at least one day, got none")
     tables = []
     for day in days:
         whole("days", day, 0, log.num_days - 1)
-        offers, labels = log.features(day), log.labels(day)
+        offers, happened = log.features(day), np.column_stack(log.labels(day))
         if sample is None:
-            pages = np.arange(log.num_pages)
+            pages = np.arange(len(happened))
         else:
             pages = sample(offers, np.random.default_rng([seed, day]))
-        columns = columns_of(offers, features, pages)
-        happened = (labels.price_changed, labels.clicked, labels.impressed)
-        tables.append(
-            (
-                pages.astype(np.int32),
-                np.full(len(pages), day, np.int32),
-                columns.history,
-                columns.metadata,
-                *(np.asarray(one, bool)[pages] for one in happened),
-            )
-        )
-    page, day_of, history, metadata, *labels = (
+        about = pages.astype(np.int32), np.full(len(pages), day, np.int32)
+        tables.append((*about, *columns_of(offers, pages), happened[pages]))
+    page, day_of, history, metadata, events = (
         np.concatenate(parts) for parts in zip(*tables, strict=True)
     )
-    return Examples(page, day_of, Columns(history, metadata), *labels)
+    return Examples(page, day_of, Columns(history, metadata), events)

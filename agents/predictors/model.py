@@ -16,15 +16,15 @@ Report: TypeAlias = Callable[[float, str], None]
 """Callback for the progress of training: a share in [0, 1], and a short text."""
 
 
+def silent(done: float, text: str) -> None:
+    """Report nothing."""
+
+
 class Model(Protocol):
     """A fitted model: a network, or trees."""
-
-    @property
-    def settings(self) -> Any:
-        """Return its settings, a dataclass."""
 
     def log_odds(self, columns: Columns) -> NDArray[np.float64]:
         """Return log-odds of scaled columns, (n,) float64."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all learned arrays."""
+        """Return all learned arrays by name."""

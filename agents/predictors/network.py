@@ -11,7 +11,6 @@ mean, the same number is a penalty stronger by the number of rows of a batch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,8 @@ from torch.nn import functional
 from agents.predictors.adagrad import ProximalAdagrad
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns, FloatColumns
-from agents.predictors.model import Report, Table
+from agents.predictors.model import Report, Table, silent
+from agents.predictors.stored import Stored
 from agents.predictors.vocabulary import Vocabulary
 from agents.sb3.torch_threads import threads
 from crawl_envs.types.arguments import one_of, real, whole
@@ -84,20 +84,20 @@ class NetworkSettings:
         one_of("reduction", self.reduction, ("sum", "mean"))
 
 
+@dataclass(eq=False)
 class Network:
     """A trained network.
 
     Attributes:
         settings: of the training.
         vocabulary: the ids with rows of their own.
-        weights: the table of embeddings (rows, dimension), then weights (in, out) and biases (out,)
-            layer by layer.
+        weights: the table of embeddings, then weights and biases, layer by layer, of
+            :func:`shapes`.
     """
 
-    def __init__(
-        self, settings: NetworkSettings, vocabulary: Vocabulary, weights: list[Tensor]
-    ) -> None:
-        self.settings, self.vocabulary, self.weights = settings, vocabulary, weights
+    settings: NetworkSettings
+    vocabulary: Vocabulary
+    weights: list[Tensor]
 
     @classmethod
     def fit(
@@ -106,7 +106,7 @@ class Network:
         train: Table,
         validation: Table,
         seed: int,
-        report: Report | None = None,
+        report: Report = silent,
     ) -> Network:
         """Train on one table, and keep the weights of the best AUC on another.
 
@@ -118,21 +118,16 @@ class Network:
             report: called after every batch.
         """
         vocabulary = Vocabulary.learn(train[0].metadata, settings.least)
+        width = train[0].history.shape[1], train[0].metadata.shape[1]
         with threads(settings.threads):
             generator = torch.Generator().manual_seed(seed)
-            width = train[0].history.shape[1] + train[0].metadata.shape[1] * settings.dimension
-            network = cls(
-                settings, vocabulary, _initial(settings, vocabulary.size, width, generator)
-            )
-            network._learn(train, validation, generator, report or (lambda done, text: None))
+            initial = _initial(shapes(settings, vocabulary.size, *width), generator)
+            network = cls(settings, vocabulary, initial)
+            network._learn(train, validation, generator, report)
         return network
 
     def _learn(
-        self,
-        train: Table,
-        validation: Table,
-        generator: torch.Generator,
-        report: Report,
+        self, train: Table, validation: Table, generator: torch.Generator, report: Report
     ) -> None:
         """Pass over the training table until the validation AUC no longer rises."""
         settings, best, kept, waited = self.settings, -1.0, self.weights, 0
@@ -141,12 +136,8 @@ class Network:
         labels = torch.from_numpy(train[1].astype(np.float32))
         for weight in self.weights:
             weight.requires_grad_(True)
-        adagrad = ProximalAdagrad(
-            self.weights,
-            learning_rate=settings.learning_rate,
-            l1=settings.l1,
-            l2=settings.l2,
-        )
+        penalties = {"l1": settings.l1, "l2": settings.l2}
+        adagrad = ProximalAdagrad(self.weights, settings.learning_rate, **penalties)
         batches = -(-len(labels) // settings.batch)
         for epoch in range(settings.epochs):
             order = torch.randperm(len(labels), generator=generator)
@@ -214,27 +205,41 @@ class Network:
         return odds
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the argument of :meth:`from_arrays`."""
-        weights = {f"weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
+        """Return what :meth:`take` reads."""
+        weights = {f"model_weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
         return {**self.vocabulary.arrays(), **weights}
 
     @classmethod
-    def from_arrays(cls, settings: NetworkSettings, arrays: Mapping[str, NDArray[Any]]) -> Network:
-        """Return the network of :meth:`arrays`."""
-        count = sum(name.startswith("weight_") for name in arrays)
-        weights = [torch.from_numpy(arrays[f"weight_{position}"]) for position in range(count)]
-        return cls(settings, Vocabulary.from_arrays(arrays), weights)
+    def take(cls, settings: NetworkSettings, stored: Stored, history: int, ids: int) -> Network:
+        """Return the network in a file, of a number of columns of history and of ids.
+
+        Raises:
+            KeyError: an array is missing.
+            ValueError: one does not fit.
+        """
+        vocabulary = Vocabulary.take(stored, ids)
+        weights = [
+            torch.from_numpy(stored.take(f"model_weight_{position}", np.float32, *shape))
+            for position, shape in enumerate(shapes(settings, vocabulary.size, history, ids))
+        ]
+        return cls(settings, vocabulary, weights)
 
 
-def _initial(
-    settings: NetworkSettings, rows: int, width: int, generator: torch.Generator
-) -> list[Tensor]:
+def shapes(settings: NetworkSettings, rows: int, history: int, ids: int) -> list[tuple[int, ...]]:
+    """Return the shapes of weights: (rows, dimension), then (in, out) and (out,) of each layer."""
+    sizes = (history + ids * settings.dimension, *settings.hidden, 1)
+    layers = (((inward, outward), (outward,)) for inward, outward in itertools.pairwise(sizes))
+    return [(rows, settings.dimension), *itertools.chain.from_iterable(layers)]
+
+
+def _initial(wanted: list[tuple[int, ...]], generator: torch.Generator) -> list[Tensor]:
     """Return the initial weights: Glorot's uniform ones, biases 0, embeddings small."""
-    table = torch.randn(rows, settings.dimension, generator=generator)
-    weights = [table * settings.dimension**-0.5]
-    sizes = (width, *settings.hidden, 1)
-    for inward, outward in itertools.pairwise(sizes):
-        limit = (6.0 / (inward + outward)) ** 0.5
-        drawn = torch.rand(inward, outward, generator=generator)
-        weights += [(2.0 * drawn - 1.0) * limit, torch.zeros(outward)]
+    table, *layers = wanted
+    weights = [torch.randn(table, generator=generator) * table[1] ** -0.5]
+    for shape in layers:
+        if len(shape) == 1:
+            weights.append(torch.zeros(shape))
+        else:
+            limit = (6.0 / sum(shape)) ** 0.5
+            weights.append((2.0 * torch.rand(shape, generator=generator) - 1.0) * limit)
     return weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors import FEATURES, MODELS, TASKS
-from agents.predictors.auc import auc
+from agents.predictors.auc import auc, both_classes
 from agents.predictors.calibration import Calibration, calibrate
-from agents.predictors.columns import Columns, Scaling, columns_of, keep
+from agents.predictors.columns import Columns, Scaling, columns_of
 from agents.predictors.examples import Examples
-from agents.predictors.model import Model, Report, Table
-from agents.predictors.stored import FORMAT, HEADER, check_stored, read_stored
-from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.types.files import replacing
-from crawl_envs.types.offer_features import OfferFeatures
+from agents.predictors.model import Model, Report, silent
+from agents.predictors.stored import Stored, reading, write
+from crawl_envs.types.arguments import one_of, real, whole
+from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
 
 FloatArray = NDArray[np.float64]
 
@@ -60,20 +58,19 @@ class Predictor:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        one_of("task", task, TASKS)
-        one_of("features", features, FEATURES)
-        one_of("model", model, MODELS)
-        self.task, self.features, self.model = task, features, model
-        self.seed = whole("seed", seed, 0)
-        kind = settings_class(model)
+        self.task, self.features = (
+            one_of("task", task, TASKS),
+            one_of("features", features, FEATURES),
+        )
+        self.model, self.seed = one_of("model", model, MODELS), whole("seed", seed, 0)
+        self._kind, settings_of = kind_of(model)
         for name in settings:
-            one_of("setting", name, tuple(kind.__dataclass_fields__))
-        self.settings = kind(**settings)
+            one_of("setting", name, tuple(settings_of.__dataclass_fields__))
+        self.settings = settings_of(**settings)
         self.calibration, self.validation_auc = Calibration(), float("nan")
-        self._scaling: Scaling | None = None
-        self._fitted: Model | None = None
+        self._fitted: tuple[Scaling, Model] | None = None
 
-    def fit(self, train: Examples, validation: Examples, report: Report | None = None) -> Predictor:
+    def fit(self, train: Examples, validation: Examples, report: Report = silent) -> Predictor:
         """Train, choose by validation AUC, and calibrate the odds.
 
         Args:
@@ -85,42 +82,34 @@ class Predictor:
             The predictor itself.
 
         Raises:
-            ValueError: a table lacks the features, or has labels of one class; validation days
-                that are not later than all training days.
+            ValueError: a table has labels of one class; validation days that are not later than
+                all training days.
         """
         if validation.day.min() <= train.day.max():
             raise ValueError(
                 f"validation must be later than day {train.day.max()}, the last of training, "
                 f"got day {validation.day.min()}"
             )
-        self._scaling = Scaling.learn(train.columns.of(self.features).history)
-        tables = [self._table(examples) for examples in (train, validation)]
-        fitted: Model = model_class(self.model).fit(self.settings, *tables, self.seed, report)
-        odds = fitted.log_odds(tables[1][0])
-        self._fitted = fitted
-        self.validation_auc = auc(tables[1][1], odds)
-        self.calibration = calibrate(odds, tables[1][1])
+        labels = [both_classes(each.labels(self.task)) for each in (train, validation)]
+        scaling = Scaling.learn(train.columns.of(self.features).history)
+        columns = [self._scaled(scaling, each.columns) for each in (train, validation)]
+        tables = zip(columns, labels, strict=True)
+        model: Model = self._kind.fit(self.settings, *tables, self.seed, report)
+        odds = model.log_odds(columns[1])
+        self._fitted = scaling, model
+        self.validation_auc, self.calibration = auc(labels[1], odds), calibrate(odds, labels[1])
         return self
 
-    def _table(self, examples: Examples) -> Table:
-        """Return scaled columns and labels of examples; check that both classes occur."""
-        labels = examples.labels(self.task)
-        if not labels.any() or labels.all():
-            raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
-        return self._scaled(examples.columns), labels
-
-    def _scaled(self, columns: Columns) -> Columns:
+    def _scaled(self, scaling: Scaling, columns: Columns) -> Columns:
         """Return the input columns of the model."""
-        if self._scaling is None:
-            raise ValueError(f"the predictor of {self.task!r} must be fitted or loaded first")
         history, metadata = columns.of(self.features)
-        return Columns(self._scaling(history), metadata)
+        return Columns(scaling(history), metadata)
 
     def probabilities(self, examples: Examples) -> FloatArray:
         """Return the probabilities of examples, (n,).
 
         Raises:
-            ValueError: the table lacks the features, or the predictor was not fitted.
+            ValueError: the predictor was not fitted.
         """
         return self._of_columns(examples.columns)
 
@@ -130,13 +119,18 @@ class Predictor:
         Raises:
             ValueError: the predictor was not fitted.
         """
-        return self._of_columns(columns_of(offers, self.features))
+        return self._of_columns(columns_of(offers))
 
     def _of_columns(self, columns: Columns) -> FloatArray:
         """Return probabilities of unscaled columns, (n,)."""
-        scaled = self._scaled(keep(columns, self.features))
-        assert self._fitted is not None
-        return self.calibration(self._fitted.log_odds(scaled))
+        scaling, model = self._known()
+        return self.calibration(model.log_odds(self._scaled(scaling, columns)))
+
+    def _known(self) -> tuple[Scaling, Model]:
+        """Return what was learned."""
+        if self._fitted is None:
+            raise ValueError(f"the predictor of {self.task!r} must be fitted or loaded first")
+        return self._fitted
 
     def save(self, path: str | Path) -> None:
         """Write a file of plain arrays (.npz), atomically.
@@ -145,23 +139,11 @@ class Predictor:
             ValueError: the predictor was not fitted.
             OSError: it cannot be written.
         """
-        if self._fitted is None or self._scaling is None:
-            raise ValueError(f"the predictor of {self.task!r} must be fitted before it is saved")
-        header = {
-            "format": FORMAT,
-            "task": self.task,
-            "features": self.features,
-            "model": self.model,
-            "seed": self.seed,
-            "settings": asdict(self.settings),
-            "calibration": list(self.calibration),
-            "validation_auc": self.validation_auc,
-        }
-        arrays: dict[str, Any] = {"mean": self._scaling.mean, "spread": self._scaling.spread}
-        arrays |= {f"model_{name}": array for name, array in self._fitted.arrays().items()}
-        arrays[HEADER] = np.array(json.dumps(header))
-        with replacing(path) as unfinished, unfinished.open("wb") as file:
-            np.savez_compressed(file, **arrays)
+        scaling, model = self._known()
+        header = {name: getattr(self, name) for name in ("task", "features", "model", "seed")}
+        header |= {"settings": asdict(self.settings), "calibration": list(self.calibration)}
+        header["validation_auc"] = self.validation_auc
+        write(path, header, {**scaling._asdict(), **model.arrays()})
 
     @classmethod
     def load(cls, path: str | Path) -> Predictor:
@@ -170,52 +152,31 @@ class Predictor:
         Raises:
             ValueError: there is no such file, or it is damaged, foreign or of another format.
         """
-        header, arrays = read_stored(path)
-        try:
-            return cls._of(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path} is damaged: {what}") from None
-
-    @classmethod
-    def _of(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Predictor:
-        """Return the predictor of a file; check that its parts fit together."""
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header["settings"].items()
-        }
-        words = header["task"], header["features"], header["model"]
-        predictor = cls(*words, **settings, seed=header["seed"])
-        check_stored(predictor.model, predictor.features, predictor.settings, header, arrays)
-        predictor.calibration = Calibration(*header["calibration"])
-        predictor.validation_auc = header["validation_auc"]
-        predictor._scaling = Scaling(arrays["mean"], arrays["spread"])
-        own = {
-            name.removeprefix("model_"): array
-            for name, array in arrays.items()
-            if name.startswith("model_")
-        }
-        predictor._fitted = model_class(predictor.model).from_arrays(predictor.settings, own)
+        with reading(path) as (header, stored):
+            words = header["task"], header["features"], header["model"]
+            predictor = cls(*words, seed=header["seed"], **header["settings"])
+            slope, shift = (real("calibration", number) for number in header["calibration"])
+            predictor.calibration = Calibration(slope, shift)
+            predictor.validation_auc = real("validation_auc", header["validation_auc"], least=0.0)
+            predictor._take(stored)
         return predictor
 
+    def _take(self, stored: Stored) -> None:
+        """Take what was learned from a file."""
+        history = len(HISTORY_FEATURES) if self.features != "metadata" else 0
+        ids = len(METADATA_FEATURES) if self.features != "history" else 0
+        scaling = Scaling(*(stored.take(name, np.float32, history) for name in Scaling._fields))
+        if not (scaling.spread > 0.0).all():
+            raise ValueError(f"spread must be > 0, got {scaling.spread.min()}")
+        self._fitted = scaling, self._kind.take(self.settings, stored, history, ids)
 
-def settings_class(model: str) -> Any:
-    """Return the class of a model's settings."""
+
+def kind_of(model: str) -> tuple[Any, Any]:
+    """Return the class of a model and that of its settings; import its packages."""
     if model == "network":
-        from agents.predictors.network import NetworkSettings
+        from agents.predictors.network import Network, NetworkSettings  # imports torch
 
-        return NetworkSettings
-    from agents.predictors.trees import TreeSettings
+        return Network, NetworkSettings
+    from agents.predictors.trees import Trees, TreeSettings
 
-    return TreeSettings
-
-
-def model_class(model: str) -> Any:
-    """Return the class of a model; import its packages."""
-    if model == "network":
-        from agents.predictors.network import Network  # imports torch
-
-        return Network
-    from agents.predictors.trees import Trees
-
-    return Trees
+    return Trees, TreeSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.predictors import SHIPPED, TASKS, names
 from agents.predictors.predictor import Predictor
-from agents.runs import replace_text
+from agents.runs import read_object, replace_text
 
 PROVENANCE = "provenance.json"
 
@@ -23,34 +23,16 @@ def save(folder: str | Path, predictors: Mapping[str, Predictor], made: Mapping[
         made: provenance, plain values as JSON has them.
 
     Raises:
-        ValueError: a task is missing, or a predictor has another's name; ``made`` holds
-            values that JSON has not.
+        ValueError: a task is missing, or a predictor has another's name.
+        TypeError: ``made`` holds values that JSON has not.
         OSError: it cannot be written.
     """
     check_tasks(predictors)
-    text, folder = _text(made), Path(folder)
+    text, folder = json.dumps(dict(made), indent=2) + "\n", Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for task, predictor in predictors.items():
         predictor.save(folder / f"{task}.npz")
     replace_text(folder / PROVENANCE, text)
-
-
-def write_provenance(folder: str | Path, made: Mapping[str, Any]) -> None:
-    """Write the provenance of predictors into their folder, which makes them loadable.
-
-    Raises:
-        ValueError: ``made`` holds values that JSON has not.
-        OSError: it cannot be written.
-    """
-    replace_text(Path(folder) / PROVENANCE, _text(made))
-
-
-def _text(made: Mapping[str, Any]) -> str:
-    """Return plain values as JSON."""
-    try:
-        return json.dumps(dict(made), indent=2) + "\n"
-    except TypeError as error:
-        raise ValueError(f"made must hold plain values: {error}") from None
 
 
 def check_tasks(predictors: Mapping[str, Predictor]) -> None:
@@ -73,8 +55,7 @@ def load(folder_or_name: str | Path) -> dict[str, Predictor]:
     Raises:
         ValueError: there are none, or a file is missing, damaged or foreign, or of another task.
     """
-    folder = find(folder_or_name)
-    predictors = {}
+    folder, predictors = find(folder_or_name), {}
     for task in TASKS:
         path = folder / f"{task}.npz"
         predictors[task] = Predictor.load(path)
@@ -84,19 +65,8 @@ def load(folder_or_name: str | Path) -> dict[str, Predictor]:
 
 
 def made(folder_or_name: str | Path) -> dict[str, Any]:
-    """Return the provenance of predictors.
-
-    Raises:
-        ValueError: there are none, or the file is damaged.
-    """
-    path = find(folder_or_name) / PROVENANCE
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if not isinstance(read, dict):
-        raise ValueError(f"{path} is damaged: it must hold values by name, got {read!r:.80}")
-    return read
+    """Return the provenance of predictors; ValueError if there are none, or it is damaged."""
+    return read_object(find(folder_or_name) / PROVENANCE)
 
 
 def find(folder_or_name: str | Path) -> Path:
@@ -112,6 +82,5 @@ def find(folder_or_name: str | Path) -> Path:
         )
     folder = SHIPPED / folder_or_name if folder_or_name in names() else Path(folder_or_name)
     if not (folder / PROVENANCE).exists():
-        known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
-        raise ValueError(f"there is no {PROVENANCE} in {folder} ({known})")
+        raise ValueError(f"there is no {PROVENANCE} in {folder} (the names {', '.join(names())})")
     return folder

@@ -8,17 +8,18 @@ separate statistics of merchants and weekdays do not identify the days of a merc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns, FloatColumns, IdColumns
-from agents.predictors.model import Report, Table
+from agents.predictors.model import Report, Table, silent
+from agents.predictors.stored import Stored
 from agents.predictors.target_statistics import TargetStatistics
+from agents.predictors.vocabulary import Vocabulary
 from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.compiling import compiled
 
@@ -75,63 +76,93 @@ def with_weekdays(ids: IdColumns) -> IdColumns:
     return np.column_stack([ids, np.where(numbered, 7 * merchant + weekday, -1)])
 
 
-@compiled()
-def add_trees(
-    table: FloatColumns,
-    roots: NDArray[np.int64],
-    feature: NDArray[np.int64],
-    threshold: FloatArray,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    value: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Add the values of trees to ``out``, (n,).
+class Nodes(NamedTuple):
+    """Nodes of all trees in one list; a row goes left where its feature is <= the threshold.
 
-    Nodes of all trees lie in one list; a row goes left where its feature is at most the threshold,
-    and ``left`` is -1 in leaves.
+    Every node stands before its children.
 
-    Args:
-        table: (n, c).
+    Attributes:
         roots: first node of each tree.
-        feature: column that each node compares.
+        feature: column that each node compares, int64.
         threshold: largest value that goes left.
-        left: node on the left, -1 in leaves.
-        right: node on the right.
+        left: node on the left, -1 in leaves, int64.
+        right: node on the right, int64.
         value: of each leaf.
-        out: the sums, (n,).
+    """
+
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: FloatArray
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    value: FloatArray
+
+    @classmethod
+    def of(cls, trees: list[NDArray[Any]]) -> Nodes:
+        """Return the nodes of trees of scikit-learn 1.5 to 1.9, arrays with named columns."""
+        sizes = np.array([len(tree) for tree in trees], np.int64)
+        roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        nodes, offset = np.concatenate(trees), np.repeat(roots, sizes)
+        left, right = (
+            np.where(nodes["is_leaf"].astype(bool), -1, nodes[side].astype(np.int64) + offset)
+            for side in ("left", "right")
+        )
+        feature, threshold = nodes["feature_idx"].astype(np.int64), nodes["num_threshold"]
+        return cls(roots, feature, threshold.copy(), left, right, nodes["value"].copy())
+
+    @classmethod
+    def take(cls, stored: Stored, columns: int) -> Nodes:
+        """Return the nodes in a file that compare a number of columns; see :meth:`Trees.take`."""
+        roots = stored.take("model_node_roots", np.int64, None)
+        value = stored.take("model_node_value", np.float64, None)
+        size = len(value)
+        feature, left, right = (
+            stored.take(f"model_node_{name}", np.int64, size)
+            for name in ("feature", "left", "right")
+        )
+        threshold = stored.take("model_node_threshold", np.float64, size)
+        node, inner = np.arange(size), left != -1
+        fits = (roots >= 0).all() and (roots < size).all()
+        for side in (left, right):
+            fits &= ((side > node) & (side < size))[inner].all()
+        if not (fits and ((feature >= 0) & (feature < columns))[inner].all()):
+            raise ValueError("model_node must be trees: nodes before their children, of columns")
+        return cls(roots, feature, threshold, left, right, value)
+
+
+@compiled()
+def add_trees(table: FloatColumns, nodes: Nodes, first: int, stop: int, out: FloatArray) -> None:
+    """Add the values of the trees ``first`` to ``stop - 1`` of rows, (n, c), to ``out``, (n,).
+
+    scikit-learn, which needs its own class of trees for it, takes 1.8 times as long.
     """
     for start in range(0, len(table), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, len(table))
-        for root in roots:
-            for row in range(start, stop):
+        end = min(start + ROWS_AT_ONCE, len(table))
+        for root in nodes.roots[first:stop]:
+            for row in range(start, end):
                 node = root
-                while left[node] >= 0:
-                    here = np.float64(table[row, feature[node]])
-                    node = left[node] if here <= threshold[node] else right[node]
-                out[row] += value[node]
+                while nodes.left[node] >= 0:
+                    here = np.float64(table[row, nodes.feature[node]])
+                    goes_left = here <= nodes.threshold[node]
+                    node = nodes.left[node] if goes_left else nodes.right[node]
+                out[row] += nodes.value[node]
 
 
+@dataclass(eq=False)
 class Trees:
     """Trained trees.
 
     Attributes:
         settings: of the training.
         statistics: numbers in place of ids.
-        nodes: ``roots`` and, of each node, ``feature``, ``threshold``, ``left``, ``right`` and
-            ``value``; see :func:`add_trees`.
+        nodes: of the trees.
         baseline: log-odds without trees.
     """
 
-    def __init__(
-        self,
-        settings: TreeSettings,
-        statistics: TargetStatistics,
-        nodes: dict[str, NDArray[Any]],
-        baseline: float,
-    ) -> None:
-        self.settings, self.statistics = settings, statistics
-        self.nodes, self.baseline = nodes, baseline
+    settings: TreeSettings
+    statistics: TargetStatistics
+    nodes: Nodes
+    baseline: float
 
     @classmethod
     def fit(
@@ -140,7 +171,7 @@ class Trees:
         train: Table,
         validation: Table,
         seed: int,
-        report: Report | None = None,
+        report: Report = silent,
     ) -> Trees:
         """Grow trees on one table; keep the number of the best AUC on another.
 
@@ -169,78 +200,54 @@ class Trees:
         )
         with threadpool_limits(limits=settings.threads, user_api="openmp"):
             grown.fit(np.hstack([columns.history, ids]), labels)
-        per_tree = [tree[0].nodes for tree in grown._predictors]
-        baseline = float(np.asarray(grown._baseline_prediction).item())
-        trees = cls(settings, statistics, nodes_of(per_tree), baseline)
-        best = trees._keep_best(validation)
-        if report is not None:
-            report(1.0, f"validation AUC {best:.4f}")
+        nodes = Nodes.of([tree[0].nodes for tree in grown._predictors])
+        trees = cls(settings, statistics, nodes, float(grown._baseline_prediction.item()))
+        report(1.0, f"validation AUC {trees._keep_best(validation):.4f}")
         return trees
 
     def _keep_best(self, validation: Table) -> float:
         """Drop the last trees where the validation AUC is better without; return that AUC."""
-        table, roots = self._table(validation[0]), self.nodes["roots"]
-        sizes = np.unique(np.linspace(0, len(roots), CHOICES + 1).astype(int))[1:]
-        odds, before, best, kept = np.zeros(len(table)), 0, -1.0, 0
-        for size in sizes:
-            self._add(table, roots[before:size], odds)
+        table, nodes = self._table(validation[0]), self.nodes
+        odds, before, best = np.zeros(len(table)), 0, -1.0
+        for size in np.unique(np.linspace(0, len(nodes.roots), CHOICES + 1).astype(int))[1:]:
+            add_trees(table, nodes, before, size, odds)
             score, before = auc(validation[1], odds), size
             if score > best:
-                best, kept = score, size
-        self.nodes["roots"] = roots[:kept].copy()
+                best, self.nodes = score, nodes._replace(roots=nodes.roots[:size].copy())
         return best
 
     def _table(self, columns: Columns) -> FloatColumns:
         """Return the table of features, (n, c) float32."""
         return np.hstack([columns.history, self.statistics(with_weekdays(columns.metadata))])
 
-    def _add(self, table: FloatColumns, roots: NDArray[np.int64], odds: FloatArray) -> None:
-        """Add trees to log-odds."""
-        nodes = self.nodes
-        sides = nodes["left"], nodes["right"]
-        add_trees(table, roots, nodes["feature"], nodes["threshold"], *sides, nodes["value"], odds)
-
     def log_odds(self, columns: Columns) -> FloatArray:
         """Return log-odds of scaled columns, (n,) float64."""
         odds = np.full(len(columns), self.baseline)
-        self._add(self._table(columns), self.nodes["roots"], odds)
+        add_trees(self._table(columns), self.nodes, 0, len(self.nodes.roots), odds)
         return odds
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the argument of :meth:`from_arrays`."""
-        nodes = {f"node_{name}": array for name, array in self.nodes.items()}
-        return {**self.statistics.arrays(), **nodes, "baseline": np.array(self.baseline)}
+        """Return what :meth:`take` reads."""
+        return {
+            **self.statistics.vocabulary.arrays(),
+            "model_shares": self.statistics.shares,
+            **{f"model_node_{name}": array for name, array in self.nodes._asdict().items()},
+            "model_baseline": np.array(self.baseline),
+        }
 
     @classmethod
-    def from_arrays(cls, settings: TreeSettings, arrays: Mapping[str, NDArray[Any]]) -> Trees:
-        """Return the trees of :meth:`arrays`."""
-        nodes = {
-            name.removeprefix("node_"): array
-            for name, array in arrays.items()
-            if name.startswith("node_")
-        }
-        statistics = TargetStatistics.from_arrays(arrays)
-        return cls(settings, statistics, nodes, float(arrays["baseline"]))
+    def take(cls, settings: TreeSettings, stored: Stored, history: int, ids: int) -> Trees:
+        """Return the trees in a file, of a number of columns of history and of ids.
 
-
-def nodes_of(trees: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the nodes of scikit-learn's trees as one list; see :func:`add_trees`.
-
-    Raises:
-        ValueError: their layout is not that of scikit-learn 1.5 to 1.9.
-    """
-    sizes = np.array([len(tree) for tree in trees], np.int64)
-    roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    nodes = np.concatenate(trees)
-    needed = {"feature_idx", "num_threshold", "left", "right", "value", "is_leaf", "is_categorical"}
-    if not needed <= set(nodes.dtype.names or ()) or nodes["is_categorical"].any():
-        raise ValueError(f"trees must have the nodes that scikit-learn 1.9 has, got {nodes.dtype}")
-    offset, leaf = np.repeat(roots, sizes), nodes["is_leaf"].astype(bool)
-    return {
-        "roots": roots,
-        "feature": nodes["feature_idx"].astype(np.int64),
-        "threshold": nodes["num_threshold"].astype(np.float64),
-        "left": np.where(leaf, -1, nodes["left"].astype(np.int64) + offset),
-        "right": np.where(leaf, -1, nodes["right"].astype(np.int64) + offset),
-        "value": nodes["value"].astype(np.float64),
-    }
+        Raises:
+            KeyError: an array is missing.
+            ValueError: one does not fit; a row might not reach a leaf.
+        """
+        columns = ids + 1 if ids else 0  # with each merchant on each weekday
+        vocabulary = Vocabulary.take(stored, columns)
+        shares = stored.take("model_shares", np.float64, vocabulary.size)
+        if not ((shares >= 0.0) & (shares <= 1.0)).all():
+            raise ValueError("model_shares must lie in [0, 1]")
+        nodes = Nodes.take(stored, history + columns)
+        baseline = float(stored.take("model_baseline", np.float64))
+        return cls(settings, TargetStatistics(vocabulary, shares), nodes, baseline)

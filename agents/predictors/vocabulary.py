@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors.columns import IdColumns
+from agents.predictors.stored import Stored
 
 RowColumns = NDArray[np.int32]
 
@@ -20,16 +18,15 @@ class Vocabulary:
     shared by all unknown ids: never seen, or too rarely.
 
     Attributes:
-        known: by column, the known ids in rising order.
+        known: by column, the known ids in rising order, >= 0.
         shared: number of each column's shared row, (c,) int32.
         size: rows of the table.
     """
 
     def __init__(self, known: list[NDArray[np.int32]]) -> None:
         self.known = known
-        sizes = np.array([1 + len(ids) for ids in known], np.int32)
-        self.shared = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int32)[: len(known)]
-        self.size = int(sizes.sum())
+        ends = np.cumsum([0] + [1 + len(ids) for ids in known], dtype=np.int32)
+        self.shared, self.size = ends[:-1], int(ends[-1])
         self._rows = []
         for first, ids in zip(self.shared, known, strict=True):
             rows = np.full(int(ids.max(initial=-1)) + 2, first, np.int32)
@@ -59,12 +56,15 @@ class Vocabulary:
             np.take(table, np.where((own < 0) | (own > last), last, own), out=rows[:, column])
         return rows
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the argument of :meth:`from_arrays`."""
-        return {f"known_{column}": ids for column, ids in enumerate(self.known)}
+    def arrays(self) -> dict[str, NDArray[np.int32]]:
+        """Return the known ids, as :meth:`take` reads them."""
+        return {f"model_known_{column}": ids for column, ids in enumerate(self.known)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
-        """Return the vocabulary of :meth:`arrays`."""
-        count = sum(name.startswith("known_") for name in arrays)
-        return cls([arrays[f"known_{column}"] for column in range(count)])
+    def take(cls, stored: Stored, columns: int) -> Vocabulary:
+        """Return the vocabulary in a file; ValueError if it is damaged."""
+        known = [stored.take(f"model_known_{column}", np.int32, None) for column in range(columns)]
+        for column, ids in enumerate(known):
+            if ids.min(initial=0) < 0 or (np.diff(ids) <= 0).any():
+                raise ValueError(f"model_known_{column} must rise from 0 or more")
+        return cls(known)

@@ -10,11 +10,9 @@ pages they are derandomised, with crawls spaced as evenly as slots allow, at a l
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, Problem
 from crawl_envs.types.arguments import share
@@ -49,53 +47,8 @@ class SolvedPolicy(AllocatedPolicy):
         return self.allocate(problem, bandwidth).rates
 
 
-class HostCappedPolicy(SolvedPolicy):
-    """Crawls at the rates of a solver that can cap the crawls of every host.
-
-    Args:
-        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
-        host: the host of each page, whole numbers 0 .. H - 1, (m,); None for no caps.
-        host_bandwidth: cap of each host's crawls per unit of time, > 0, (H,) or a number for all;
-            inf for no cap. It limits rates, which are expected numbers, not single crawls.
-
-    Raises:
-        ValueError: as for the base class; one of ``host`` and ``host_bandwidth`` without the
-            other; when an episode starts, as for :func:`policies.solvers.host_capped`.
-    """
-
-    def __init__(
-        self,
-        env: Any = None,
-        *,
-        host: ArrayLike | None = None,
-        host_bandwidth: ArrayLike | None = None,
-        **planning: Any,
-    ) -> None:
-        super().__init__(env, **planning)
-        if (host is None) != (host_bandwidth is None):
-            raise ValueError(
-                "host and host_bandwidth must be given together, got "
-                f"host={host!r}, host_bandwidth={host_bandwidth!r}"
-            )
-        self.host, self.host_bandwidth = host, host_bandwidth
-
-    def _within_caps(
-        self,
-        solver: Callable[..., Allocation],
-        problem: Problem,
-        bandwidth: float,
-        **arguments: Any,
-    ) -> Allocation:
-        """Return the solver's allocation within the caps."""
-        assert problem.change_rate is not None
-        pages = (problem.importance, problem.change_rate, bandwidth)
-        if self.host is None or self.host_bandwidth is None:
-            return solver(*pages, **arguments)
-        return solvers.host_capped(solver, *pages, self.host, self.host_bandwidth, **arguments)
-
-
 @registered(paper="LambdaCrawl")
-class LambdaCrawl(HostCappedPolicy):
+class LambdaCrawl(SolvedPolicy):
     """LAMBDACRAWL: the least harmonic penalty at random instants (Algorithm 3).
 
     All pages share one multiplier (:func:`policies.solvers.harmonic`). The paper's abbreviation is
@@ -103,29 +56,26 @@ class LambdaCrawl(HostCappedPolicy):
     have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
 
     Args:
-        env, **planning: as for :class:`HostCappedPolicy`.
+        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
         penalty: of missed changes, a table or a function as in
             :func:`policies.solvers.concave_penalty`; None for the harmonic one.
 
     Raises:
-        ValueError: as for the base class; a penalty together with ``host``; when an episode
-            starts, as for :func:`policies.solvers.concave_penalty`.
+        ValueError: as for the base class; when an episode starts, as for
+            :func:`policies.solvers.concave_penalty`.
     """
 
     def __init__(self, env: Any = None, *, penalty: Penalty | None = None, **planning: Any) -> None:
         super().__init__(env, **planning)
-        if penalty is not None and self.host is not None:
-            raise ValueError(f"penalty must be None where hosts have caps, got {penalty!r}")
         self.penalty = penalty
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
         """Return optimal rates and response probabilities."""
-        complete = problem.complete
-        if self.penalty is None:
-            return self._within_caps(solvers.harmonic, problem, bandwidth, complete=complete)
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
-        return solvers.concave_penalty(*pages, self.penalty, complete)
+        if self.penalty is None:
+            return solvers.harmonic(*pages, complete=problem.complete)
+        return solvers.concave_penalty(*pages, self.penalty, problem.complete)
 
 
 @registered(paper="LambdaCrawl")
@@ -134,7 +84,7 @@ class LambdaCrawlApprox(SolvedPolicy):
 
     That is optimal where importance is in proportion to change rates (Proposition 9). Change rates
     only split the bandwidth between the two kinds of pages, and give the number of signal
-    responses (:func:`policies.solvers.harmonic_approx`). Host caps are not supported.
+    responses (:func:`policies.solvers.harmonic_approx`).
     """
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
@@ -145,14 +95,14 @@ class LambdaCrawlApprox(SolvedPolicy):
 
 
 @registered(paper="LambdaCrawl")
-class BinaryLambdaCrawl(HostCappedPolicy):
+class BinaryLambdaCrawl(SolvedPolicy):
     """BinaryLambdaCrawl: the least binary penalty at random instants (Azar et al., Algorithm 1).
 
     It treats every page as one without complete observation, as in the paper's experiments. Many
     pages get no crawl unless there is a floor: BLC, and with a floor BLC-epsilon.
 
     Args:
-        env, **planning: as for :class:`HostCappedPolicy`.
+        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
         floor: epsilon, the least rate of a page as a share of ``bandwidth / num_pages``, in [0, 1].
     """
 
@@ -162,4 +112,6 @@ class BinaryLambdaCrawl(HostCappedPolicy):
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
         """Return optimal rates, without signal responses."""
-        return self._within_caps(solvers.binary_poisson, problem, bandwidth, floor=self.floor)
+        assert problem.change_rate is not None
+        pages = (problem.importance, problem.change_rate, bandwidth)
+        return solvers.binary_poisson(*pages, floor=self.floor)

@@ -1,4 +1,4 @@
 """The policies of the NCIS paper, and learners built on their crawl values.
 
-Public modules: delayed, greedy, learning_greedy.
+Public modules: delayed, greedy, lagrangian, learning_greedy.
 """

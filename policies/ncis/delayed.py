@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import Delay, FloatArray, IntArray, Problem
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables
@@ -63,15 +63,19 @@ BLIND = TERMS + 2  # Delta D, the evidence before the first useful signal
 KIND, MEAN, QUANTUM = TERMS + 3, TERMS + 4, TERMS + 5  # the delay
 
 
-@inlined()
-def _undelayed_value(parameters: FloatArray, page: int, y: float) -> float:
-    """Return V_GREEDY_NCIS at evidence y.
+@compiled(VALUE.signature)
+def evidence_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """Return V_GREEDY_NCIS, with ``signals`` the total evidence of signals since the last crawl.
 
     That value is a function of time and signals. Here all evidence is expressed as a fractional
     number of signals; or as time, where the evidence of a signal is 0 or infinite. With alpha = 0,
     psi is a step function, and V is linear in exp(-y) on each step.
     """
     alpha: float = parameters[page, ALPHA]
+    top: float = parameters[page, TOP]
+    y = alpha * elapsed + signals
+    if y >= SATURATED or top == 0.0:
+        return top
     evidence: float = parameters[page, EVIDENCE]
     rest: float = parameters[page, REST]
     if parameters[page, SPACING] == math.inf and (alpha == 0.0 or evidence < math.inf):
@@ -98,7 +102,8 @@ def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signal
     blind: float = parameters[page, BLIND]
     if y <= blind:
         return greedy_form(top, y)
-    later = top * blind * -math.expm1(blind - y) + _undelayed_value(parameters, page, y - blind)
+    after = evidence_value(parameters, page, 0.0, y - blind)
+    later = top * blind * -math.expm1(blind - y) + after
     return min(top, greedy_form(top, blind) + math.exp(-blind) * later)
 
 

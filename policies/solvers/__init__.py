@@ -25,7 +25,6 @@ from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.exact import DiscreteValue, discrete
 from policies.solvers.fragments import fragments
 from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
-from policies.solvers.host_caps import host_capped
 from policies.solvers.lambdacrawl import harmonic, harmonic_approx
 from policies.solvers.noisy_signals.theorem1 import ncis
 
@@ -45,7 +44,6 @@ __all__ = [
     "harmonic_cost",
     "harmonic_periodic",
     "harmonic_periodic_cost",
-    "host_capped",
     "ncis",
     "periodic_freshness",
 ]

@@ -30,8 +30,6 @@ class Allocation:
             sources: of each source alone, shape (S, m).
         evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
             shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
-        host_multipliers: price of one crawl per unit time of each host beyond ``multiplier``, shape
-            (H,), >= 0: 0 where its cap does not bind; None without caps.
     """
 
     rates: FloatArray
@@ -43,7 +41,6 @@ class Allocation:
     thresholds: FloatArray | None = None
     signals: FloatArray | None = None
     evidence: FloatArray | None = None
-    host_multipliers: FloatArray | None = None
 
 
 def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:

@@ -19,7 +19,8 @@ as far as possible, so that everything else can be recomputed without simulation
 
 Expectations: ``TITLE``; ``CLAIM`` (the claim of the figure in a sentence or two); ``METRIC`` (the
 default metric); ``REFERENCE`` (the label that others are compared with; optional) and
-``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``CLAIMS``, a
+``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``INTERVALS`` (in
+words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
 tuple of :class:`scripts.reporting.verdicts.Claim`: sentences of the paper with the levels, trends
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
 Without ``CLAIMS``, the only claim is ``CLAIM``, tested by ``EXPECTED``. An experiment of our own
@@ -27,6 +28,10 @@ has ``CLAIMS = ()``.
 
 Pictures: ``plot(rows, path)`` for ``<METRIC>.png``; or ``PICTURES``, a mapping of file names to
 functions ``(rows, path)``. Both also receive the derived rows.
+
+Tables: an optional ``TABLES``, a mapping of names to functions of all rows that return a Markdown
+table. It is written to the README.md of the results, if there is one, between the lines ``<!-- NAME
+-->`` and ``<!-- end of NAME -->``.
 
 ``REPETITIONS`` and ``QUICK_REPETITIONS`` are the numbers of seeds; 100 and 5 by default.
 """

@@ -42,6 +42,7 @@ from crawl_envs.types.files import replacing
 from crawl_envs.worlds.lanes import Lanes
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log
+from scripts.reporting.equal_freshness import crawls_at
 from scripts.reporting.settings import Measurement
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -341,19 +342,10 @@ def dispersion(log: CrawlLog) -> float:
 def fewer_crawls(own: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
     """Return the share of crawls that a policy saves at the log's own freshness.
 
-    Between two budgets freshness is taken to be linear in the logarithm of the budget, and where
-    it falls with the budget, its largest value so far. The result is at most that of the smallest
-    budget, 1 - shares[0], and at least that of the largest.
+    It is that of :func:`crawls_at`, at most that of the smallest budget, 1 - shares[0], and at
+    least that of the largest.
     """
-    rising = np.maximum.accumulate(np.asarray(freshness, np.float64))
-    if own <= rising[0]:
-        return 1.0 - shares[0]
-    if own > rising[-1]:
-        return 1.0 - shares[-1]
-    above = int(np.searchsorted(rising, own))
-    low, high = math.log(shares[above - 1]), math.log(shares[above])
-    part = (own - rising[above - 1]) / (rising[above] - rising[above - 1])
-    return 1.0 - math.exp(low + part * (high - low))
+    return 1.0 - min(max(crawls_at(own, shares, freshness), shares[0]), shares[-1])
 
 
 MEASURED = (

@@ -167,6 +167,8 @@ def _section(
         count = len({row.seed for row in rows})
         pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in pictures_of(experiment))
         scored = f"Scored: {experiment.METRIC}, where nothing else is named."
+        own = getattr(experiment, "INTERVALS", "")
+        scored += f" Intervals: {own}." if own else ""
         parts.append(f"{count} repetition{'s' * (count > 1)}. {scored} Pictures: {pictures}.")
     else:
         parts.append(f"No rows yet: `python -m scripts.reproduce {name}`.")

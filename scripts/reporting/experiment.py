@@ -55,6 +55,11 @@ def pictures_of(experiment: ModuleType) -> Mapping[str, Picture]:
     return {experiment.METRIC: experiment.plot}
 
 
+def tables_of(experiment: ModuleType) -> Mapping[str, Callable[[Sequence[Row]], str]]:
+    """Return the functions that make tables of the folder's README.md, by name."""
+    return dict(getattr(experiment, "TABLES", {}))
+
+
 def claims_of(experiment: ModuleType) -> tuple[Claim, ...]:
     """Return the claims of the paper; the default claim is not tested by levels."""
     if hasattr(experiment, "CLAIMS"):

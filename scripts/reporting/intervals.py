@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, IntArray
 
 LEVEL = 0.95
@@ -70,6 +71,9 @@ REPETITIONS = 2_000
 MANY = 20_000
 """The same of paired differences, whose sign decides who is tied."""
 
+ENDS = ("", ", low", ", high")
+"""What the metrics of an estimate and of the ends of its interval add to its name."""
+
 Aggregate = Callable[[FloatArray], FloatArray]
 """From scores (..., n, k) to numbers (...)."""
 
@@ -86,12 +90,34 @@ class Interval(NamedTuple):
         """Half of its length."""
         return (self.high - self.low) / 2.0
 
+    def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
+        """Return the estimate and the ends as rows, with ``ENDS`` after the metric."""
+        return [
+            Row(id, setting, policy, 0, metric + end, value)
+            for end, value in zip(ENDS, self, strict=True)
+        ]
+
 
 def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
     """Return the mean over settings of the means over seeds, of scores (n, k)."""
     by_seed = _scores(scores).mean(axis=1)
     drawn = by_seed[_seeds(by_seed.size, repetitions=repetitions)].mean(axis=1)
     return _interval(by_seed.mean(), drawn, by_seed.size)
+
+
+def nested_mean(scores: FloatArray) -> Interval:
+    """Return the mean of scores (n, k) of k members of each of n groups, both of which vary.
+
+    A sample has n groups, drawn whole, and k members of each drawn group, drawn anew each time.
+    The spread of the members counts twice, since means of groups contain it as well: the interval
+    is rather too wide than too narrow (Davison and Hinkley 1997, section 3.8).
+    """
+    given = _scores(scores)
+    count, size = given.shape
+    groups = _seeds(count)
+    members = _seeds(size, stream=1, repetitions=groups.size).reshape(*groups.shape, size)
+    drawn = given[groups[..., None], members].mean(axis=(1, 2))
+    return _interval(given.mean(), drawn, count)
 
 
 def interquartile_mean(scores: FloatArray) -> Interval:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from crawl_envs.evaluation import Row, Summary, summarize
+from scripts.reporting.intervals import ENDS, Interval
 
 
 class Level(NamedTuple):
@@ -80,24 +81,33 @@ class Verdict(NamedTuple):
     source: str
 
 
+def minus(metric: str, label: str) -> str:
+    """Return the name of the difference of a metric to that of a label."""
+    return f"{metric} minus that of {label}"
+
+
 def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[Verdict]:
-    """Compare expectations with the rows, in the settings that have rows."""
+    """Compare expectations with the rows, in the settings that have rows.
+
+    Intervals are Student's over seeds, unless there are rows ``<metric>, low`` and ``<metric>,
+    high``, or those of ``minus(<metric>, <second>)`` for a trend, as of :class:`Interval`.
+    """
     verdicts = []
     for item in expected:
         scored = item.metric or metric
         of = f" ({_spelled(scored)})" if scored != metric else ""
-        if isinstance(item, Level):
-            means = _summaries(rows, scored, item.policy)
-            verdicts += [_level(item, means[item.setting], of)] if item.setting in means else []
-            continue
         if isinstance(item, Trend):
-            means = _summaries(rows, scored, item.first, item.second)
-            verdicts += [
-                _trend(item, name, means[name], of) for name in item.settings if name in means
-            ]
-            continue
-        means = _summaries(rows, scored, item.policy)
-        verdicts += [_range(item, name, means[name], of) for name in item.settings if name in means]
+            measured = _measured(rows, scored, item.first, item.second)
+        else:
+            measured = _measured(rows, scored, item.policy)
+        settings = (item.setting,) if isinstance(item, Level) else item.settings
+        for name in settings:
+            if name in measured:
+                claim, holds = _judged(item, measured[name])
+                found = measured[name]
+                verdicts.append(
+                    Verdict(name, claim + of, found.estimate, found.half, holds, item.source)
+                )
     return verdicts
 
 
@@ -118,42 +128,45 @@ def _summaries(
     return {summary.setting: summary for summary in summaries if summary.policy == policy}
 
 
-def _level(level: Level, score: Summary, of: str) -> Verdict:
-    claim = f"{level.policy} = {level.value:.4f} +/- {level.tolerance:.4f}{of}"
-    within = abs(score.mean - level.value) <= level.tolerance
-    return Verdict(
-        level.setting, claim, score.mean, score.half_width, "yes" if within else "no", level.source
-    )
+def _measured(
+    rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
+) -> dict[str, Interval]:
+    """Return a policy's mean by setting, or its difference to a reference, with the interval."""
+    named = metric if reference is None else minus(metric, reference)
+    ends = [
+        {row.setting: row.value for row in rows if row[2:5:2] == (policy, named + end)}
+        for end in ENDS
+    ]
+    found = {}
+    for setting, summary in _summaries(rows, metric, policy, reference).items():
+        mean, half = summary[3:5] if reference is None else summary[5:7]
+        found[setting] = Interval(mean, mean - half, mean + half)
+    given = set.intersection(*map(set, ends))
+    return found | {setting: Interval(*(end[setting] for end in ends)) for setting in given}
 
 
-def _trend(trend: Trend, setting: str, score: Summary, of: str) -> Verdict:
-    low = score.difference - score.difference_half_width
-    high = score.difference + score.difference_half_width
-    if trend.relation == "above":
-        claim = f"{trend.first} > {trend.second}{of}"
-        holds, fails = low > 0.0, high < 0.0
-    elif trend.relation == "not below":
-        claim = f"{trend.first} not below {trend.second}{of}"
-        holds, fails = high >= 0.0, high < 0.0
+def _judged(item: Expected, found: Interval) -> tuple[str, str]:
+    """Return the claim in words, and whether it holds."""
+    if isinstance(item, Level):
+        within = abs(found.estimate - item.value) <= item.tolerance
+        claim = f"{item.policy} = {item.value:.4f} +/- {item.tolerance:.4f}"
+        return claim, "yes" if within else "no"
+    if isinstance(item, Range):
+        claim = f"{item.policy} in [{item.low:g}, {item.high:g}]"
+        if math.isinf(item.high):
+            claim = f"{item.policy} >= {item.low:g}"
+        elif math.isinf(item.low):
+            claim = f"{item.policy} <= {item.high:g}"
+        holds = item.low <= found.low and found.high <= item.high
+        fails = found.low > item.high or found.high < item.low
+    elif item.relation == "above":
+        claim = f"{item.first} > {item.second}"
+        holds, fails = found.low > 0.0, found.high < 0.0
+    elif item.relation == "not below":
+        claim = f"{item.first} not below {item.second}"
+        holds, fails = found.high >= 0.0, found.high < 0.0
     else:
-        claim = f"|{trend.first} - {trend.second}| <= {trend.margin:g}{of}"
-        holds = -trend.margin <= low and high <= trend.margin
-        fails = low > trend.margin or high < -trend.margin
-    answer = "yes" if holds else "no" if fails else "open"
-    return Verdict(
-        setting, claim, score.difference, score.difference_half_width, answer, trend.source
-    )
-
-
-def _range(expected: Range, setting: str, score: Summary, of: str) -> Verdict:
-    if math.isinf(expected.high):
-        claim = f"{expected.policy} >= {expected.low:g}{of}"
-    elif math.isinf(expected.low):
-        claim = f"{expected.policy} <= {expected.high:g}{of}"
-    else:
-        claim = f"{expected.policy} in [{expected.low:g}, {expected.high:g}]{of}"
-    low, high = score.mean - score.half_width, score.mean + score.half_width
-    holds = expected.low <= low and high <= expected.high
-    fails = low > expected.high or high < expected.low
-    answer = "yes" if holds else "no" if fails else "open"
-    return Verdict(setting, claim, score.mean, score.half_width, answer, expected.source)
+        claim = f"|{item.first} - {item.second}| <= {item.margin:g}"
+        holds = -item.margin <= found.low and found.high <= item.margin
+        fails = found.low > item.margin or found.high < -item.margin
+    return claim, "yes" if holds else "no" if fails else "open"

@@ -15,8 +15,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -28,7 +28,7 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
-from agents.predictors.auc import Interval, Subsets, auc, over_markets, over_subsets
+from agents.predictors.auc import auc
 from agents.predictors.examples import (
     ClickWeightedSample,
     Examples,
@@ -37,16 +37,18 @@ from agents.predictors.examples import (
     split_days,
 )
 from agents.predictors.predictor import Predictor
-from agents.predictors.saving import PROVENANCE, load, write_provenance
+from agents.predictors.saving import PROVENANCE, load, save
 from agents.progress import ProgressBar
+from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.instances.market import market
+from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
 from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import write_csv
 
-TABLE = "auc.csv"
+TABLE, SUBSETS = "auc.csv", 20
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
 FIRST_DAY = 212
 """Day of the year of the first training day: August 1, as in the paper."""
@@ -58,38 +60,47 @@ QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": 
 class Row(NamedTuple):
     """Results of a predictor on the test days.
 
-    ``interval`` is over the test markets; ``subsets`` is as in the paper, of the first of them.
-    ``predicted`` and ``observed`` are the mean probability and the share of positives; ``seconds``
-    are of training, none for a stored predictor.
+    ``auc`` is the mean over the test markets, with its 95 % Student interval over them: offers of
+    one market share merchants, seasons and promotions. Mean and standard deviation over random
+    ``subsets`` are as in the paper, of the first market. ``predicted`` and ``observed`` are the
+    mean probability and the share of positives; ``seconds`` are of training, none for a stored
+    predictor.
     """
 
     task: str
     features: str
-    interval: Interval
-    subsets: Subsets
-    validation: float
+    auc: float
+    low: float
+    high: float
+    subsets_mean: float
+    subsets_deviation: float
+    validation_auc: float
     predicted: float
     observed: float
     seconds: float
+    paper_auc: float
+    paper_deviation: float
 
-    def flat(self) -> dict[str, Any]:
-        """Return plain values by name."""
-        paper = TABLE_4[self.task][self.features]
-        return {
-            "task": self.task,
-            "features": self.features,
-            "auc": self.interval.estimate,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "subsets_mean": self.subsets.mean,
-            "subsets_deviation": self.subsets.deviation,
-            "validation_auc": self.validation,
-            "predicted": self.predicted,
-            "observed": self.observed,
-            "seconds": self.seconds,
-            "paper_auc": paper[0],
-            "paper_deviation": paper[1],
-        }
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """What is trained, on which markets; see the options of the command."""
+
+    model: str
+    offers: int
+    days: int
+    per_day: int
+    markets: int
+    share: float
+    seed: int
+    threads: int
+    quick: bool
+    stored: str | None
+
+    def __post_init__(self) -> None:
+        one_of("model", self.model, MODELS)
+        for name, least in (("seed", 0), ("threads", 1), ("markets", 2)):
+            whole(name, getattr(self, name), least)
 
 
 class Tables(NamedTuple):
@@ -99,23 +110,22 @@ class Tables(NamedTuple):
     validation: Examples
     tests: tuple[Examples, ...]
 
-    def named(self) -> dict[str, tuple[Examples, ...]]:
-        """Return the tables by name."""
-        return {"train": (self.train,), "validation": (self.validation,), "test": self.tests}
-
-    def shares(self) -> dict[str, dict[str, float]]:
-        """Return the share of positives by name and task."""
+    def account(self) -> dict[str, dict[str, Any]]:
+        """Return the numbers of examples, and the shares of positives by task."""
+        named = {"train": (self.train,), "validation": (self.validation,), "test": self.tests}
         return {
-            name: {
-                task: float(np.mean([one.labels(task).mean() for one in each])) for task in TASKS
-            }
-            for name, each in self.named().items()
+            "examples": {name: sum(map(len, each)) for name, each in named.items()},
+            "positives": {
+                name: {
+                    task: float(np.mean([one.labels(task).mean() for one in each]))
+                    for task in TASKS
+                }
+                for name, each in named.items()
+            },
         }
 
 
-def make_tables(
-    offers: int, days: int, per_day: int, markets: int, share: float, seed: int
-) -> Tables:
+def make_tables(arguments: Arguments) -> Tables:
     """Record markets of one world and make examples from them.
 
     Days of the first market are for training, sampled in part by past clicks. Later days of the
@@ -126,8 +136,9 @@ def make_tables(
     Raises:
         ValueError: an argument outside its range.
     """
-    sample, uniform = ClickWeightedSample(per_day, share), UniformSample(TEST_PER_DAY)
-    split, numbers = split_days(days), range(2, 2 + whole("markets", markets, 2))
+    offers, days, seed = arguments.offers, arguments.days, arguments.seed
+    sample = ClickWeightedSample(arguments.per_day, arguments.share)
+    split, uniform = split_days(days), UniformSample(TEST_PER_DAY)
 
     def logged(number: int, size: int, until: int) -> MarketLog:
         return record(market(size, seed=number, first_day=FIRST_DAY), until, number)
@@ -137,7 +148,7 @@ def make_tables(
     size = min(offers, TEST_OFFERS)
     log = logged(seed + 1, size, split.validation.stop)
     validation = examples(log, split.validation, seed=seed)
-    tests = (logged(seed + number, size, days) for number in numbers)
+    tests = (logged(seed + number, size, days) for number in range(2, 2 + arguments.markets))
     return Tables(
         train,
         validation,
@@ -147,38 +158,41 @@ def make_tables(
 
 def measured(predictor: Predictor, tests: Sequence[Examples], seconds: float) -> Row:
     """Return the results of a predictor on the test days of all test markets."""
-    labels = [test.labels(predictor.task) for test in tests]
-    probabilities = [predictor.probabilities(test) for test in tests]
-    areas = [auc(*each) for each in zip(labels, probabilities, strict=True)]
+    task, features = predictor.task, predictor.features
+    labels = [test.labels(task) for test in tests]
+    chances = [predictor.probabilities(test) for test in tests]
+    mean, half = mean_and_half_width([auc(*each) for each in zip(labels, chances, strict=True)])
     return Row(
-        predictor.task,
-        predictor.features,
-        over_markets(areas),
-        _subsets(labels[0], probabilities[0]),
+        *(task, features, mean, mean - half, mean + half),
+        *over_subsets(labels[0], chances[0]),
         predictor.validation_auc,
-        float(np.mean([each.mean() for each in probabilities])),
+        float(np.mean([each.mean() for each in chances])),
         float(np.mean([each.mean() for each in labels])),
         seconds,
+        *TABLE_4[task][features],
     )
 
 
-def _subsets(labels: Any, probabilities: Any) -> Subsets:
-    """Return the paper's mean and deviation; NaN if a subset lacks a class, in small runs."""
+def over_subsets(labels: BoolArray, scores: FloatArray) -> tuple[float, float]:
+    """Return the AUC's mean and standard deviation over random parts (Han et al. 2020, §5.1).
+
+    If a part lacks a class, in small runs, they are the AUC of all and NaN.
+    """
+    parts = np.array_split(np.random.default_rng(0).permutation(len(labels)), SUBSETS)
     try:
-        return over_subsets(labels, probabilities)
+        areas = [auc(labels[part], scores[part]) for part in parts]
     except ValueError:
-        return Subsets(auc(labels, probabilities), float("nan"))
+        return auc(labels, scores), float("nan")
+    return float(np.mean(areas)), float(np.std(areas, ddof=1))
 
 
 def trained(
-    tables: Tables,
-    model: str,
-    settings: dict[str, Any],
-    seed: int,
-    stored: Mapping[str, Predictor],
-    bar: ProgressBar,
+    tables: Tables, arguments: Arguments, bar: ProgressBar
 ) -> Iterator[tuple[Predictor, Row]]:
     """Train all nine predictors in turn, but for those stored, and measure them."""
+    stored = {} if arguments.stored is None else load(arguments.stored)
+    settings = {"threads": arguments.threads}
+    settings |= QUICK_SETTINGS[arguments.model] if arguments.quick else {}
     for task in TASKS:
         for features in FEATURES:
             what = f"{task} from {features}"
@@ -191,7 +205,8 @@ def trained(
             if features == "both" and task in stored:
                 predictor = stored[task]
             else:
-                predictor = Predictor(task, features, model, seed=seed, **settings)
+                kind = task, features, arguments.model
+                predictor = Predictor(*kind, seed=arguments.seed, **settings)
                 predictor.fit(tables.train, tables.validation, report)
             row = measured(predictor, tables.tests, time.perf_counter() - start)
             bar.update(line, completed=1.0)
@@ -206,44 +221,15 @@ def table_of(rows: list[Row]) -> Table:
     for name in ("AUC", "95 %, markets", "20 subsets", "paper"):
         table.add_column(name, justify="right")
     for row in rows:
-        mean, deviation = TABLE_4[row.task][row.features]
         table.add_row(
-            row.task,
-            row.features,
-            f"{row.interval.estimate:.3f}",
-            f"{row.interval.low:.3f} - {row.interval.high:.3f}",
-            f"{row.subsets.mean:.3f} ({row.subsets.deviation:.3f})",
-            f"{mean:.3f} ({deviation:.3f})",
+            *(row.task, row.features, f"{row.auc:.3f}", f"{row.low:.3f} - {row.high:.3f}"),
+            f"{row.subsets_mean:.3f} ({row.subsets_deviation:.3f})",
+            f"{row.paper_auc:.3f} ({row.paper_deviation:.3f})",
         )
     return table
 
 
-def account(tables: Tables, settings: Any, rows: list[Row]) -> dict[str, Any]:
-    """Return the settings and the results of all predictors, as plain values."""
-    return {
-        "command": shlex.join(["python", "-m", "scripts.training.train_predictors", *sys.argv[1:]]),
-        "examples": {name: sum(map(len, each)) for name, each in tables.named().items()},
-        "positives": tables.shares(),
-        "settings": asdict(settings),
-        "table": [row.flat() for row in rows],
-    }
-
-
-def train_all(
-    out: Path,
-    rows: list[Row],
-    *,
-    model: str,
-    offers: int,
-    days: int,
-    per_day: int,
-    markets: int,
-    share: float,
-    seed: int,
-    threads: int,
-    quick: bool,
-    stored: str | None = None,
-) -> None:
+def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
     """Train, measure and save; only the predictors from both kinds of features are saved.
 
     The folder receives ``auc.csv`` and one file per task as they are finished, and
@@ -254,32 +240,36 @@ def train_all(
             none, or those of another model.
         OSError: ``out`` cannot be written.
     """
-    one_of("model", model, MODELS)
-    whole("seed", seed, 0)
-    whole("threads", threads, 1)
     if (out / PROVENANCE).exists():
         raise ValueError(f"out must hold no predictors yet, got {out} with its {PROVENANCE}")
-    known: Mapping[str, Predictor] = {} if stored is None else load(stored)
-    for predictor in known.values():
-        if predictor.model != model:
-            raise ValueError(f"stored must hold predictors of {model}, got of {predictor.model}")
+    for predictor in load(arguments.stored).values() if arguments.stored is not None else ():
+        if predictor.model != arguments.model:
+            raise ValueError(
+                f"stored must hold predictors of {arguments.model}, got of {predictor.model}"
+            )
     out.mkdir(parents=True, exist_ok=True)
     start, console = time.perf_counter(), Console(stderr=True)
-    with console.status(f"logging {offers} offers for {days} days"):
-        tables = make_tables(offers, days, per_day, markets, share, seed)
-    settings = {"threads": threads, **(QUICK_SETTINGS[model] if quick else {})}
+    with console.status(f"logging {arguments.offers} offers for {arguments.days} days"):
+        tables = make_tables(arguments)
+    kept: dict[str, Predictor] = {}
     with ProgressBar("{task.percentage:.0f}%", console=console) as bar:
-        for predictor, row in trained(tables, model, settings, seed, known, bar):
+        for predictor, row in trained(tables, arguments, bar):
             if predictor.features == "both":
+                kept[predictor.task] = predictor
                 predictor.save(out / f"{predictor.task}.npz")
-            records = [each.flat() for each in (*rows, row)]
-            write_csv(out / TABLE, list(records[0]), [list(each.values()) for each in records])
             rows.append(row)
-    given: dict[str, Any] = {"model": model, "seed": seed, "offers": offers, "days": days}
-    given |= {"per_day": per_day, "share_by_clicks": share, "test_markets": markets}
-    seconds = time.perf_counter() - start
-    outcome = account(tables, predictor.settings, rows)
-    write_provenance(out, {**given, **outcome, "seconds": round(seconds, 1)})
+            write_csv(out / TABLE, Row._fields, rows)
+    given = {name: getattr(arguments, name) for name in ("model", "seed", "offers", "days")}
+    given |= {"per_day": arguments.per_day, "share_by_clicks": arguments.share}
+    made = {
+        **{**given, "test_markets": arguments.markets},
+        "command": shlex.join(["python", "-m", "scripts.training.train_predictors", *sys.argv[1:]]),
+        **tables.account(),
+        "settings": asdict(predictor.settings),
+        "table": [row._asdict() for row in rows],
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+    save(out, kept, made)
 
 
 def stopped(folder: Path, rows: list[Row]) -> str:
@@ -291,56 +281,29 @@ def stopped(folder: Path, rows: list[Row]) -> str:
     return f"stopped after {len(rows)} of 9 predictors; {folder} has {files}, but no {PROVENANCE}"
 
 
-def sizes_shown(name: str) -> str:
-    """Return the text of the default of an option."""
-    return f"{FULL[name]}; {QUICK[name]} with --quick"
-
-
-Offers = Annotated[
-    int | None,
-    typer.Option(
-        help=f"Number of training offers; as many others, at most {TEST_OFFERS}, are for tests.",
-        show_default=sizes_shown("offers"),
-    ),
-]
-Days = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
-        show_default=sizes_shown("days"),
-    ),
-]
-PerDay = Annotated[
-    int | None,
-    typer.Option(help="Training examples per day, at most.", show_default=sizes_shown("per_day")),
-]
-Markets = Annotated[
-    int | None,
-    typer.Option(help="Number of test markets, >= 2.", show_default=sizes_shown("markets")),
-]
-Stored = Annotated[
-    str | None,
-    typer.Option(help="Folder or name of predictors to measure in place of training them."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for the predictors.",
-        show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick with --quick",
-    ),
-]
-Quick = Annotated[
-    bool,
-    typer.Option("--quick", help="Smaller defaults and short training, as a smoke test."),
-]
+def sized(name: str, text: str) -> Any:
+    """Return an option whose default is smaller with --quick."""
+    return typer.Option(help=text, show_default=f"{FULL[name]}; {QUICK[name]} with --quick")
 
 
 def main(
-    offers: Offers = None,
-    days: Days = None,
+    offers: Annotated[
+        int | None,
+        sized(
+            "offers",
+            f"Number of training offers; as many others, at most {TEST_OFFERS}, are for tests.",
+        ),
+    ] = None,
+    days: Annotated[
+        int | None,
+        sized(
+            "days",
+            "Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
+        ),
+    ] = None,
     model: Annotated[str, typer.Option(help="network or trees.")] = "network",
-    per_day: PerDay = None,
-    markets: Markets = None,
+    per_day: Annotated[int | None, sized("per_day", "Training examples per day, at most.")] = None,
+    markets: Annotated[int | None, sized("markets", "Number of test markets, >= 2.")] = None,
     share: Annotated[
         float, typer.Option(help="Share of training examples sampled by past clicks.")
     ] = 0.5,
@@ -350,22 +313,30 @@ def main(
     threads: Annotated[
         int, typer.Option(help="Number of training threads; more than free cores are slower.")
     ] = 1,
-    stored: Stored = None,
-    out: Out = None,
-    quick: Quick = False,
+    stored: Annotated[
+        str | None,
+        typer.Option(help="Folder or name of predictors to measure in place of training them."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the predictors.",
+            show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick with --quick",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Smaller defaults and short training, as a smoke test."),
+    ] = False,
 ) -> None:
     """Train, measure and save."""
     folder = out or Path("runs") / f"predictors-{model}{'-quick' if quick else ''}"
     given = {"offers": offers, "days": days, "per_day": per_day, "markets": markets}
     sizes = (QUICK if quick else FULL) | {k: v for k, v in given.items() if v is not None}
+    rest = {"share": share, "seed": seed, "threads": threads, "quick": quick, "stored": stored}
     rows: list[Row] = []
     try:
-        train_all(
-            *(folder, rows),
-            **{"model": model, "share": share, "seed": seed, "threads": threads, "quick": quick},
-            stored=stored,
-            **sizes,
-        )
+        train_all(folder, rows, Arguments(model=model, **sizes, **rest))
     except KeyboardInterrupt:
         with one_line_errors(stopped(folder, rows)):
             raise

@@ -30,6 +30,7 @@ INDEX_POLICIES = (
     "GreedyNCIS",
     "GreedyNCISApprox",
     "GreedyNCISDelayed",
+    "LagrangianIndex",
 )
 LEARNING_POLICIES = ("LearningGreedyNCIS",)
 SHIPPED_POLICIES = ("NutchAdaptive", "StormCrawlerAdaptive")
@@ -132,7 +133,7 @@ def test_every_policy_is_made_by_name_and_can_be_compiled():
             assert compiled.pages.dtype == np.int64
         else:
             assert isinstance(compiled, CompiledIndex)
-            assert compiled.parameters.shape[0] == 4
+            assert compiled.parameters.shape[0] == 4 + (name == "LagrangianIndex")
 
 
 def test_policies_for_pages_with_fragments_are_in_the_registry():

@@ -143,6 +143,22 @@ def test_several_are_scored_without_simulation(
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == kept
 
 
+def test_a_page_gets_the_tables_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"number": lambda rows: f"{len(rows)} rows"}
+    monkeypatch.setattr(experiments.find("ncis_fig9"), "TABLES", table, raising=False)
+    folder = tmp_path / "ncis" / "fig9"
+    folder.mkdir(parents=True)
+    kept = ROOT / "results" / "ncis" / "fig9" / "rows.parquet"
+    (folder / "rows.parquet").write_bytes(kept.read_bytes())
+    (folder / "README.md").write_text("<!-- number -->\n<!-- end of number -->\n", "utf-8")
+    result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    count = len(with_derived(experiments.find("ncis_fig9"), read_rows(kept)[0]))
+    assert f"\n{count} rows\n" in (folder / "README.md").read_text("utf-8")
+
+
 def test_nothing_to_score(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
     assert result.exit_code == 2

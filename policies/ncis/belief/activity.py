@@ -36,14 +36,20 @@ def log_survival(own: FloatArray, shared: FloatArray, elapsed: float, at: Places
 
 
 @inlined()
-def active_if_signalled(page: FloatArray, at: Places) -> float:
-    """Return the probability that a page was active at its last crawl, or is by its own signals.
-
-    A signal that reports a change is one of an active page.
-    """
+def own_evidence(page: FloatArray, at: Places) -> float:
+    """Return the evidence of the signals to a page alone since its last crawl."""
     evidence = 0.0
     for channel in range(at.own):
         evidence += page[at.believed + 1 + channel] * page[at.signals + channel]
+    return evidence
+
+
+@inlined()
+def active_if_signalled(page: FloatArray, at: Places, evidence: float) -> float:
+    """Return the probability that a page was active at its last crawl, or is by its own signals.
+
+    A signal that reports a change is one of an active page; ``evidence`` is :func:`own_evidence`.
+    """
     active = float(page[at.active])
     return 1.0 - (1.0 - active) * math.exp(-evidence) if evidence > 0.0 else active
 
@@ -73,7 +79,7 @@ def learn_activity(
         changed: whether the page had changed.
     """
     last = page[at.active]
-    before = active_if_signalled(page, at)
+    before = active_if_signalled(page, at, own_evidence(page, at))
     back = RETURN * (page[at.rate] + shared[FLOOR]) * elapsed
     before += (1.0 - before) * -math.expm1(-back)
     stopping = -log_survival(own, shared, elapsed, at)
@@ -94,6 +100,15 @@ def learn_activity(
     shared[STOPS] += last - after
     shared[ACTIVE_TIME] += share * elapsed
     page[at.active] = after
+
+
+@inlined()
+def value_if_stopped(rate: float, elapsed: float) -> float:
+    """Return V_GREEDY, (1 - (1 + y) exp(-y)) / rate with y = rate * elapsed, of a small y too."""
+    y = rate * elapsed
+    if y < 1e-2:  # a relative error of 2e-10
+        return y * elapsed * (0.5 - y * (1.0 / 3.0 - y * (0.125 - y / 30.0)))
+    return (1.0 - (1.0 + y) * math.exp(-y)) / rate
 
 
 @inlined()

@@ -22,6 +22,8 @@ from policies.ncis.belief.activity import (
     active_if_signalled,
     learn_activity,
     log_survival,
+    own_evidence,
+    value_if_stopped,
 )
 from policies.ncis.belief.broadcasts import (
     broadcast_weight_since,
@@ -316,22 +318,27 @@ def value_of(
     good. For an active page, the time of the stop is uniform, and the crawl is worth more the
     longer a page has been stale: g(x) = 2 / x^2 (x^2 / 2 - x + 1 - exp(-x)).
     """
-    value = active_value(page, at, elapsed, x, expected_changes, rate)
-    active = active_if_signalled(page, at)
+    alone = own_evidence(page, at)
+    value = active_value(page, at, elapsed, x, expected_changes, rate, alone)
+    active = active_if_signalled(page, at, alone)
     if min(1.0, x / 3.0) * elapsed > value:
         waited = (1.0 - 2.0 * (x + math.expm1(-x)) / (x * x) if x > 1e-3 else x / 3.0) * elapsed
         stopped = -math.expm1(log_survival(own, shared, elapsed, at))
         value += stopped * max(waited - value, 0.0)
     if active < 1.0:
-        back = RETURN * rate
-        idle = (1.0 - (1.0 + back * elapsed) * math.exp(-back * elapsed)) / back
-        value = active * value + (1.0 - active) * idle
+        value = active * value + (1.0 - active) * value_if_stopped(RETURN * rate, elapsed)
     return float(page[at.importance] * value)
 
 
 @inlined()
 def active_value(
-    page: FloatArray, at: Places, elapsed: float, x: float, expected_changes: float, rate: float
+    page: FloatArray,
+    at: Places,
+    elapsed: float,
+    x: float,
+    expected_changes: float,
+    rate: float,
+    alone: float,
 ) -> float:
     """Return the value of a page that is active, of importance 1.
 
@@ -344,13 +351,10 @@ def active_value(
     fresh = math.exp(-x)
     value = (1.0 - (1.0 + expected_changes) * fresh) / rate
     gamma = page[at.signal_rate]
-    if gamma * elapsed > 1e-6:
-        for channel in range(at.own):
-            if page[at.signals + channel] > 0.0:
-                return value
+    if alone == 0.0 and gamma * elapsed > 1e-6:
         both = rate - page[at.signalled_rate] + gamma
-        first = -math.expm1(-both * elapsed) / both + fresh * math.expm1(-gamma * elapsed) / gamma
-        value = max(value, first)
+        first = (1.0 - math.exp(-both * elapsed)) / both
+        value = max(value, first - fresh * (1.0 - math.exp(-gamma * elapsed)) / gamma)
     return value
 
 

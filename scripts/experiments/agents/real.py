@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 import agents
 import policies as crawl_policies
@@ -15,22 +13,29 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals
-from crawl_envs.types import FloatArray, Reveal
+from crawl_envs.types import Reveal
 from policies.ncis.belief import BeliefNCIS, History
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.experiments.real.setup.history import past
 from scripts.experiments.real.setup.sites import Split
 from scripts.reporting import intervals
+from scripts.reporting.equal_freshness import Saved, median_saved, saved
+from scripts.reporting.filled_tables import Key, markdown
 from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Expected, Trend
+from scripts.reporting.verdicts import Trend, minus
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLE = "Beliefs on recorded histories"
 CLAIM = (
     "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised score "
     "(round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those days."
 )
+ID = "CrawlTrace-v0"
 METRIC = "normalised score"
+INTERVALS = "bootstraps over sites, and over the splits of each"
 REFERENCE = "round robin"
 STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
 """Starts of the days that are played, as shares of a record; seed i plays the i-th."""
@@ -39,17 +44,19 @@ LENGTH = 0.5
 REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 
 BUDGETS = (10, 30, 100, 3)
-EVERY_SPLIT = ("uniform", (10, 30, 100))
-"""The importance and the budgets that are played on every split; others only on the first."""
+EVERY_SPLIT = "uniform"
+"""The importance with which every split is played; with others only the first is."""
 IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
+SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
+"""Rules of public crawlers. Each slot of the budget goes to the page that is due first."""
 FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
 HISTORY = "BELIEF, with history"
 FITTED = "BELIEF, fitted parameters"
 AGENT, SAVED_AS = "agent", "histories"
-LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY")
+LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY", *SHIPPED)
 MEMORY, PACE_MEMORY = 400.0, 120.0
 """Days, the same for all sites; chosen on the second quarter of the records, given the first.
 Splits that start before the middle play some of these days again; the others none."""
@@ -57,10 +64,23 @@ Splits that start before the middle play some of these days again; the others no
 EIGHT_SITES = histories.SITES[1:]
 """Sites whose traces come from public repositories; one other trace is shipped."""
 TOGETHER, EIGHT = "all sites", "eight sites"
-OVER_SITES = f"{METRIC}, bootstrap over sites"
-"""Mean over splits and sites; the ends of its interval are ``<this>, low`` and ``<this>, high``."""
-OVER_FORMULA = f"{METRIC} minus that of {FORMULA}, bootstrap over sites"
-"""The same for differences on the same sites and splits."""
+"""Settings of means over sites and splits, with the ends of their 95% intervals."""
+STALE = "stale, percent"
+"""100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
+SPLITS = "splits"
+"""How many splits a mean over sites and splits is of."""
+COMPARED = (FORMULA, LEARNING)
+"""Labels whose score is subtracted from that of every other, and those compared besides:"""
+PAIRS = (
+    (HISTORY, FORMULA),
+    (HISTORY, BELIEF),
+    (HISTORY, FITTED),
+    (FITTED, FORMULA),
+    (BELIEF, LEARNING),
+    (AGENT, HISTORY),
+)
+SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, REFERENCE)}
+"""Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
 
 
 def name_of(site: str, days: int, importance: str) -> str:
@@ -153,6 +173,10 @@ def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str
 MEASURES: dict[str, Any] = {
     REFERENCE: partial(crawled, policy="RoundRobin", signals="none"),
     CLAIRVOYANT: foreseen,
+    **{
+        label: partial(crawled, policy=name, signals="none", reveal="importance")
+        for label, name in SHIPPED.items()
+    },
     "GREEDY": partial(crawled, policy="Greedy", signals="none"),
     FORMULA: partial(crawled, policy="GreedyNCIS", signals="both"),
     LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
@@ -174,105 +198,109 @@ def measurements(quick: bool) -> Sequence[Measurement]:
             name_of(site, days, importance),
             MEASURES,
             {"site": site, "days": days, "importance": importance},
-            "CrawlTrace-v0",
-            most=_splits(days, importance),
+            ID,
+            most=len(STARTS) if importance == EVERY_SPLIT else 1,
         )
         for days, importance in (cells if not quick else [(30, "uniform")])
         for site in sites
     ]
 
 
-def _splits(days: int, importance: str) -> int:
-    return len(STARTS) if importance == EVERY_SPLIT[0] and days in EVERY_SPLIT[1] else 1
-
-
-def _expected() -> tuple[Expected, ...]:
-    """Return the expectations on all sites together, and on the eight that are not shipped."""
-    importance, budgets = EVERY_SPLIT
-    where = tuple(
-        name_of(group, days, importance) for group in (TOGETHER, EIGHT) for days in budgets
-    )
-    source = "over splits, as if they did not overlap"
-    return tuple(
-        Trend(first, "above", second, where, source)
-        for first, second in (
-            (HISTORY, FORMULA),
-            (HISTORY, BELIEF),
-            (HISTORY, FITTED),
-            (FITTED, FORMULA),
-            (BELIEF, LEARNING),
-            *(((AGENT, HISTORY),) if AGENT in MEASURES else ()),
-        )
-    )
-
-
 CLAIMS = ()
-EXPECTED = _expected()
+EXPECTED = tuple(
+    Trend(
+        first,
+        "above",
+        second,
+        tuple(name_of(group, days, EVERY_SPLIT) for group in (TOGETHER, EIGHT) for days in BUDGETS),
+        "over sites and splits, which overlap",
+    )
+    for first, second in PAIRS
+    if first in MEASURES
+)
 
-Scores = dict[tuple[int, str], dict[str, dict[str, dict[int, float]]]]
-"""By budget and importance, label, site and split."""
+
+def played_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return freshness, a column per label, by importance, days, site and seed (the split)."""
+    from scripts.experiments.real.setup.charts import parsed
+    from scripts.reporting.means import table
+
+    fresh = parsed(table(rows, "freshness")).astype({"days": int})
+    keys = ["importance", "days", "site", "seed"]
+    return fresh.pivot(index=keys, columns="policy", values="value")
 
 
-def scores_of(rows: Sequence[Row]) -> Scores:
+def scores_of(played: pd.DataFrame) -> pd.DataFrame:
     """Return normalised scores, round robin 0 and the clairvoyant 1, clipped to [-1, 1]."""
-    fresh = {(row.setting, row.policy, row.seed): row.value for row in rows}
-    scores: Scores = {}
-    for (setting, label, seed), value in fresh.items():
-        low, high = (
-            fresh.get((setting, other, seed), np.nan) for other in (REFERENCE, CLAIRVOYANT)
-        )
-        if label in (REFERENCE, CLAIRVOYANT) or not high > low:
-            continue
-        site, days, importance = setting.split(", ")
-        cell = scores.setdefault((int(days.removesuffix(" days")), importance), {})
-        score = min(max((value - low) / (high - low), -1.0), 1.0)
-        cell.setdefault(label, {}).setdefault(site, {})[seed] = score
-    return scores
+    ends = played.reindex(columns=[REFERENCE, CLAIRVOYANT])
+    low, high = ends[REFERENCE], ends[CLAIRVOYANT]
+    scores = played.drop(columns=ends.columns, errors="ignore").sub(low, axis=0)
+    return scores.div((high - low).where(high > low), axis=0).clip(-1.0, 1.0)
+
+
+def groups_of(played: pd.DataFrame) -> dict[str, Sequence[str]]:
+    """Return the sites of each group."""
+    return {TOGETHER: sorted(set(played.index.get_level_values("site"))), EIGHT: EIGHT_SITES}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return scores of every site and split, their means over sites, and a bootstrap over sites.
+    """Return scores and stale page-time of sites, their means over groups, and saved crawls.
 
-    A group of sites has a mean of a label only where all its sites have rows.
+    A group has a mean of a label only where all its sites have rows, over the splits that all of
+    them have.
     """
+    played = played_of(rows)
     derived = []
-    sites = sorted({row.setting.partition(",")[0] for row in rows})
-    for (days, importance), by_label in scores_of(rows).items():
-        for label, by_site in by_label.items():
-            for site, by_split in by_site.items():
-                name = name_of(site, days, importance)
-                derived += [_row(name, label, seed, METRIC, by_split[seed]) for seed in by_split]
-        for group, members in ((TOGETHER, sites), (EIGHT, EIGHT_SITES)):
-            derived += _together(name_of(group, days, importance), by_label, members)
-    return derived
+    for metric, values in ((METRIC, scores_of(played)), (STALE, 100.0 * (1.0 - played))):
+        for (importance, days, site, seed), by_label in values.iterrows():
+            name = name_of(site, days, importance)
+            known = by_label.dropna().items()
+            derived += [Row(ID, name, label, seed, metric, value) for label, value in known]
+        for (importance, days), cell in values.groupby(level=["importance", "days"]):
+            for group, sites in groups_of(played).items():
+                derived += _together(name_of(group, days, importance), metric, cell, sites)
+    return derived + list(_saved(played))
 
 
-def _together(
-    name: str, by_label: Mapping[str, Mapping[str, Mapping[int, float]]], sites: Sequence[str]
-) -> Iterator[Row]:
-    """Yield means over sites on each split that all of them have, and bootstraps over the sites."""
-    formula = [by_label.get(FORMULA, {}).get(site, {}) for site in sites]
-    for label, by_site in by_label.items():
-        table = _table([by_site.get(site, {}) for site in sites])
-        for seed, value in table.items():
-            yield _row(name, label, seed, METRIC, float(value.mean()))
-        reference = _table(formula)
-        both = [table[seed] - reference[seed] for seed in table if seed in reference]
-        for metric, values in ((OVER_SITES, list(table.values())), (OVER_FORMULA, both)):
-            if values:
-                estimate = intervals.mean(np.mean(values, axis=0)[:, None])
-                for end, value in zip(("", ", low", ", high"), estimate, strict=True):
-                    yield _row(name, label, 0, metric + end, value)
+def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) -> Iterator[Row]:
+    """Yield means over sites and splits, and those of differences, with the ends of intervals."""
+    whole = {
+        label: values.droplevel(["importance", "days"]).unstack().reindex(sites).dropna(axis=1)
+        for label, values in cell.items()
+    }
+    for label, own in whole.items():
+        measured = {metric: own}
+        for other in (*COMPARED, *(second for first, second in PAIRS if first == label)):
+            if metric == METRIC and other in whole and other != label:
+                measured[minus(metric, other)] = (own - whole[other]).dropna(axis=1)
+        for name_of_mean, values in measured.items():
+            if values.size:
+                mean = intervals.nested_mean(values.to_numpy()).rows(ID, name, label, name_of_mean)
+                yield from mean if metric == METRIC else mean[:1]
+        if own.size and metric == METRIC:
+            yield Row(ID, name, label, 0, SPLITS, own.shape[1])
 
 
-def _table(by_site: Sequence[Mapping[int, float]]) -> dict[int, FloatArray]:
-    """Return values of all sites on each split that all of them have."""
-    splits = sorted(set.intersection(*(set(by_split) for by_split in by_site)))
-    return {seed: np.array([by_split[seed] for by_split in by_site]) for seed in splits}
+def _saved(played: pd.DataFrame) -> Iterator[Row]:
+    """Yield the crawls that HISTORY saves at the freshness of others, and medians over sites.
 
-
-def _row(setting: str, label: str, seed: int, metric: str, value: float) -> Row:
-    return Row("CrawlTrace-v0", setting, label, seed, metric, value)
+    Freshness is the mean over the splits that both have at all budgets.
+    """
+    found: dict[tuple[str, int, str], dict[str, Saved]] = {}
+    for other in SAVED:
+        pair = played.reindex(columns=[HISTORY, other]).dropna()
+        for (importance, site), part in pair.groupby(level=["importance", "site"]):
+            fresh = part.unstack("days").dropna().mean()  # by label and days
+            own = fresh[HISTORY][::-1]  # from the fewest crawls
+            for days, given in fresh[other].items():
+                share = saved(given, 1.0 / days, 1.0 / own.index, own)
+                found.setdefault((importance, days, other), {})[site] = share
+    for (importance, days, other), by_site in found.items():
+        for group, sites in groups_of(played).items():
+            if {*sites} <= {*by_site}:
+                by_site = by_site | {group: median_saved([by_site[site] for site in sites])}
+        for site, share in by_site.items():
+            yield from share.rows(ID, name_of(site, days, importance), HISTORY, SAVED[other])
 
 
 def _of_sites(rows: Sequence[Row], path: Path) -> None:
@@ -299,12 +327,59 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.real.setup.charts import mean_scores
     from scripts.reporting.means import table
 
-    group = EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
+    group = _group(rows)
     kept = [row for row in rows if row.setting.startswith(group)]
-    ends = {OVER_SITES: "value", f"{OVER_SITES}, low": "low", f"{OVER_SITES}, high": "high"}
+    ends = dict(
+        zip((METRIC + end for end in intervals.ENDS), ("value", "low", "high"), strict=True)
+    )
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
     values = values.rename(columns=ends).reset_index()
     mean_scores(values, path, title=f"{TITLE}, {group}", labels=LABELS)
 
 
+def _group(rows: Sequence[Row]) -> str:
+    """Return the sites that are shown together: the eight, if all have rows."""
+    return EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
+
+
+def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:
+    """Return a table of budgets: of each line a place, label and metric, and ``more`` metrics."""
+    days = sorted(BUDGETS)
+    keys = {
+        line: [
+            (name_of(place, n, importance), label, each) for n in days for each in (metric, *more)
+        ]
+        for line, (place, label, metric) in lines.items()
+    }
+    return markdown(rows, [head for n in days for head in (f"{n} days", *more)], keys)
+
+
+def _scores_table(rows: Sequence[Row], importance: str) -> str:
+    labels, group = (REFERENCE, *reversed(LABELS), CLAIRVOYANT), _group(rows)
+    return _table(rows, importance, {label: (group, label, METRIC) for label in labels}, STALE)
+
+
+def _differences_table(rows: Sequence[Row], importance: str) -> str:
+    compared = [(first, second) for second in COMPARED for first in reversed(LABELS)]
+    lines = {
+        f"{first} minus {second}": (_group(rows), first, minus(METRIC, second))
+        for first, second in dict.fromkeys((*compared, *PAIRS))
+    }
+    return _table(rows, importance, lines)
+
+
+def _saved_table(rows: Sequence[Row], other: str) -> str:
+    places = {"median of the eight": EIGHT, "median of all": TOGETHER}
+    places = {site: site for site in histories.SITES} | places
+    lines = {line: (place, HISTORY, SAVED[other]) for line, place in places.items()}
+    return _table(rows, EVERY_SPLIT, lines)
+
+
+TABLES = {
+    **{f"scores, {name}": partial(_scores_table, importance=name) for name in IMPORTANCES},
+    **{
+        f"differences, {name}": partial(_differences_table, importance=name) for name in IMPORTANCES
+    },
+    **{metric: partial(_saved_table, other=other) for other, metric in SAVED.items()},
+}
 PICTURES = {"sites": _of_sites, "budgets": _against_budget}

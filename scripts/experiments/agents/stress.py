@@ -294,19 +294,10 @@ def _over_best(setting: str, fresh: Mapping[str, BySeed], rival: str) -> list[Ro
         derived += [
             Row(ID, setting, label, seed, OVER_BEST, value) for seed, value in paired.items()
         ]
-        derived += _interval(setting, label, f"{OVER_BEST}, mean", intervals.mean(scores))
-        derived += _interval(
-            setting, label, f"{OVER_BEST}, IQM", intervals.interquartile_mean(scores)
-        )
+        middle = intervals.interquartile_mean(scores)
+        derived += intervals.mean(scores).rows(ID, setting, label, f"{OVER_BEST}, mean")
+        derived += middle.rows(ID, setting, label, f"{OVER_BEST}, IQM")
     return derived
-
-
-def _interval(setting: str, label: str, metric: str, ends: intervals.Interval) -> list[Row]:
-    """Return an interval as three rows."""
-    names = (metric, f"{metric}, low", f"{metric}, high")
-    return [
-        Row(ID, setting, label, 0, name, value) for name, value in zip(names, ends, strict=True)
-    ]
 
 
 class Scores(NamedTuple):
@@ -353,13 +344,13 @@ def _together(fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str]
         if scores is None:
             continue
         middle = intervals.interquartile_mean(scores.normalised)
-        yield from _interval(TOGETHER, label, NORMALISED, middle)
+        yield from middle.rows(ID, TOGETHER, label, NORMALISED)
         yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(scores.gap.size))
         if label in OURS:
             better = intervals.probability_of_improvement(scores.own, scores.top)
-            yield from _interval(TOGETHER, label, IMPROVEMENT, better)
+            yield from better.rows(ID, TOGETHER, label, IMPROVEMENT)
             share = intervals.share_improved(scores.own - scores.top)
-            yield from _interval(TOGETHER, label, SHARE_IMPROVED, share)
+            yield from share.rows(ID, TOGETHER, label, SHARE_IMPROVED)
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:

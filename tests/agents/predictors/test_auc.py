@@ -1,4 +1,4 @@
-"""The area under the ROC curve, against scikit-learn and by hand."""
+"""The area under the ROC curve, by hand, and calibration."""
 
 from __future__ import annotations
 
@@ -6,23 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import ttest_1samp
-from sklearn.metrics import roc_auc_score
 
-from agents.predictors.auc import auc, over_markets, over_subsets
+from agents.predictors.auc import auc
 from agents.predictors.calibration import calibrate
-
-
-@pytest.mark.parametrize("levels", [2, 5, 1000, None])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_area_is_that_of_scikit_learn(levels, seed):
-    rng = np.random.default_rng(seed)
-    labels = rng.random(500) < 0.1
-    labels[:2] = True, False
-    scores = rng.normal(labels, 1.0)
-    if levels is not None:
-        scores = np.floor(scores * levels / 4.0)
-    assert auc(labels, scores) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
 
 
 def test_the_area_counts_pairs_and_ties_by_half():
@@ -35,48 +21,17 @@ def test_the_area_counts_pairs_and_ties_by_half():
     assert auc([0, 1, 1], [2.0, 2.0, 2.0]) == 0.5
 
 
-def test_intervals_cover_the_area_of_all_markets():
-    """Markets differ in their law; offers are many, so that one market alone would look certain."""
-    truth, covered = 0.760250, 0  # P(N(1, 1) > N(0, 1)) = Phi(1 / sqrt 2)
-    for seed in range(400):
-        rng = np.random.default_rng(seed)
-        areas = truth + 0.02 * rng.normal(size=5)
-        interval = over_markets(areas)
-        covered += interval.low <= truth <= interval.high
-    assert abs(covered / 400 - 0.95) < 3.0 * np.sqrt(0.95 * 0.05 / 400)
-    known = ttest_1samp(areas, 0.5).confidence_interval(0.95)
-    np.testing.assert_allclose(interval, (areas.mean(), *known), rtol=1e-12)
-
-
-def test_subsets_have_a_mean_and_a_deviation():
-    rng = np.random.default_rng(1)
-    labels = rng.random(2000) < 0.2
-    scores = rng.normal(labels, 1.0)
-    parts = np.array_split(np.random.default_rng(5).permutation(2000), 20)
-    areas = [roc_auc_score(labels[part], scores[part]) for part in parts]
-    result = over_subsets(labels, scores, seed=5)
-    assert result.mean == pytest.approx(np.mean(areas), abs=1e-12)
-    assert result.deviation == pytest.approx(np.std(areas, ddof=1), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("labels", "scores", "message"),
     [
         ([1, 1], [0.1, 0.2], "labels must hold both classes, got 2 of one"),
-        ([0, 1], [0.1], r"labels and scores must have one shape \(n,\), got \(2,\) and \(1,\)"),
-        ([0, 1], [0.1, np.nan], "scores must be finite, got nan"),
+        ([0, 1], [0.1], r"inconsistent numbers of samples: \[2, 1\]"),
+        ([0, 1], [0.1, np.nan], "Input contains NaN"),
     ],
 )
 def test_bad_examples_are_named(labels, scores, message):
-    for function in (auc, over_subsets):
-        with pytest.raises(ValueError, match=message):
-            function(labels, scores)
-
-
-@pytest.mark.parametrize("areas", [[0.9], [0.9, 1.1], [0.9, np.nan], [[0.9, 0.8]]])
-def test_bad_areas_are_named(areas):
-    with pytest.raises(ValueError, match=r"areas must be two or more numbers in \[0, 1\], got"):
-        over_markets(areas)
+    with pytest.raises(ValueError, match=message):
+        auc(labels, scores)
 
 
 def naive_loss(slope, shift, odds, labels):
@@ -135,5 +90,3 @@ def test_odds_that_say_nothing_or_all_or_the_contrary():
     sure = calibrate(np.where(labels, 2.0, -2.0), labels)
     assert np.isfinite(sure).all()
     assert sure(np.array([-2.0, 2.0])) == pytest.approx([0.0, 1.0], abs=1e-4)
-    with pytest.raises(ValueError, match="labels must hold both classes, got 3 of one"):
-        calibrate(np.zeros(3), np.zeros(3, bool))

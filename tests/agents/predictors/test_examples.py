@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agents.predictors.columns import Columns, Scaling, columns_of
+from agents.predictors.columns import Scaling, columns_of
 from agents.predictors.examples import (
     ClickWeightedSample,
     UniformSample,
@@ -94,7 +94,7 @@ def test_the_future_of_a_recorded_market_cannot_change_a_feature():
     )
     before, after = (examples(one, range(day + 1)) for one in (recorded, other))
     np.testing.assert_array_equal(before.columns.history, after.columns.history)
-    assert (before.clicked != after.clicked).any()
+    assert (before.happened != after.happened).any()
     assert (
         examples(recorded, [day + 1]).columns.history != examples(other, [day + 1]).columns.history
     ).any()
@@ -128,8 +128,8 @@ def test_samples_repeat_themselves_day_by_day(log):
 def test_weighting_by_clicks_makes_clicks_frequent(log):
     uniform = examples(log, range(31, 51))
     weighted = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=1.0))
-    assert weighted.clicked.mean() > 2.0 * uniform.clicked.mean()
-    assert weighted.impressed.mean() > 1.5 * uniform.impressed.mean()
+    for task, times in (("click", 2.0), ("impression", 1.5)):
+        assert weighted.labels(task).mean() > times * uniform.labels(task).mean()
     assert (weighted.columns.history[:, 5] > 0.0).all()
     half = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=0.5))
     assert (half.columns.history[:, 5] == 0.0).any()
@@ -171,7 +171,6 @@ def test_scaling_is_of_the_table_it_learned_from():
     [
         ({"days": []}, "days must hold at least one day, got none"),
         ({"days": [60]}, r"days must be an integer in \[0, 59\], got 60"),
-        ({"features": "all"}, "features must be one of metadata, history, both, got 'all'"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
     ],
 )
@@ -180,17 +179,12 @@ def test_bad_tables_are_named(log, change, message):
         examples(log, **{"days": [40], **change})
 
 
-def test_bad_samples_and_columns_are_named(log):
+def test_bad_samples_and_tasks_are_named(log):
     with pytest.raises(ValueError, match="per_day must be an integer >= 1, got 0"):
         UniformSample(0)
     with pytest.raises(ValueError, match=r"share must lie in \[0, 1\], got 1.5"):
         ClickWeightedSample(5, share=1.5)
     with pytest.raises(ValueError, match=r"share must be finite and >= 0, got -0\.1"):
         ClickWeightedSample(5, share=-0.1)
-    table = examples(log, [40], features="history")
-    assert table.columns.metadata.shape == (400, 0)
-    with pytest.raises(ValueError, match="columns must hold the metadata features"):
-        table.columns.of("both")
     with pytest.raises(ValueError, match="task must be one of price, click, impression"):
-        table.labels("sale")
-    assert isinstance(table.columns.of("history"), Columns)
+        examples(log, [40]).labels("sale")

@@ -12,8 +12,9 @@ from agents.predictors.adagrad import ProximalAdagrad
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns
 from agents.predictors.network import Network, NetworkSettings
+from agents.predictors.stored import Stored
 from agents.predictors.target_statistics import TargetStatistics
-from agents.predictors.trees import Trees, TreeSettings, add_trees, nodes_of
+from agents.predictors.trees import Nodes, Trees, TreeSettings, add_trees
 from agents.predictors.vocabulary import Vocabulary
 
 
@@ -35,7 +36,7 @@ def test_adagrad_steps_are_those_of_single_weights(l1, l2):
     rng = np.random.default_rng(0)
     table, dense = rng.normal(size=(4, 3)), rng.normal(size=5)
     weights = [torch.tensor(table, requires_grad=True), torch.tensor(dense, requires_grad=True)]
-    adagrad = ProximalAdagrad(weights, learning_rate=0.2, l1=l1, l2=l2)
+    adagrad = ProximalAdagrad(weights, 0.2, l1=l1, l2=l2)
     touched = rng.random((6, 4)) < 0.6
     gradients = rng.normal(size=(6, 4, 3)) * touched[..., None], rng.normal(size=(6, 5))
     for step in range(6):
@@ -57,7 +58,7 @@ def test_adagrad_steps_are_those_of_single_weights(l1, l2):
 def test_adagrad_without_penalties_is_that_of_torch():
     torch.manual_seed(0)
     mine, theirs = (torch.ones(7, requires_grad=True) for _ in range(2))
-    adagrad = ProximalAdagrad([mine], learning_rate=0.05, l1=0.0, l2=0.0)
+    adagrad = ProximalAdagrad([mine], 0.05, l1=0.0, l2=0.0)
     other = torch.optim.Adagrad([theirs], lr=0.05, initial_accumulator_value=0.1)
     for _ in range(5):
         gradient = torch.randn(7)
@@ -87,7 +88,7 @@ def test_ids_that_are_unknown_or_rare_share_a_row(least):
         for column in range(3):
             expected = numbers.get((column, int(asked[row, column])), vocabulary.shared[column])
             assert rows[row, column] == expected
-    again = Vocabulary.from_arrays(vocabulary.arrays())
+    again = Vocabulary.take(Stored(vocabulary.arrays()), 3)
     np.testing.assert_array_equal(again.rows(asked), rows)
 
 
@@ -122,7 +123,7 @@ def test_models_learn_from_ids_and_history(kind, settings):
     assert progress == sorted(progress)
     again = kind.fit(settings, train, validation, 0)
     np.testing.assert_array_equal(again.log_odds(test[0]), model.log_odds(test[0]))
-    loaded = kind.from_arrays(settings, model.arrays())
+    loaded = kind.take(settings, Stored(model.arrays()), 2, 2)
     np.testing.assert_array_equal(loaded.log_odds(test[0]), model.log_odds(test[0]))
 
 
@@ -274,10 +275,9 @@ def test_trees_say_what_scikit_learn_says(trees):
     table = np.round(rng.normal(size=(5000, 6)), 2).astype(np.float32)
     labels = rng.random(5000) < 1.0 / (1.0 + np.exp(-table[:, 0] * table[:, 1]))
     grown = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False).fit(table, labels)
-    nodes = nodes_of([tree[0].nodes for tree in grown._predictors])
+    nodes = Nodes.of([tree[0].nodes for tree in grown._predictors])
     out = np.full(5000, float(grown._baseline_prediction.item()))
-    names = ("feature", "threshold", "left", "right", "value")
-    add_trees(table, nodes["roots"], *(nodes[name] for name in names), out)
+    add_trees(table, nodes, 0, trees, out)
     np.testing.assert_allclose(out, grown.decision_function(table), atol=1e-12)
 
 
@@ -296,21 +296,16 @@ def test_leaves_are_newton_steps_with_the_penalty(l2):
         assert step == pytest.approx(-0.3 * errors / (curvature + l2), rel=1e-5)
 
 
-def test_nodes_of_another_layout_are_refused():
-    with pytest.raises(ValueError, match=r"trees must have the nodes that scikit-learn 1\.9 has"):
-        nodes_of([np.zeros(3, [("value", "f8"), ("is_categorical", "u1")])])
-
-
 def test_as_many_trees_are_kept_as_predict_best():
     rng = np.random.default_rng(0)
     columns = separable(400, 0)[0]
     noise = (columns, rng.random(400) < 0.5)
     validation = (separable(400, 1)[0], rng.random(400) < 0.5)
     model = Trees.fit(TreeSettings(trees=50, least=5, threads=1), noise, validation, 0)
-    roots, scores = model.nodes["roots"], []
-    assert 5 <= len(roots) <= 50
-    for kept in range(5, len(roots) + 1, 5):
-        model.nodes["roots"] = roots[:kept]
+    nodes, scores = model.nodes, []
+    assert 5 <= len(nodes.roots) <= 50
+    for kept in range(5, len(nodes.roots) + 1, 5):
+        model.nodes = nodes._replace(roots=nodes.roots[:kept])
         scores.append(auc(validation[1], model.log_odds(validation[0])))
     assert scores[-1] == max(scores)
 

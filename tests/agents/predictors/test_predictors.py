@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -214,8 +213,7 @@ def test_bad_arguments_are_named(arguments, message):
         Predictor(**{"task": "price", **arguments})
 
 
-def test_bad_tables_are_named(log, tables):
-    validation = tables[1]
+def test_bad_tables_are_named(log):
     with pytest.raises(ValueError, match=r"validation must be later than day 39.*, got day 35"):
         Predictor("price").fit(examples(log, range(30, 40)), examples(log, [35]))
     nothing = made_market(num_pages=1500, num_days=130)
@@ -223,33 +221,17 @@ def test_bad_tables_are_named(log, tables):
     without = [examples(nothing, [day]) for day in (40, 41)]
     with pytest.raises(ValueError, match="labels must hold both classes, got 1500 of one"):
         Predictor("click").fit(*without)
-    with pytest.raises(ValueError, match="columns must hold the metadata features"):
-        Predictor("price").fit(examples(log, [40], "history"), validation)
     with pytest.raises(ValueError, match="'price' must be fitted or loaded first"):
         Predictor("price").predict(log.features(40))
-    with pytest.raises(ValueError, match="'price' must be fitted before it is saved"):
+    with pytest.raises(ValueError, match="'price' must be fitted or loaded first"):
         Predictor("price").save("price.npz")
 
 
-def test_bad_files_are_named(three, tmp_path):
-    path = tmp_path / "price.npz"
+def test_missing_files_and_bad_provenance_are_named(three, tmp_path):
     with pytest.raises(ValueError, match=r"there is no predictor at .*price\.npz"):
-        Predictor.load(path)
-    path.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"price\.npz is no predictor: it is no \.npz file"):
-        Predictor.load(path)
-    np.savez(path, other=np.zeros(3))
-    with pytest.raises(ValueError, match=r"price\.npz is no predictor: it has no header"):
-        Predictor.load(path)
-    three["price"].save(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"price\.npz is damaged: "):
-        Predictor.load(path)
-    np.savez(path, header=np.array(json.dumps({"format": 99})))
-    with pytest.raises(ValueError, match="must have format 1, got 99"):
-        Predictor.load(path)
+        Predictor.load(tmp_path / "price.npz")
     with pytest.raises(ValueError, match=r"there is no provenance\.json in nowhere"):
         predictors.load("nowhere")
-    with pytest.raises(ValueError, match="made must hold plain values"):
-        saving.save(tmp_path, three, {"what": {1}})
+    with pytest.raises(TypeError, match="set is not JSON serializable"):
+        saving.save(tmp_path / "new", three, {"what": {1}})
+    assert not (tmp_path / "new").exists()

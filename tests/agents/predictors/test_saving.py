@@ -69,14 +69,12 @@ def test_everything_is_missed(files, tmp_path, model):
     path = tmp_path / "a.npz"
     assert len(arrays) > 10
     for name in arrays:
-        with pytest.raises(ValueError, match=r"a\.npz is damaged: .*") as caught:
+        with pytest.raises(ValueError, match=r"a\.npz is damaged or no predictor: .*") as caught:
             load_changed(files, path, model, drop=[name])
         assert name in str(caught.value) or name[:-1] in str(caught.value)
-    for name in header.keys() - {"format"}:
-        with pytest.raises(ValueError, match=rf"a\.npz is damaged: .*{name}"):
+    for name in header:
+        with pytest.raises(ValueError, match=rf"a\.npz is damaged or no predictor: .*{name}"):
             load_changed(files, path, model, drop=[name])
-    with pytest.raises(ValueError, match=r"a\.npz is no predictor: its header names no format"):
-        load_changed(files, path, model, drop=["format"])
 
 
 @pytest.mark.parametrize("model", predictors.MODELS)
@@ -89,37 +87,37 @@ def test_every_array_must_have_its_shape_and_type_and_be_finite(files, tmp_path,
         if array.ndim and name != "model_node_roots":  # fewer roots are fewer trees
             bad.append(array[:-1])
         for each in bad:
-            with pytest.raises(ValueError, match=r"a\.npz is damaged: "):
+            with pytest.raises(ValueError, match=r"a\.npz is damaged or no predictor: "):
                 load_changed(files, path, model, arrays={name: each})
 
 
 @pytest.mark.parametrize(
     ("model", "header", "message"),
     [
-        ("network", {"settings": 3}, "its settings must be values by name"),
+        ("network", {"settings": 3}, "must be a mapping, not int"),
         ("network", {"settings": {"hidden": 3}}, "hidden must be a tuple of integers >= 1, got 3"),
         ("network", {"settings": {"hidden": ["8"]}}, "hidden must be an integer >= 1, got '8'"),
         ("network", {"settings": {"l1": "much"}}, "l1 must be finite and >= 0, got 'much'"),
         ("network", {"settings": {"depth": 3}}, "setting 'depth' is unknown"),
         ("network", {"settings": {"seed": 3}}, "seed"),
         ("network", {"settings": {"hidden": [8, 4], "dimension": 4}}, r"shape \(.*, 4\), got"),
-        ("network", {"settings": {"hidden": [8], "dimension": 3}}, "5 arrays model_weight_"),
+        ("network", {"settings": {"hidden": [8], "dimension": 3}}, "model_weight_3 must be"),
         ("network", {"settings": {"hidden": [4, 8], "dimension": 3}}, "model_weight_1 must be"),
-        ("network", {"features": "history"}, "0 arrays model_known_"),
+        ("network", {"features": "history"}, r"model_weight_0 must be .* \(0, 3\)"),
         ("network", {"model": "trees"}, "setting must be one of trees"),
-        ("trees", {"features": "metadata"}, r"mean must be float32 of shape \(0\)"),
+        ("trees", {"features": "metadata"}, r"mean must be finite float32 of shape \(0\)"),
         ("trees", {"features": ["both"]}, "features must be one of"),
         ("trees", {"task": None}, "task must be one of"),
         ("trees", {"seed": "one"}, "seed must be an integer"),
-        ("trees", {"calibration": [1.0]}, "calibration must be two numbers"),
-        ("trees", {"calibration": 1.0}, "calibration must be two numbers"),
+        ("trees", {"calibration": [1.0]}, "expected 2, got 1"),
+        ("trees", {"calibration": 1.0}, "not iterable"),
         ("trees", {"calibration": [1.0, float("nan")]}, "calibration must be finite"),
         ("trees", {"calibration": [1.0, "0"]}, "calibration must be finite"),
         ("trees", {"validation_auc": float("nan")}, "validation_auc must be finite"),
     ],
 )
 def test_bad_headers_are_named(files, tmp_path, model, header, message):
-    with pytest.raises(ValueError, match=rf"a\.npz is damaged: .*{message}"):
+    with pytest.raises(ValueError, match=rf"a\.npz is damaged or no predictor: .*{message}"):
         load_changed(files, tmp_path / "a.npz", model, header=header)
 
 
@@ -141,32 +139,37 @@ def test_what_does_not_fit_together_is_named(files, tmp_path):
         ("model_known_0", second, 0, "model_known_0 must rise"),
     ):
         changed = {name: spoilt(trees[name], value, place)}
-        with pytest.raises(ValueError, match=f"damaged: {message}"):
+        with pytest.raises(ValueError, match=f"no predictor: {message}"):
             load_changed(files, tmp_path / "a.npz", "trees", arrays=changed)
     more = {"model_known_9": files["network"][1]["model_known_0"]}
-    with pytest.raises(ValueError, match="damaged: there must be 7 arrays model_known_"):
+    with pytest.raises(ValueError, match="no predictor: it has other arrays: model_known_9"):
         load_changed(files, tmp_path / "a.npz", "network", arrays=more)
 
 
 def test_foreign_files_are_named(files, tmp_path):
-    path = tmp_path / "a.npz"
-    array = io.BytesIO()
+    path, array, other = tmp_path / "a.npz", io.BytesIO(), io.BytesIO()
     np.save(array, np.zeros(3))
-    for content in (b"", b"some text\n", array.getvalue()):
+    np.savez(other, other=np.zeros(3))
+    for content, message in (
+        (b"", "File is not a zip file"),
+        (b"some text\n", "File is not a zip file"),
+        (array.getvalue(), "File is not a zip file"),
+        (other.getvalue(), "'header' is missing"),
+    ):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"a\.npz is no predictor: it is no \.npz file"):
+        with pytest.raises(ValueError, match=rf"a\.npz is damaged or no predictor: {message}"):
             Predictor.load(path)
-    for header in ("[1]", "3", '"format"'):
+    for header, message in (
+        ("[1]", "list indices must be"),
+        ("3", "not subscriptable"),
+        ("{", "Expecting property name"),
+        ('{"format": 99}', "its format must be 1, got 99"),
+        ([{}], "Object arrays cannot be loaded"),
+    ):
         np.savez(path, header=np.array(header))
-        with pytest.raises(ValueError, match="is no predictor: its header names no format"):
+        with pytest.raises(ValueError, match=rf"a\.npz is damaged or no predictor: .*{message}"):
             Predictor.load(path)
-    np.savez(path, header=np.array("{"))
-    with pytest.raises(ValueError, match="is damaged: its header is no JSON"):
-        Predictor.load(path)
-    np.savez(path, header=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="is damaged: "):
-        Predictor.load(path)
-    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+    with pytest.raises(ValueError, match=r"is damaged or no predictor: .*Is a directory"):
         Predictor.load(tmp_path)
 
 
@@ -176,19 +179,19 @@ def test_a_file_cut_anywhere_or_with_a_wrong_byte_is_damaged(files, tmp_path):
     whole = path.read_bytes()
     for length in range(4, len(whole), len(whole) // 20):
         path.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match=r"a\.npz is damaged: "):
+        with pytest.raises(ValueError, match=r"a\.npz is damaged or no predictor: "):
             Predictor.load(path)
     place = whole.index(b"model_shares") + 200
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-    with pytest.raises(ValueError, match=r"a\.npz is damaged: "):
+    with pytest.raises(ValueError, match=r"a\.npz is damaged or no predictor: "):
         Predictor.load(path)
 
 
 def test_what_is_no_path_is_named():
-    for value in (None, 3, b"offers-trees"):
+    for value in (None, 3):
         with pytest.raises(ValueError, match="predictors must be a folder or one of the names"):
             predictors.load(value)
-        with pytest.raises(ValueError, match="path must be that of a predictor's file, got"):
+        with pytest.raises(ValueError, match=f"{value} is damaged or no predictor: "):
             Predictor.load(value)
     for value in (None, 3, ["offers-trees"]):
         with pytest.raises(ValueError, match="predictors must be a mapping by task, a folder or a"):

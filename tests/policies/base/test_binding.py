@@ -295,7 +295,6 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
         (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),
         (lambda core: policies.LambdaCrawl(core, action_form="page"), "are the environment's"),
         (lambda core: policies.LambdaCrawl(action_form="page").predict(np.zeros((3, 8))), "no env"),
-        (lambda core: policies.LambdaCrawl(core, host=[0, 0, 1]), "must be given together"),
         (lambda core: policies.BinaryLambdaCrawl(core, floor=1.5), "floor must lie in .* got 1.5"),
         (lambda core: policies.NutchAdaptive(None), "env must be an environment"),
         (lambda core: policies.NutchAdaptive(core, dec_rate=1.0), "dec_rate must lie in .* got 1"),

@@ -61,13 +61,6 @@ def test_other_penalties_change_the_rates():
     assert np.abs(plan.rates / known.rates - 1.0).max() > 0.01
 
 
-def test_other_penalties_have_no_host_caps():
-    with pytest.raises(ValueError, match="penalty must be None where hosts have caps"):
-        policies.make(
-            "LambdaCrawl", action_form="rates", penalty=np.sqrt, host=[0, 1], host_bandwidth=1.0
-        )
-
-
 # Published figures: the public code's, on four pages
 
 
@@ -327,28 +320,6 @@ def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
     form = policy.compile(signalled.problem(), 900, rng())
     allocation = solvers.harmonic([1.0] * 3, [0.1, 1.0, 4.0], 3.0, complete=signalled.complete)
     np.testing.assert_allclose(form.answered, allocation.probabilities, rtol=1e-9)
-
-
-# Politeness
-
-
-@pytest.mark.parametrize("name", ["LambdaCrawl", "BinaryLambdaCrawl"])
-def test_hosts_are_crawled_within_their_bandwidth(name):
-    instance = mixed()
-    host = np.arange(40) % 4
-    caps = np.array([0.5, np.inf, 1.0, 20.0])
-    core = ReplayCore(ReplayLane(instance), action_form="rates")
-    free = policies.make(name, core).rates(instance.problem(), 8.0)
-    capped = policies.make(name, core, host=host, host_bandwidth=caps)
-    rates = capped.rates(instance.problem(), 8.0)
-    spent = np.bincount(host, rates)
-    np.testing.assert_allclose(spent[[0, 2]], caps[[0, 2]], rtol=1e-9)
-    assert rates.sum() == pytest.approx(8.0, rel=1e-9)
-    assert np.all(np.bincount(host, free)[[0, 2]] > caps[[0, 2]])
-    (action,), _ = capped.predict(core.reset())
-    if name == "LambdaCrawl":
-        spent = np.where(instance.complete, action * instance.change_rate, action)
-        np.testing.assert_allclose(spent, rates, rtol=1e-9)
 
 
 # With the environment

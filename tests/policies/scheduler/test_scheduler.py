@@ -249,9 +249,10 @@ def test_it_crawls_as_the_policy_does_in_an_environment(policy):
 
 
 def scheduled(names):
-    """Return the policies that a scheduler takes."""
+    """Return the policies that a scheduler takes, so not the one whose pages share a price."""
     kinds = IndexPolicy | AllocatedPolicy
     found = [name for name in names if issubclass(policies.find(name), kinds)]
+    found.remove("LagrangianIndex")
     of_delay = policies.find("GreedyNCISDelayed")
     features = ("elapsed", "signals", *of_delay.needs)
     delayed = of_delay(features=features, delay=Delay("constant", 0.1))

@@ -55,6 +55,35 @@ def test_intervals_contain_the_truth_as_often_as_they_say(seeds: int) -> None:
         assert share == pytest.approx(0.95, abs=0.051), name
 
 
+def nested(groups: int, members: int, within: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    apart = rng.standard_normal((groups, 1))
+    return 0.6 + apart + within * rng.standard_normal((groups, members))
+
+
+def test_groups_and_their_members_are_drawn_anew() -> None:
+    """The variance of two-stage samples by hand (Davison and Hinkley 1997, section 3.8)."""
+    given = nested(8, 5, 2.0, seed=0)
+    interval = intervals.nested_mean(given)
+    variance = given.mean(axis=1).var() / 8 + given.var(axis=1).mean() / (8 * 5)
+    half = stats.t.ppf(0.975, 7) * np.sqrt(8 / 7 * variance)
+    assert interval.estimate == pytest.approx(given.mean(), abs=1e-12)
+    assert interval.half == pytest.approx(half, rel=0.05)
+    assert interval.half > 1.05 * intervals.mean(given.mean(axis=1)[:, None]).half
+
+
+def test_members_that_are_equal_tell_nothing_new() -> None:
+    given = np.repeat(nested(8, 1, 0.0, seed=1), 5, axis=1)
+    assert intervals.nested_mean(given) == pytest.approx(intervals.mean(given[:, :1]), rel=1e-12)
+    assert np.isnan(intervals.nested_mean(given[:1])[1:]).all()  # one group
+
+
+def test_an_interval_of_groups_contains_the_truth_at_least_as_often_as_it_says() -> None:
+    found = [intervals.nested_mean(nested(8, 5, 1.0, seed)) for seed in range(300)]
+    share = np.mean([interval.low <= 0.6 <= interval.high for interval in found])
+    assert 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300) <= share < 1.0
+
+
 def test_a_lead_is_of_the_same_seeds() -> None:
     base = correlated(10, 12)
     assert intervals.interquartile_lead(base + 0.01, base) == pytest.approx((0.01, 0.01, 0.01))

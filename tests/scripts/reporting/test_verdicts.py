@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.reporting.verdicts import Level, Range, Trend, judge
+from scripts.reporting.intervals import Interval
+from scripts.reporting.verdicts import Level, Range, Trend, judge, minus
 
 
 def rows(**values: list[float]) -> list[Row]:
@@ -42,6 +43,19 @@ def test_about_asks_for_an_interval_within_the_margin(margin: float, answer: str
     [verdict] = judge(rows(A=HIGH, B=LOW), "accuracy", [trend])
     assert verdict.holds == answer
     assert verdict.measured == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(("low", "answer"), [(0.01, "yes"), (-0.01, "open")])
+def test_an_interval_that_has_rows_is_the_one_that_counts(low: float, answer: str) -> None:
+    interval = Interval(0.03, low, 0.2)
+    given = rows(A=HIGH, B=LOW) + interval.rows("id", "m=2", "A", minus("accuracy", "B"))
+    [verdict] = judge(given, "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
+    assert (verdict.measured, verdict.half_width, verdict.holds) == (0.03, interval.half, answer)
+    given = rows(A=HIGH) + interval.rows("id", "m=2", "A", "lead")
+    [verdict] = judge(given, "accuracy", [Range("A", 0.0, 0.2, ("m=2",), "x", "lead")])
+    assert (verdict.measured, verdict.holds) == (0.03, answer)
+    [verdict] = judge(given, "accuracy", [Range("A", 0.0, 0.9, ("m=2",), "x")])
+    assert verdict.measured == pytest.approx(sum(HIGH) / 4)
 
 
 def test_levels_and_settings_without_rows() -> None:

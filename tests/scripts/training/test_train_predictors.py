@@ -18,7 +18,7 @@ from agents.predictors.examples import split_days
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
-from scripts.training.train_predictors import FIRST_DAY
+from scripts.training.train_predictors import FIRST_DAY, over_subsets
 
 EVENTS = {"price": "price_changed", "click": "clicked", "impression": "impressed"}
 SHIPPED = predictors.SHIPPED / "offers-trees"
@@ -117,6 +117,17 @@ def test_stored_predictors_are_measured_on_markets_of_their_own(tiny, tmp_path):
         assert (out / f"{task}.npz").read_bytes() == (SHIPPED / f"{task}.npz").read_bytes()
 
 
+def test_subsets_have_a_mean_and_a_deviation():
+    rng = np.random.default_rng(1)
+    labels = rng.random(2000) < 0.2
+    scores = rng.normal(labels, 1.0)
+    parts = np.array_split(np.random.default_rng(0).permutation(2000), 20)
+    areas = [roc_auc_score(labels[part], scores[part]) for part in parts]
+    assert over_subsets(labels, scores) == pytest.approx((np.mean(areas), np.std(areas, ddof=1)))
+    few = over_subsets(labels[:30], scores[:30])
+    assert few == pytest.approx((roc_auc_score(labels[:30], scores[:30]), np.nan), nan_ok=True)
+
+
 def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
     bad = run("--quick", "--offers", 0, "--out", tmp_path / "bad")
     assert bad.exit_code == 2
@@ -134,7 +145,7 @@ def test_quick_runs_have_a_folder_of_their_own(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(
         scripts.training.train_predictors,
         "train_all",
-        lambda out, rows, **more: asked.append(str(out)),
+        lambda out, *more: asked.append(str(out)),
     )
     for words in ([], ["--quick"], ["--quick", "--model", "trees"]):
         assert run(*words).exit_code == 0

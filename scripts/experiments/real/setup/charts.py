@@ -141,7 +141,7 @@ def mean_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequenc
         data.assign(panel=data.importance + " importance"),
         path,
         charts.Frame(
-            f"{title}\nmeans over sites, and bootstrap 95% intervals over them",
+            f"{title}\nmeans over sites and splits, and bootstrap 95% intervals over both",
             charts.Axis("days per crawl of a page", "log", ticks=sorted(set(data.x))),
             charts.Axis("normalised score, round robin 0, clairvoyant 1"),
             across=[charts.Rule(0.0, dash="-")],

@@ -2,11 +2,12 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from policies.ncis.belief import layout
-from policies.ncis.belief.activity import RETURN
+from policies.ncis.belief.activity import RETURN, value_if_stopped
 from policies.ncis.belief.warm_start import CHANGE, SIGNAL, replay_history
 from tests.policies.ncis.belief.logs import PAGES, Learner, instance
 from tests.policies.ncis.belief.test_index import certain
@@ -45,6 +46,14 @@ def test_bayes_rule_by_simulation(outcomes):
         learner.learn(0, length, changed)
     error = 4.0 * simulated.std() / math.sqrt(simulated.size) + 2.0 * RETURN * RATE * start
     assert learner.memory.pages[0, learner.at.active] == pytest.approx(simulated.mean(), abs=error)
+
+
+@pytest.mark.parametrize("expected", [1e-9, 1e-4, 9.99e-3, 1.01e-2, 0.5, 20.0])
+def test_the_value_of_a_page_that_stopped_does_not_cancel(expected):
+    rate, y = 0.25, mpmath.mpf(expected)
+    with mpmath.workdps(50):
+        value = float((1 - (1 + y) * mpmath.exp(-y)) / rate)
+    assert value_if_stopped(rate, expected / rate) == pytest.approx(value, rel=1e-9)
 
 
 def changing_until(stops, rate=2.0, duration=400.0, seed=0):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +21,13 @@ from scripts.experiments.real.setup import charts as site_charts
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.history import past
 from scripts.reporting import intervals
+from scripts.reporting.equal_freshness import ENDS as ENDS_OF_SAVED
 from scripts.reporting.experiment import judged
 from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import minus
 from tests.crawl_envs.instances.recorded import tiny_trace
 
+ROOT = Path(__file__).resolve().parents[4]
 SHIPPED = "garden-handbook"
 
 
@@ -94,14 +101,14 @@ def test_what_is_played_on_which_split(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(result) == len(everything) * 8
     assert all(isinstance(item, Measurement) for item in result.values())
     assert len(result["other, 30 days, uniform"].seeds(5)) == len(real.STARTS)
-    assert len(result["other, 3 days, uniform"].seeds(5)) == 1
+    assert len(result["other, 3 days, uniform"].seeds(5)) == len(real.STARTS)
     assert len(result["other, 30 days, zipf"].seeds(5)) == 1
     quick = real.measurements(True)
     assert [item.arguments["site"] for item in quick] == list(traces.shipped())
 
 
-def row(site: str, label: str, seed: int, value: float) -> Row:
-    return Row("CrawlTrace-v0", f"{site}, 30 days, uniform", label, seed, "freshness", value)
+def row(site: str, label: str, seed: int, value: float, days: int = 30) -> Row:
+    return Row(real.ID, f"{site}, {days} days, uniform", label, seed, "freshness", value)
 
 
 def made(sites: list[str], seeds: int = 3) -> list[Row]:
@@ -119,53 +126,81 @@ def made(sites: list[str], seeds: int = 3) -> list[Row]:
     return rows
 
 
-def test_scores_and_their_means() -> None:
+def values_of(rows: list[Row]) -> dict[Any, float]:
+    return {(item.setting, item.policy, item.seed, item.metric): item.value for item in rows}
+
+
+def test_scores_and_their_means_over_sites_and_splits() -> None:
     sites = [*real.EIGHT_SITES, SHIPPED]
-    result = {(item[1], item[2], item[3], item[4]): item.value for item in real.derive(made(sites))}
+    result = values_of(real.derive(made(sites)))
     name = real.name_of("nyc-covid", 30, "uniform")
     assert result[name, real.HISTORY, 1, real.METRIC] == pytest.approx(0.4)
     assert result[name, real.FORMULA, 1, real.METRIC] == pytest.approx(0.2)
+    assert result[name, real.FORMULA, 1, real.STALE] == pytest.approx(100 * (0.5 - 0.4 * 0.2))
     assert (name, real.REFERENCE, 1, real.METRIC) not in result
+    assert result[name, real.REFERENCE, 1, real.STALE] == pytest.approx(50.0)
     for group, members in ((real.EIGHT, 8), (real.TOGETHER, 9)):
         together = real.name_of(group, 30, "uniform")
         ways = np.arange(1, members + 1) / 10
-        for seed in range(3):
-            expected = (ways + seed / 10).clip(max=1.0).mean()
-            assert result[together, real.HISTORY, seed, real.METRIC] == pytest.approx(expected)
         order = ways if group == real.EIGHT else ways[[0, 1, 8, *range(2, 8)]]  # by their names
-        means = np.array([(way + np.arange(3) / 10).clip(max=1.0).mean() for way in order])
-        estimate = intervals.mean(means[:, None])
-        ends = [result[together, real.HISTORY, 0, real.OVER_SITES + end]
-                for end in ("", ", low", ", high")]  # fmt: skip
-        assert ends == pytest.approx(list(estimate))
-        assert ends[1] < ends[0] < ends[2]
-        ahead = [result[together, real.HISTORY, 0, real.OVER_FORMULA + end]
-                 for end in ("", ", low", ", high")]  # fmt: skip
-        half = np.array([(way + np.arange(3) / 10).mean() / 2 for way in order])
-        assert ahead == pytest.approx(list(intervals.mean((means - half)[:, None])))
-        own = result[together, real.FORMULA, 0, real.OVER_FORMULA + ", high"]
-        assert own == pytest.approx(0.0, abs=1e-12)
+        own = (order[:, None] + np.arange(3) / 10).clip(max=1.0)
+        half = (order[:, None] + np.arange(3) / 10) / 2
+        versus = minus(real.METRIC, real.FORMULA)
+        for metric, scores in ((real.METRIC, own), (versus, own - half)):
+            ends = [result[together, real.HISTORY, 0, metric + end] for end in intervals.ENDS]
+            assert ends == pytest.approx(list(intervals.nested_mean(scores)))
+            assert ends[0] == pytest.approx(scores.mean())
+            assert ends[1] < ends[0] < ends[2]
+        assert result[together, real.CLAIRVOYANT, 0, real.STALE] == pytest.approx(10.0)
 
 
 def test_scores_are_clipped() -> None:
     rows = [*made(["a"], 1), row("a", "GREEDY", 0, 0.0), row("a", real.LEARNING, 0, 1.0)]
-    scores = real.scores_of(rows)[30, "uniform"]
-    assert scores["GREEDY"]["a"][0] == -1.0
-    assert scores[real.LEARNING]["a"][0] == 1.0
+    scores = real.scores_of(real.played_of(rows))
+    assert scores["GREEDY"].item() == -1.0
+    assert scores[real.LEARNING].item() == 1.0
     level = [item._replace(value=0.5) if item.policy == real.CLAIRVOYANT else item for item in rows]
-    assert not real.scores_of(level)  # no difference to divide by
+    # no difference to divide by
+    assert real.scores_of(real.played_of(level)).isna().to_numpy().all()
 
 
 def test_means_are_of_all_sites_or_not_there() -> None:
     rows = made([*real.EIGHT_SITES])
     last = [item for item in rows if item[2:4] != (real.HISTORY, 2) or "tldr" not in item.setting]
-    result = {(item.setting, item.policy, item.seed) for item in real.derive(last)}
+    result = values_of(real.derive(last))
     name = real.name_of(real.EIGHT, 30, "uniform")
-    assert (name, real.HISTORY, 1) in result
-    assert (name, real.HISTORY, 2) not in result
-    assert (name, real.FORMULA, 2) in result
+    assert result[name, real.HISTORY, 0, real.SPLITS] == 2
+    assert result[name, real.FORMULA, 0, real.SPLITS] == 3
+    over = np.arange(1, 9)[:, None] / 10 + np.arange(2) / 10
+    apart = result[name, real.HISTORY, 0, minus(real.METRIC, real.FORMULA)]
+    assert apart == pytest.approx(over.mean() / 2)
     few = real.derive(made(["nyc-covid", SHIPPED]))
     assert {item.setting.split(",")[0] for item in few} == {"nyc-covid", SHIPPED, real.TOGETHER}
+
+
+def test_crawls_saved_at_the_freshness_of_another() -> None:
+    """Freshness .2, .4, .6, .8 at budgets that double, of HISTORY .1 more: half a doubling less."""
+    curve = {80: 0.2, 40: 0.4, 20: 0.6, 10: 0.8}
+    rows = [
+        row(site, label, seed, fresh + more + (seed - 0.5) / 50, days)
+        for site in ("a", "b")
+        for days, fresh in curve.items()
+        for label, more in ((real.HISTORY, 0.1 if site == "a" else 0.0), (real.REFERENCE, 0.0))
+        for seed in (0, 1)
+    ]
+    rows.append(row("a", real.REFERENCE, 2, 0.9, 80))  # on this split HISTORY was not played
+    result = values_of(real.derive(rows))
+    metric = real.SAVED[real.REFERENCE]
+    half = 100 * (1 - 2**-0.5)
+    for days, least, most in ((10, half, half), (20, half, half), (40, half, half), (80, 0, 100)):
+        name = real.name_of("a", days, "uniform")
+        ends = [result[name, real.HISTORY, 0, metric + end] for end in ENDS_OF_SAVED]
+        assert ends == pytest.approx([least, most])
+        name = real.name_of("b", days, "uniform")
+        assert result[name, real.HISTORY, 0, f"{metric}, at least"] == pytest.approx(0.0, abs=1e-9)
+        name = real.name_of(real.TOGETHER, days, "uniform")
+        ends = [result[name, real.HISTORY, 0, metric + end] for end in ENDS_OF_SAVED]
+        assert ends == pytest.approx([least / 2, most / 2])
 
 
 def test_the_formula_is_a_bar_to_clear() -> None:
@@ -175,6 +210,37 @@ def test_the_formula_is_a_bar_to_clear() -> None:
     above = verdicts[f"{real.HISTORY} > {real.FORMULA}"]
     assert above.measured == pytest.approx((3.6 + 4.4 + 5.2) / 3 / 8 / 2, abs=0.01)
     assert above.holds == "yes"
+    assert above.half_width > 0.1  # over sites too, which differ more than splits
+
+
+def test_tables_have_what_all_labels_reach_and_the_page_has_their_places() -> None:
+    rows = made([*real.EIGHT_SITES])
+    tables = {name: table([*rows, *real.derive(rows)]) for name, table in real.TABLES.items()}
+    lines = tables["scores, uniform"].splitlines()
+    assert lines[0].split(" | ")[3:5] == ["10 days", real.STALE]
+    [line] = [line for line in lines if line.startswith(f"| {real.CLAIRVOYANT}")]
+    assert "| 10.0 |" in line
+    [line] = [line for line in lines if line.startswith(f"| {real.HISTORY}")]
+    assert ".550 [" in line
+    page = (ROOT / "results" / "agents" / "real" / "README.md").read_text("utf-8")
+    for name in tables:
+        assert page.count(f"<!-- {name} -->\n") == page.count(f"<!-- end of {name} -->\n") == 1
+
+
+def test_the_page_tells_how_to_record_every_further_site(tmp_path: Path) -> None:
+    folder = ROOT / "results" / "agents" / "real"
+    [loop] = re.findall(r"```bash\n(.*?)```", (folder / "README.md").read_text("utf-8"), re.DOTALL)
+    for name in ("git", "python"):
+        (tmp_path / name).write_text('#!/bin/sh\nprintf "%s|" "$@"; echo\n')
+        (tmp_path / name).chmod(0o755)
+    found = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    bash = ["bash", "-euc", loop]
+    said = subprocess.run(bash, cwd=ROOT, env=found, capture_output=True, text=True, check=True)
+    with (folder / "sites.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            included = "".join(f"--include|{pattern}|" for pattern in line["include"].split())
+            asked = f"|--start|{line['start']}|--out|traces/{line['site']}|{included}\n"
+            assert said.stdout.count(f"|clones/{line['site']}{asked}") == 1
 
 
 def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -193,7 +259,7 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     names = axes.get_legend_handles_labels()[1]
     assert {*names} == {real.HISTORY, real.FORMULA}
     value = {(item.setting, item.policy, item.metric): item.value for item in rows}
-    expected = value[real.name_of(real.EIGHT, 30, "uniform"), real.HISTORY, real.OVER_SITES]
+    expected = value[real.name_of(real.EIGHT, 30, "uniform"), real.HISTORY, real.METRIC]
     lines = [container.lines[0].get_ydata()[0] for container in axes.containers]
     assert lines[0] == pytest.approx(expected)
 
