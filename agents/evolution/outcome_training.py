@@ -87,7 +87,7 @@ def _fit(
     reference = rivals[int(np.argmax(play(rivals, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
-    for number, free in enumerate(rounds, start=1 - STALENESS_ROUNDS):
+    for number, (_, free) in enumerate(rounds, start=1 - STALENESS_ROUNDS):
         if free is not None:
             rival = index_of(arguments, free)
             mine, theirs = play([rival, reference], seeds).mean(axis=0)
@@ -105,6 +105,8 @@ def check_finished(out: Path, arguments: OutcomeArguments) -> None:
     index = read_index(out)
     if index.base != OUTCOMES:
         raise ValueError(f"{out} holds an index that was not learned from outcomes of crawls")
+    if "log" in index.made:
+        raise ValueError(f"{out} holds an index that was learned from a crawl log")
     try:
         earlier = OutcomeArguments(**index.made)
     except TypeError as error:

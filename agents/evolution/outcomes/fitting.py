@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.evolution.outcomes.inputs import LARGEST_LOG_WEIGHT, shapes_of
+from agents.evolution.outcomes.inputs import LARGEST_LOG_WEIGHT, positive_weights, shapes_of
+from crawl_envs.types import FloatArray
 
 Array = NDArray[np.float32]
 Slope = Callable[[Array, Array], Array]
@@ -32,14 +33,38 @@ class Examples(NamedTuple):
     target: Array
 
 
+def log_loss(x: FloatArray, changed: FloatArray) -> FloatArray:
+    """Return -ln of the probability of each outcome, with P(changed) = 1 - exp(-x)."""
+    x = np.clip(x, LEAST, MOST)
+    return np.where(changed > 0.5, -np.log(-np.expm1(-x)), x)
+
+
+def exponential_loss(mean: FloatArray, value: FloatArray) -> FloatArray:
+    """Return ln mean + value / mean, whose expectation is least at the true mean."""
+    mean = np.maximum(mean, LEAST)
+    return np.asarray(np.log(mean) + value / mean)
+
+
+def mean_loss(
+    layers: Sequence[Array],
+    examples: Examples,
+    loss: Callable[[FloatArray, FloatArray], FloatArray],
+) -> float:
+    """Return the mean loss of a network's sums over examples."""
+    exact = [layer.astype(np.float64) for layer in layers]
+    weights = positive_weights(exact, examples.inputs.astype(np.float64))
+    sums = (weights[examples.page] * examples.functions).sum(axis=1)
+    return float(loss(sums, examples.target.astype(np.float64)).mean())
+
+
 def log_loss_slope(x: Array, changed: Array) -> Array:
-    """Return the derivative in x of -ln P(changed), with P = 1 - exp(-x)."""
+    """Return the derivative of :func:`log_loss` in x."""
     x = np.clip(x, LEAST, MOST)
     return np.asarray(np.where(changed > 0.5, -1.0 / np.expm1(x), 1.0), np.float32)
 
 
 def exponential_slope(mean: Array, value: Array) -> Array:
-    """Return the derivative in the mean of ln mean + value / mean, least at the true mean."""
+    """Return the derivative of :func:`exponential_loss` in the mean."""
     mean = np.maximum(mean, LEAST)
     return np.asarray((1.0 - value / mean) / mean)
 

@@ -8,7 +8,8 @@ truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,9 +19,12 @@ from agents.evolution.outcomes.crossing import crossing_integrals
 from agents.evolution.outcomes.fitting import (
     Array,
     Examples,
+    exponential_loss,
     exponential_slope,
     fit,
+    log_loss,
     log_loss_slope,
+    mean_loss,
     start_layers,
 )
 from agents.evolution.outcomes.inputs import OutcomeNetworks, outcome_table, page_inputs
@@ -66,29 +70,58 @@ class Part(NamedTuple):
     target: FloatArray
 
 
+class Round(NamedTuple):
+    """A round of a fit: its mean loss on held-out histories, NaN without any, and the weights.
+
+    The loss of the first fit is the log-loss of changed / not changed; it has no weights yet.
+    """
+
+    loss: float
+    free: FloatArray | None = None
+
+
 def learned(
-    histories: Sequence[History], hidden: int, learning_rate: float, rng: np.random.Generator
-) -> Iterator[FloatArray | None]:
-    """Yield None after each round of the first fit, and the weights after those of the second.
+    histories: Sequence[History],
+    hidden: int,
+    learning_rate: float,
+    rng: np.random.Generator,
+    held_out: Sequence[History] = (),
+) -> Iterator[Round]:
+    """Yield the rounds of the first fit, and then those of the second.
+
+    The second fit uses the result of the first: its last round, or the one of least loss.
 
     Args:
         histories: with all parameters of pages, and one source of signals.
         hidden: units of each hidden layer.
         learning_rate: of Adam, at the start.
         rng: for the start and the choice of examples.
+        held_out: histories to choose between rounds by.
     """
-    inputs = [page_inputs(each.problem) for each in histories]
-    staleness = start_layers(inputs[0].shape[1], hidden, FIRST_STALENESS, rng)
-    value = start_layers(inputs[0].shape[1], hidden, FIRST_VALUE, rng)
+    num_inputs = page_inputs(histories[0].problem).shape[1]
+    staleness = start_layers(num_inputs, hidden, FIRST_STALENESS, rng)
+    value = start_layers(num_inputs, hidden, FIRST_VALUE, rng)
     fitted = partial(fit, learning_rate=learning_rate, rng=rng)
-    tables = _tables(histories, staleness, value)
-    examples = _joined(inputs, list(map(outcomes_of, histories, tables)))
-    yield from fitted(staleness, examples, log_loss_slope, rounds=STALENESS_ROUNDS)
-    tables = _tables(histories, staleness, value)
-    parts = [values_of(*each, rng) for each in zip(histories, tables, strict=True)]
-    examples = _joined(inputs, parts)
+
+    def examples_of(chosen: Sequence[History], part_of: Callable[..., Part]) -> Examples:
+        return _joined(chosen, list(map(part_of, chosen, _tables(chosen, staleness, value))))
+
+    examples = examples_of(histories, outcomes_of)
+    tests = examples_of(held_out, outcomes_of) if held_out else None
+    least, best = math.inf, staleness
+    for _ in fitted(staleness, examples, log_loss_slope, rounds=STALENESS_ROUNDS):
+        loss = math.nan if tests is None else mean_loss(staleness, tests, log_loss)
+        if loss < least:
+            least, best = loss, [layer.copy() for layer in staleness]
+        yield Round(loss)
+    staleness = best
+    paths = partial(values_of, rng=rng)
+    examples = examples_of(histories, paths)
+    tests = examples_of(held_out, paths) if held_out else None
     for _ in fitted(value, examples, exponential_slope, rounds=VALUE_ROUNDS):
-        yield np.concatenate([layer.ravel() for layer in (*staleness, *value)], dtype=np.float64)
+        loss = math.nan if tests is None else mean_loss(value, tests, exponential_loss)
+        layers = [layer.ravel() for layer in (*staleness, *value)]
+        yield Round(loss, np.concatenate(layers, dtype=np.float64))
 
 
 def _tables(
@@ -100,8 +133,9 @@ def _tables(
     return [outcome_table(each.problem, networks) for each in histories]
 
 
-def _joined(inputs: Sequence[FloatArray], parts: Sequence[Part]) -> Examples:
-    """Return the examples of all histories, given the inputs of their pages."""
+def _joined(histories: Sequence[History], parts: Sequence[Part]) -> Examples:
+    """Return the examples of all histories."""
+    inputs = [page_inputs(each.problem) for each in histories]
     first = np.cumsum([0, *(len(each) for each in inputs)])
     pages = np.concatenate([part.page + at for part, at in zip(parts, first[:-1], strict=True)])
     functions = np.concatenate([part.functions for part in parts], dtype=np.float32)
@@ -117,27 +151,38 @@ def outcomes_of(history: History, table: FloatArray) -> Part:
     return Part(record.page, functions, record.changed.astype(np.float64))
 
 
+def paths_of(history: History) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the order of crawls by page and time, and where paths begin.
+
+    Returns:
+        The order, (n,); the rank of each crawl on its page, in this order, (n,); the places in this
+        order of crawls at which paths begin, (k,).
+    """
+    record, rate = history.record, history.problem.change_rate
+    assert rate is not None
+    order = np.lexsort((record.time, record.page))
+    page, start = record.page[order], record.time[order]
+    rank = np.arange(page.size) - np.searchsorted(page, page)
+    begins = (rank >= 1) & (start <= (1.0 - WINDOW) * history.end) & (rate[page] > 0.0)
+    return order, rank, np.flatnonzero(begins)
+
+
 def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> Part:
     """Return the examples of the second fit: integrals along paths that begin at crawls.
 
     The first level of a path is that of an earlier crawl of its page, chosen at random, another one
     is near that of another crawl.
     """
-    record, end, num_pages = history.record, history.end, len(table)
-    order = np.lexsort((record.time, record.page))
-    page, start = record.page[order], record.time[order]
-    begin = np.searchsorted(page, np.arange(num_pages))
-    rank = np.arange(page.size) - begin[page]
+    record, end = history.record, history.end
+    order, rank, paths = paths_of(history)
     functions = outcomes_of(history, table).functions
     x = (table[record.page, BASES:LEVELS] * functions).sum(axis=1)[order]
-    changes = table[page, PACE] > 0.0
-    paths = np.flatnonzero((rank >= 1) & (start <= (1.0 - WINDOW) * end) & changes)
-    page, start, rank = page[paths], start[paths], rank[paths]
+    page, start, rank = record.page[order][paths], record.time[order][paths], rank[paths]
     by_page = np.lexsort((record.signal_time, record.signal_page))
-    first = np.searchsorted(record.signal_page[by_page], np.arange(num_pages + 1))
+    first = np.searchsorted(record.signal_page[by_page], np.arange(len(table) + 1))
     parts = []
     for number in range(LEVELS_PER_PATH):
-        earlier = begin[page] + (rng.random(page.size) * rank).astype(np.int64)
+        earlier = paths - rank + (rng.random(page.size) * rank).astype(np.int64)
         away = SPREAD * min(number, 1) * rng.standard_normal(page.size)
         level = np.clip(x[earlier] * np.exp(away), SMALLEST, LARGEST)
         total = crossing_integrals(

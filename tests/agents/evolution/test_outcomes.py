@@ -200,8 +200,14 @@ def test_a_record_has_the_signals_and_times_between_crawls():
     assert 0 < record.changed.sum() < record.page.size == 24 * 8 - 1
 
 
-@pytest.mark.parametrize("slope", [fitting.log_loss_slope, fitting.exponential_slope])
-def test_gradients_are_differences_of_the_loss(slope):
+@pytest.mark.parametrize(
+    ("slope", "loss_of"),
+    [
+        (fitting.log_loss_slope, fitting.log_loss),
+        (fitting.exponential_slope, fitting.exponential_loss),
+    ],
+)
+def test_gradients_are_differences_of_the_loss(slope, loss_of):
     rng = np.random.default_rng(3)
     layers = [each.astype(float) for each in fitting.start_layers(3, 4, (0.1, -0.4), rng)]
     inputs, functions = rng.normal(0.0, 1.0, (9, 3)), rng.exponential(1.0, (9, 2))
@@ -217,6 +223,8 @@ def test_gradients_are_differences_of_the_loss(slope):
             return float(np.mean(np.where(target > 0.5, -np.log(-np.expm1(-total)), total)))
         return float(np.mean(np.log(total) + target / total))
 
+    examples = fitting.Examples(inputs, np.arange(9), functions, target)
+    assert fitting.mean_loss(layers, examples, loss_of) == pytest.approx(loss(), rel=1e-12)
     found = fitting.gradient(layers, inputs, functions, target, slope)
     for layer, slopes in zip(layers, found, strict=True):
         for place in np.ndindex(layer.shape):
