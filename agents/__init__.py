@@ -20,7 +20,7 @@ SUITE = "crawl_envs"
 """Says that the package is this one; see :mod:`crawl_envs.types.own_packages`."""
 check_own("policies")
 
-__all__ = ["ALGORITHMS", "load", "names"]
+__all__ = ["ALGORITHMS", "agent_file", "load", "names"]
 
 
 def load(

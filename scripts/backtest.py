@@ -1,9 +1,10 @@
 """Backtest policies on a crawl log: how fresh would each have kept the pages.
 
 The first half of the log is what policies know. In the second half they crawl instead of the log's
-own crawler, at several budgets. Changes between two crawls are not known; they are drawn several
-times so that they agree with the log, and the intervals tell how much that leaves open. Signals are
-those of the log. RoundRobin is always played, as what a crawler reaches without knowing anything.
+own crawler, at several budgets, and so do agents in folders (--agents). Changes between two crawls
+are not known; they are drawn several times so that they agree with the log, and the intervals tell
+how much that leaves open. Signals are those of the log. RoundRobin is always played, as what a
+crawler reaches without knowing anything.
 
 The same command goes on after an interruption; with another log or seed it needs another folder, or
 ``--fresh``.
@@ -26,6 +27,7 @@ import policies as crawl_policies
 from crawl_envs.instances.logs import CrawlLog
 from scripts.logs import backtesting, options
 from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
+from scripts.logs.learning import check_hindsight
 from scripts.logs.summary import print_summary, write_summary
 from scripts.reporting import tables
 from scripts.reporting.commands import (
@@ -66,6 +68,13 @@ Policies = Annotated[
         show_default=f"{REFERENCE},{POLICIES}; with signals {REFERENCE},{WITH_SIGNALS}",
     ),
 ]
+Agents = Annotated[
+    str | None,
+    typer.Option(
+        help="Folders of agents to play too, such as of python -m scripts.train index --log, or "
+        "names of shipped ones."
+    ),
+]
 Start = Annotated[
     float | None, typer.Option(help="First played day of the log.", show_default="its middle")
 ]
@@ -91,6 +100,7 @@ def main(
     max_bad: options.MaxBad = options.MAX_BAD,
     merge: options.Merge = None,
     policies: Policies = None,
+    agents: Agents = None,
     start: Start = None,
     draws: Draws = None,
     seed: Seed = 0,
@@ -108,11 +118,13 @@ def main(
     recorded = options.read_log(log, reading)
     effort = backtesting.effort_for(recorded)
     names = _names(policies, recorded, effort)
+    names += [name for name in words_of("--agents", agents) if name not in names]
     effort = effort._replace(draws=effort.draws if draws is None else draws)
     importance, group = options.weights_and_groups(recorded, pages, merge)
     print_summary(recorded, title)
     test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
     test.check(names)
+    check_hindsight(names, recorded, test.start)
     check_folder(folder)
     if effort.above:
         tables.console().print(

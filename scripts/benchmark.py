@@ -42,7 +42,7 @@ from scripts.reporting.comparisons import (
     is_id,
     policy_factories,
 )
-from scripts.reporting.options import given_only
+from scripts.reporting.options import given_only, refuse
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
@@ -153,12 +153,6 @@ def folder_of(quick: bool, own: Mapping[str, Any]) -> Path:
         return QUICK_OUT if quick else OUT
     words = [f"{name}={value}" for name, value in own.items()]
     return default_folder("benchmark", *(["quick"] if quick else []), *words)
-
-
-def refuse(given: Mapping[str, Any], when: str) -> None:
-    """Raise ValueError if an option is given that does not apply."""
-    for name in given_only(given):
-        raise ValueError(f"--{name.replace('_', '-')} does not apply {when}")
 
 
 def rank(

@@ -4,13 +4,18 @@ With --seeds, runs that differ in their seed are trained side by side, each in a
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
 
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
-with sb3-contrib), "clone" (imitate an analytic policy), or "es" (evolve an index from reward
-alone). Hyperparameters are the recommended ones of the environment, overridden by
---hyperparameters, overridden by options. A clone can be trained further by reward: ppo --start
-FOLDER, with the network of the clone. Common analytic policies that can act in the environment, or
-those of --policies, are evaluated once and saved in OUT: before the training of a single run, whose
-progress bar shows the best of them. Other action forms are an argument of the environment:
---env-arg action=scores.
+with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve an index from reward alone),
+or "index" (learn an index from whether crawls at random found a change, in seconds).
+Hyperparameters are the recommended ones of the environment, overridden by --hyperparameters,
+overridden by options. A clone can be trained further by reward: ppo --start FOLDER, with the
+network of the clone. Common analytic policies that can act in the environment, or those of
+--policies, are evaluated once and saved in OUT: before the training of a single run, whose progress
+bar shows the best of them. Other action forms are an argument of the environment: --env-arg
+action=scores.
+
+With --log, "index" learns from the crawls of a log of one's own instead of an environment, and
+nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from --column
+to --merge are those of scripts.backtest, and of the others only --seed and --fresh apply.
 
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
@@ -21,6 +26,7 @@ interrupted run, and so does --resume OUT.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,11 +42,13 @@ from agents.sb3.comparison import FIRST_SEED
 from agents.sb3.validation import VALIDATION, ValidationRow
 from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row, mean_and_half_width
+from scripts.logs import options as log_options
+from scripts.logs.learning import learn_from_log
 from scripts.reporting import tables
 from scripts.reporting.commands import Fresh, at_least, command, one_line_errors, words_of
 from scripts.reporting.commands import default_folder as folder_named
 from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
-from scripts.reporting.options import given_only, named_values, read_instance
+from scripts.reporting.options import given_only, named_values, read_instance, refuse
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.training.baselines import (
     REWARD,
@@ -62,8 +70,9 @@ from scripts.training.ranking import (
     rank_policies,
     table_of,
 )
-from scripts.training.recipes import KINDS, job_of, read_hyperparameters
+from scripts.training.recipes import INDEX, KINDS, job_of, read_hyperparameters
 from scripts.training.requests import (
+    RUN,
     Request,
     check_same,
     discard,
@@ -325,6 +334,14 @@ Callbacks = Annotated[
     list[str] | None,
     typer.Option("--callback", help="A callback of one's own, module:Class; can be repeated."),
 ]
+Logs = Annotated[
+    list[Path] | None,
+    typer.Option("--log", help="Crawl log to learn an index from; can be repeated. index only."),
+]
+Until = Annotated[
+    float | None,
+    typer.Option(help="Last day of the log to learn from.", show_default="its last crawl"),
+]
 Resume = Annotated[
     Path | None,
     typer.Option(help="Go on with the run in this folder; all arguments are those of the run."),
@@ -357,8 +374,21 @@ def main(
     callback: Callbacks = None,
     resume: Resume = None,
     fresh: Fresh = False,
+    log: Logs = None,
+    until: Until = None,
+    column: log_options.Column = None,
+    format: log_options.Format = None,
+    events: log_options.Events = None,
+    pages: log_options.Pages = None,
+    time_unit: log_options.TimeUnit = None,
+    clock_tolerance: log_options.ClockTolerance = log_options.CLOCK_TOLERANCE,
+    max_bad: log_options.MaxBad = log_options.MAX_BAD,
+    merge: log_options.Merge = None,
 ) -> None:
     """Train, compare and draw."""
+    reading = log_options.Reading(
+        column, format, events, time_unit, clock_tolerance, max_bad, merge
+    )
     options = {
         "steps": steps,
         "lanes": lanes,
@@ -374,6 +404,21 @@ def main(
         "validation": validation,
         "callbacks": tuple(callback) if callback else None,
     }
+    if log:
+        if algorithm != INDEX or env_id is not None:
+            raise ValueError(f"--log must follow {INDEX} alone, got {algorithm} {env_id or ''}")
+        others = {"env_arg": env_arg or None, "instance": instance, "set": setting or None}
+        others |= {"hyperparameters": hyperparameters, "seeds": seeds, "episodes": episodes}
+        others |= {"policies": policies, "resume": resume, **options, "seed": None}
+        refuse(others, "to --log")
+        learn_from(log, reading, pages, until, seed or 0, out, fresh)
+        return
+    plain = log_options.CLOCK_TOLERANCE, log_options.MAX_BAD
+    of_logs = {"column": column or None, "format": format, "events": events, "pages": pages}
+    of_logs |= {"time_unit": time_unit, "merge": merge or None, "until": until}
+    of_logs["clock_tolerance"] = None if clock_tolerance == plain[0] else clock_tolerance
+    of_logs["max_bad"] = None if max_bad == plain[1] else max_bad
+    refuse(of_logs, "without --log")
     request = base_request(algorithm, env_id, resume)
     request = updated(
         request,
@@ -390,6 +435,32 @@ def main(
     folder = resume or out or default_folder(request)
     with one_line_errors(f"stopped; go on with --resume {folder}"):
         (train_and_compare if request.seeds is None else train_and_average)(request, folder, fresh)
+
+
+def learn_from(
+    paths: list[Path],
+    reading: log_options.Reading,
+    pages: Path | None,
+    until: float | None,
+    seed: int,
+    out: Path | None,
+    fresh: bool,
+) -> None:
+    """Learn an index from a log, and print the log-loss of its held-out crawls."""
+    folder, started = out or folder_named(INDEX, paths[0].name), time.perf_counter()
+    if (folder / RUN).exists():
+        raise ValueError(f"{folder} holds a run in an environment; name another --out")
+    log = log_options.read_log(paths, reading)
+    _, group = log_options.weights_and_groups(log, pages, reading.merge)
+    last = math.inf if until is None else until
+    loss, crawls = learn_from_log(log, group, folder, until=last, seed=seed, fresh=fresh)
+    seconds = time.perf_counter() - started
+    used = {"log": [str(path) for path in paths], "until": until, "seed": seed}
+    write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
+    tables.console().print(
+        f"log-loss of changed / not changed of the last {crawls} crawls: {loss:.4f} -> {folder}",
+        soft_wrap=True,
+    )
 
 
 def base_request(algorithm: str | None, env_id: str | None, resume: Path | None) -> Request:

@@ -1,8 +1,8 @@
-"""Indices learned from reward alone: one small network per page, by evolution strategies.
+"""Indices learned from reward alone, by evolution strategies, or from the outcomes of crawls.
 
 Nothing here needs torch.
 
-Public modules: arguments, stored, train.
+Public modules: arguments, outcome_training, stored, train.
 """
 
 from __future__ import annotations

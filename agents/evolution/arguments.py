@@ -1,15 +1,15 @@
-"""Arguments of an evolution of an index, and their JSON form."""
+"""Arguments of the training of an index, and their JSON form."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 
-from agents.evolution.stored import BASES, BELIEF, chosen_inputs
+from agents.evolution.stored import BELIEF, EVOLVED, OUTCOMES, chosen_inputs
 from agents.runs import RunArguments
 from crawl_envs import instances
 from crawl_envs.types import Instance
@@ -18,22 +18,22 @@ from crawl_envs.types.arguments import one_of
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
 """Random stream of an episode's bandwidth, apart from others of its seed."""
+MOST_PAGES = 100
+"""Most pages of an explored instance, unless it is pinned."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolutionArguments(RunArguments):
-    """Arguments of an evolution; all are plain values, as JSON has them.
+class EpisodeArguments(RunArguments):
+    """Arguments of the episodes of a training; all are plain values, as JSON has them.
 
     Raises:
         ValueError: a value outside its range, or an instance that cannot be drawn.
     """
 
-    FREE: ClassVar[tuple[str, ...]] = ("generations",)
-
     instance: str = "noisy"
     """One of :func:`crawl_envs.instances.names`; drawn again for every episode."""
     pinned: Mapping[str, Any] | None = None
-    """Arguments of :class:`crawl_envs.Instance`, to evolve on that one instance instead; it sets
+    """Arguments of :class:`crawl_envs.Instance`, to train on that one instance instead; it sets
     the number of pages and the bandwidth."""
     num_pages: int = 50
     """Pages of an instance, >= 1."""
@@ -46,35 +46,12 @@ class EvolutionArguments(RunArguments):
     """Length of an episode in units of time; all pages are fresh at its start."""
     reveal: str = "parameters"
     """As for ``CrawlNCIS-v0``; all bases but ``BeliefNCIS`` need ``parameters``."""
-    day: float | None = None
-    """Length of a day, in units of time, > 0, for the inputs of hours of base ``BeliefNCIS``."""
-    base: str = "none"
-    """``none``, or the policy whose crawl value gets a learned factor in [1/3, 3]: ``GreedyNCIS``
-    or ``BeliefNCIS``."""
-    inputs: Sequence[str] = ()
-    """Inputs of the network of base ``BeliefNCIS``, among
-    :data:`agents.evolution.belief.inputs.INPUTS` and in that order; empty means all."""
     hidden: int = 12
     """Hidden units, >= 1."""
-    generations: int = 500
-    """Steps of the search, >= 1."""
-    pairs: int = 16
-    """Pairs of opposite candidates in a generation, >= 1."""
-    episodes: int = 8
-    """Episodes of each candidate of a generation, the same for all, >= 1."""
-    sigma: float = 0.1
-    """Standard deviation of a candidate's weights around the centre, > 0."""
-    learning_rate: float = 0.04
-    """Step size of Adam at the start, > 0."""
-    slowing: int = 200
-    """Generations after which the step size is a half, and after twice as many a third, >= 1."""
-    validation_every: int = 25
-    """Generations between validations of the averaged centre, >= 1, and a divisor of
-    ``generations``; the best centre is kept."""
     validation_episodes: int = 32
-    """Episodes of a validation, always the same and none of the search, >= 1."""
+    """Episodes of a validation, always the same and none of the training, >= 1."""
     seed: int = 0
-    """Seed of the initial weights, the candidates and the episodes; in [0, 2**16)."""
+    """Seed of all random numbers of the training; in [0, 2**16)."""
 
     def __post_init__(self) -> None:
         if self.pinned is not None:
@@ -97,35 +74,9 @@ class EvolutionArguments(RunArguments):
             raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
         if self.seed >= 2**16:
             raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
-        one_of("base", self.base, BASES)
-        self._check_reveal()
-        if self.generations % self.validation_every:
-            raise ValueError(
-                f"generations must be a multiple of validation_every, {self.validation_every}, "
-                f"got {self.generations!r}"
-            )
         if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
-
-    def _check_reveal(self) -> None:
-        """Raise ValueError where the base lacks or ignores ``reveal``, ``inputs`` or ``day``."""
-        allowed = REVEALS if self.base == BELIEF else REVEALS[:1]
-        if self.reveal not in allowed:
-            raise ValueError(
-                f"reveal must be one of {', '.join(allowed)} with base {self.base}, "
-                f"got {self.reveal!r}"
-            )
-        object.__setattr__(self, "inputs", tuple(self.inputs))
-        chosen_inputs(self.base, self.inputs)
-        if self.day is not None:
-            if self.base != BELIEF:
-                raise ValueError(f"day must be None with base {self.base}, got {self.day!r}")
-            if isinstance(self.day, bool) or not isinstance(self.day, int | float):
-                raise ValueError(f"day must be a number or None, got {self.day!r}")
-            if not 0.0 < self.day < math.inf:
-                raise ValueError(f"day must be finite and > 0, got {self.day!r}")
-            object.__setattr__(self, "day", float(self.day))
 
     def slots_of(self, bandwidth: float) -> int:
         """Return the number of crawls in an episode with a bandwidth."""
@@ -166,9 +117,111 @@ class EvolutionArguments(RunArguments):
         sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
         return {**sizes, "horizon": self.horizon, "reveal": self.reveal}
 
+
+@dataclass(frozen=True, kw_only=True)
+class EvolutionArguments(EpisodeArguments):
+    """Arguments of an evolution.
+
+    Raises:
+        ValueError: a value outside its range, or an instance that cannot be drawn.
+    """
+
+    FREE: ClassVar[tuple[str, ...]] = ("generations",)
+
+    day: float | None = None
+    """Length of a day, in units of time, > 0, for the inputs of hours of base ``BeliefNCIS``."""
+    base: str = "none"
+    """``none``, or the policy whose crawl value gets a learned factor in [1/3, 3]: ``GreedyNCIS``
+    or ``BeliefNCIS``."""
+    inputs: Sequence[str] = ()
+    """Inputs of the network of base ``BeliefNCIS``, among
+    :data:`agents.evolution.belief.inputs.INPUTS` and in that order; empty means all."""
+    generations: int = 500
+    """Steps of the search, >= 1."""
+    pairs: int = 16
+    """Pairs of opposite candidates in a generation, >= 1."""
+    episodes: int = 8
+    """Episodes of each candidate of a generation, the same for all, >= 1."""
+    sigma: float = 0.1
+    """Standard deviation of a candidate's weights around the centre, > 0."""
+    learning_rate: float = 0.04
+    """Step size of Adam at the start, > 0."""
+    slowing: int = 200
+    """Generations after which the step size is a half, and after twice as many a third, >= 1."""
+    validation_every: int = 25
+    """Generations between validations of the averaged centre, >= 1, and a divisor of
+    ``generations``; the best centre is kept."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("base", self.base, EVOLVED)
+        self._check_reveal()
+        if self.generations % self.validation_every:
+            raise ValueError(
+                f"generations must be a multiple of validation_every, {self.validation_every}, "
+                f"got {self.generations!r}"
+            )
+
+    def _check_reveal(self) -> None:
+        """Raise ValueError where the base lacks or ignores ``reveal``, ``inputs`` or ``day``."""
+        allowed = REVEALS if self.base == BELIEF else REVEALS[:1]
+        if self.reveal not in allowed:
+            raise ValueError(
+                f"reveal must be one of {', '.join(allowed)} with base {self.base}, "
+                f"got {self.reveal!r}"
+            )
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        chosen_inputs(self.base, self.inputs)
+        if self.day is not None:
+            if self.base != BELIEF:
+                raise ValueError(f"day must be None with base {self.base}, got {self.day!r}")
+            if isinstance(self.day, bool) or not isinstance(self.day, int | float):
+                raise ValueError(f"day must be a number or None, got {self.day!r}")
+            if not 0.0 < self.day < math.inf:
+                raise ValueError(f"day must be finite and > 0, got {self.day!r}")
+            object.__setattr__(self, "day", float(self.day))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments by name; other bases omit those of ``BeliefNCIS``."""
         values = asdict(self)
         if self.base != BELIEF:
             del values["reveal"], values["day"], values["inputs"]
         return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeArguments(EpisodeArguments):
+    """Arguments of the learning of an index from outcomes of crawls.
+
+    Raises:
+        ValueError: a value outside its range, or an instance that cannot be drawn.
+    """
+
+    base: ClassVar[str] = OUTCOMES
+
+    num_pages: int = 100
+    """Pages of an instance, >= 1. Explored instances have at most MOST_PAGES, at the same bandwidth
+    per page."""
+    bandwidth: float = 100.0
+    """Crawls per unit of time, > 0."""
+    bandwidth_spread: float = 4.0
+    """Each explored episode's bandwidth is log-uniform from ``bandwidth`` over this factor to
+    ``bandwidth`` times it, >= 1; validations have ``bandwidth``."""
+    hidden: int = 32
+    """Units of each of the two hidden layers, >= 1."""
+    crawls: int = 600_000
+    """Crawls to learn from, >= 1."""
+    learning_rate: float = 0.003
+    """Step size of Adam at the start, > 0; it falls linearly to 0."""
+    validation_episodes: int = 16
+    """Episodes of a validation, always the same and none of the training, >= 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("reveal", self.reveal, REVEALS[:1])
+
+    def of_exploration(self) -> OutcomeArguments:
+        """Return the arguments of the explored episodes."""
+        share = min(1.0, MOST_PAGES / self.num_pages) if self.pinned is None else 1.0
+        num_pages = round(share * self.num_pages)
+        return replace(self, num_pages=num_pages, bandwidth=share * self.bandwidth)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 import policies
-from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.arguments import EvolutionArguments, OutcomeArguments
 from agents.evolution.policy import FEATURES, LearnedIndex
 from agents.evolution.stored import BELIEF, StoredIndex
 from crawl_envs.types import FloatArray
@@ -22,6 +22,7 @@ from crawl_envs.worlds.rollouts import play_form
 ANALYTIC = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
 """Policies that the learned index is compared with."""
 
+Arguments = TypeVar("Arguments", bound=EvolutionArguments | OutcomeArguments)
 Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
 
@@ -43,7 +44,7 @@ def candidate_policy(candidate: Candidate) -> CompilablePolicy:
 
 
 def play_all(
-    arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
+    arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of each candidate in the episode of a seed, (n,), in [0, 1]."""
     if arguments.base == BELIEF:
@@ -57,7 +58,7 @@ def play_all(
 
 
 def _play_beliefs(
-    arguments: EvolutionArguments, candidates: Sequence[Candidate], seed: int
+    arguments: EvolutionArguments | OutcomeArguments, candidates: Sequence[Candidate], seed: int
 ) -> FloatArray:
     """Return the freshness of candidates bound to an environment, (n,)."""
     import gymnasium
@@ -87,7 +88,7 @@ def belief_policy(candidate: Candidate, env: Any) -> CompilablePolicy:
     return CorrectedBelief(env, index=candidate)
 
 
-class Evaluator:
+class Evaluator(Generic[Arguments]):
     """Plays candidates on the same episodes, in this process or in several.
 
     Args:
@@ -95,7 +96,7 @@ class Evaluator:
         pool: the workers; None plays in this process.
     """
 
-    def __init__(self, arguments: EvolutionArguments, pool: ProcessPoolExecutor | None) -> None:
+    def __init__(self, arguments: Arguments, pool: ProcessPoolExecutor | None) -> None:
         self.arguments, self._pool = arguments, pool
 
     def __call__(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> FloatArray:
@@ -105,7 +106,7 @@ class Evaluator:
 
 
 @contextmanager
-def evaluator(arguments: EvolutionArguments, workers: int) -> Iterator[Evaluator]:
+def evaluator(arguments: Arguments, workers: int) -> Iterator[Evaluator[Arguments]]:
     """Yield an evaluator with worker processes, which end with the block; 1 uses none."""
     if workers == 1:
         yield Evaluator(arguments, None)

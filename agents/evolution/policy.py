@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.evolution.index import kernels
-from agents.evolution.stored import BELIEF, StoredIndex, read_index
+from agents.evolution.outcomes.inputs import outcome_table
+from agents.evolution.outcomes.kernels import outcome_value
+from agents.evolution.stored import BELIEF, OUTCOMES, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import SignalPolicy
 from policies.ncis.greedy import SIGNAL_MODEL
@@ -26,7 +28,8 @@ class LearnedIndex(SignalPolicy):
         env: a crawl environment, or None with ``features``.
         index: the weights, and the base that they correct.
         cycle: the time T = m / R in which every page could be crawled once, > 0; None takes the
-            problem's, at its first bandwidth, or without an environment that of training.
+            problem's, at its first bandwidth, or without an environment that of training. An index
+            learned from outcomes of crawls does not depend on it.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
@@ -45,9 +48,11 @@ class LearnedIndex(SignalPolicy):
         if cycle is not None and not 0.0 < cycle < math.inf:
             raise ValueError(f"cycle must be finite and > 0, got {cycle!r}")
         self.index, self.cycle = index, cycle
-        self._weights = index.weights
+        self._weights: Any = index.networks if index.base == OUTCOMES else index.weights
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        if self.index.base == OUTCOMES:
+            return outcome_value, outcome_table(problem.pooled(), self._weights)
         cycle = self.cycle or problem.num_pages / problem.bandwidth
         if math.isnan(cycle):
             cycle = self.index.cycle

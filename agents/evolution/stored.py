@@ -14,6 +14,8 @@ import numpy as np
 from agents.evolution.belief.inputs import INPUTS as CORRECTION_INPUTS
 from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
 from agents.evolution.network import hidden_units
+from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
+from agents.evolution.outcomes.inputs import OutcomeNetworks, networks_of
 from agents.runs import read_object, replace_text
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of
@@ -21,8 +23,11 @@ from crawl_envs.types.arguments import one_of
 INDEX = "index.json"
 FORMAT = "crawl-envs index 1"
 BELIEF = "BeliefNCIS"
-BASES = ("none", "GreedyNCIS", BELIEF)
-"""Bases of an index: nothing, or the crawl value of a policy, which it corrects."""
+OUTCOMES = "outcomes"
+EVOLVED = ("none", "GreedyNCIS", BELIEF)
+BASES = (*EVOLVED, OUTCOMES)
+"""Bases of an index: nothing, or the crawl value of a policy, which it corrects; or the outcomes of
+crawls, from which it was learned."""
 LARGEST = 1e6
 """Largest absolute weight; trained networks have weights of about 1."""
 
@@ -32,8 +37,9 @@ class StoredIndex:
     """A learned index: the free numbers of its network, and its training.
 
     Attributes:
-        free: numbers up to LARGEST in size: the weights themselves with base ``BeliefNCIS``, else
-            the argument of :func:`agents.evolution.index.inputs.weights_of`.
+        free: numbers up to LARGEST in size: the weights themselves with the bases ``BeliefNCIS``
+            and ``outcomes`` (:func:`agents.evolution.outcomes.inputs.networks_of`), else the
+            argument of :func:`agents.evolution.index.inputs.weights_of`.
         base: one of BASES.
         cycle: the time T = m / R in training, > 0.
         made: how it was trained, plain values as JSON has them.
@@ -72,14 +78,21 @@ class StoredIndex:
             )
         if self.base == BELIEF:
             hidden_units(free.size, len(self.inputs))
+        elif self.base == OUTCOMES:
+            networks_of(free, len(self.inputs))
         else:
             weights_of(free)
         object.__setattr__(self, "free", free)
 
     @property
     def weights(self) -> IndexWeights:
-        """The weights after constraints; for bases other than ``BeliefNCIS``."""
+        """The weights after constraints; for the bases ``none`` and ``GreedyNCIS``."""
         return weights_of(self.free)
+
+    @property
+    def networks(self) -> OutcomeNetworks:
+        """The networks; for the base ``outcomes``."""
+        return networks_of(self.free, len(self.inputs))
 
     def to_json(self) -> str:
         """Return the index as text; equal indices have equal texts."""
@@ -101,7 +114,8 @@ def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ValueError: the base has no such inputs, or has them in another order.
     """
-    known, chosen = CORRECTION_INPUTS if base == BELIEF else INPUTS, tuple(inputs)
+    known = {BELIEF: CORRECTION_INPUTS, OUTCOMES: OUTCOME_INPUTS}.get(base, INPUTS)
+    chosen = tuple(inputs)
     if not chosen:
         return known
     if chosen != tuple(name for name in known if name in chosen):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.evolution import stored
-from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.arguments import EpisodeArguments, EvolutionArguments
 from agents.evolution.fitness import Candidate, Evaluator, baselines_of, evaluator
 from agents.evolution.index.inputs import initial_weights
 from agents.evolution.stored import BELIEF, StoredIndex, read_index, save_index
@@ -60,7 +60,7 @@ def training_seeds(arguments: EvolutionArguments, generation: int) -> list[int]:
     return [TRAINING_SEEDS + int(each) % TRAINING_SEEDS for each in drawn]
 
 
-def validation_seeds(arguments: EvolutionArguments) -> list[int]:
+def validation_seeds(arguments: EpisodeArguments) -> list[int]:
     """Return the seeds of the episodes of validations."""
     first = VALIDATION_SEEDS + (arguments.seed << 20)
     return list(range(first, first + arguments.validation_episodes))
@@ -142,7 +142,7 @@ def first_weights(arguments: EvolutionArguments) -> FloatArray:
     return initial_weights(arguments.hidden, rng, correction=arguments.base != "none")
 
 
-def _begin(arguments: EvolutionArguments, play: Evaluator) -> Run:
+def _begin(arguments: EvolutionArguments, play: Evaluator[EvolutionArguments]) -> Run:
     """Return the initial state of a run, with the best analytic policy as the reference."""
     rivals = baselines_of(arguments.base)
     fresh = play(rivals, validation_seeds(arguments)).mean(axis=0)
@@ -150,7 +150,9 @@ def _begin(arguments: EvolutionArguments, play: Evaluator) -> Run:
     return Run(start_at(free), free, -math.inf, rivals[int(np.argmax(fresh))])
 
 
-def _search(run: Run, play: Evaluator, out: Path, started: float, progress: bool) -> None:
+def _search(
+    run: Run, play: Evaluator[EvolutionArguments], out: Path, started: float, progress: bool
+) -> None:
     """Step up to the last generation, saving on the way; ``started`` is the time of the start."""
     arguments = play.arguments
     bar = ProgressBar(f"{COUNT} generations, {{task.fields[gap]}}", shown=progress)
@@ -170,7 +172,7 @@ def _search(run: Run, play: Evaluator, out: Path, started: float, progress: bool
             bar.update(task, advance=1, gap=f"{gap:+.4f} against {run.reference}")
 
 
-def generation_of(run: Run, play: Evaluator) -> tuple[Centre, float]:
+def generation_of(run: Run, play: Evaluator[EvolutionArguments]) -> tuple[Centre, float]:
     """Play a generation.
 
     Returns:
@@ -188,7 +190,7 @@ def generation_of(run: Run, play: Evaluator) -> tuple[Centre, float]:
     return stepped(centre, noise, fresh[:-1], arguments.sigma, step_size), gap
 
 
-def _validate(run: Run, play: Evaluator, seconds: float) -> CurveRow:
+def _validate(run: Run, play: Evaluator[EvolutionArguments], seconds: float) -> CurveRow:
     """Play the averaged centre, and keep it where it is the best so far."""
     average = run.centre.average
     rivals: list[Candidate] = [index_of(play.arguments, average), run.reference]

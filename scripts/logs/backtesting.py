@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+import agents
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
@@ -36,12 +37,12 @@ from crawl_envs.instances.logs.replay import crawls_within, freshness_served, in
 from crawl_envs.instances.traces.instance import Recorded
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import FloatArray, Instance, IntArray
-from crawl_envs.types.arguments import within_domain
+from crawl_envs.types import FloatArray, Instance, IntArray, Policy
 from crawl_envs.types.files import replacing
 from crawl_envs.worlds.lanes import Lanes
+from policies.base.registry import POLICIES
 from policies.estimators import match_moments
-from scripts.logs.fitting import fit_log
+from scripts.logs.fitting import fit_log, parameters_of
 from scripts.reporting.equal_freshness import crawls_at
 from scripts.reporting.settings import Measurement
 
@@ -152,15 +153,15 @@ class Backtest:
             return freshness_served(log, changes, self.known["importance"], self.start, end)
         env = self._env(share, changes)
         env.reset(seed=seed)
-        return play(env, crawl_policies.make(policy, env), seed).freshness
+        return play(env, entrant(policy, env), seed).freshness
 
     def check(self, policies: Sequence[str]) -> None:
         """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""
         env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
         for policy in policies:
-            crawl_policies.make(policy, env)
-            if ":" not in policy and policy not in crawl_policies.names("page"):
+            entrant(policy, env)
+            if policy in POLICIES and policy not in crawl_policies.names("page"):
                 raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
 
     def _env(self, share: float, changes: Changes) -> CrawlEnv:
@@ -182,6 +183,17 @@ class Backtest:
         """Return the pages as policies know them."""
         given: dict[str, Any] = {**self.known, **more}
         return Instance(**given)
+
+
+def entrant(name: str, env: Any) -> Policy:
+    """Return a policy by its name, or the agent in a folder.
+
+    Raises:
+        ValueError: there is none, or it cannot act here.
+    """
+    is_policy = name in POLICIES or ":" in name
+    made: Policy = crawl_policies.make(name, env) if is_policy else agents.load(name, env)
+    return made
 
 
 def backtest(
@@ -218,16 +230,8 @@ def backtest(
             f"crawled before, got {count}"
         )
     quality = fit_log(log, group, until=begin).quality
-    known = {
-        "importance": np.ones(log.num_pages) if importance is None else importance,
-        "change_rate": within_domain(quality.change_rate),
-        "recall": np.zeros(log.num_pages),
-        "false_signal_rate": np.zeros(log.num_pages),
-    }
-    if log.sources:
-        signals = np.nan_to_num(quality.recall), within_domain(quality.false_signal_rate)
-        of_one = (values[0] if len(values) == 1 else values for values in signals)
-        known["recall"], known["false_signal_rate"] = of_one
+    weight = np.ones(log.num_pages) if importance is None else importance
+    known = {"importance": weight, **parameters_of(log, quality)}
     number = np.zeros(log.num_pages, np.int64) if group is None else group
     return Backtest(log, known, begin, end, number).drawn(draws, seed)
 
@@ -276,8 +280,10 @@ def served(seed: int, *, path: str, digest: str) -> Mapping[str, float]:
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
-def crawled(seed: int, *, path: str, digest: str, policy: str, share: float) -> Mapping[str, float]:
-    """Return the freshness under a policy in one draw."""
+def crawled(
+    seed: int, *, path: str, digest: str, policy: str, share: float, file_digest: str = ""
+) -> Mapping[str, float]:
+    """Return the freshness under a policy in one draw; ``file_digest`` tells agents apart."""
     test = load(path, digest)
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
@@ -291,11 +297,19 @@ def measurements(
     return [own] + [
         Measurement(
             setting_of(share),
-            {name: partial(crawled, policy=name) for name in names},
+            {name: partial(crawled, policy=name, **_file_of(name)) for name in names},
             {**saved, "share": share},
         )
         for share in shares
     ]
+
+
+def _file_of(name: str) -> dict[str, str]:
+    """Return the digest of the file of an agent; nothing for a policy."""
+    if name in POLICIES or ":" in name:
+        return {}
+    content = agents.agent_file(name).read_bytes()
+    return {"file_digest": hashlib.sha256(content).hexdigest()[:16]}
 
 
 def setting_of(share: float) -> str:

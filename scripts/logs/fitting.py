@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.instances.logs.crawl_log import CrawlLog, Intervals
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import within_domain
 from policies.estimators import (
     GammaPrior,
     SignalQuality,
@@ -72,7 +73,7 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     labels = np.zeros(log.num_pages, np.int64) if group is None else np.asarray(group)
     number = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     by = "" if until == np.inf else f" until day {until:g}"
-    known = _until(log.intervals(), until)
+    known = intervals_until(log, until)
     _check(known, log.num_pages, by)
     signals = known.signals if log.sources else None
     result = empirical_bayes(known.elapsed, signals, known.changed, page=known.page, groups=number)
@@ -121,12 +122,26 @@ def _check(known: Intervals, num_pages: int, by: str) -> None:
     )
 
 
-def _until(known: Intervals, day: float) -> Intervals:
-    """Return the intervals that have a length and end by a day."""
-    end = known.start + known.elapsed
-    kept = (end <= day + ROUNDING * np.abs(end)) & (known.elapsed > 0.0)
-    page, start, elapsed, signals, changed = known
+def intervals_until(log: CrawlLog, day: float) -> Intervals:
+    """Return the intervals of a log that have a length and end by a day."""
+    page, start, elapsed, signals, changed = log.intervals()
+    end = start + elapsed
+    kept = (end <= day + ROUNDING * np.abs(end)) & (elapsed > 0.0)
     return Intervals(page[kept], start[kept], elapsed[kept], signals[:, kept], changed[kept])
+
+
+def parameters_of(log: CrawlLog, quality: SignalQuality) -> dict[str, FloatArray]:
+    """Return the estimates of a log as arguments of an Instance; without sources no signals."""
+    known = {
+        "change_rate": within_domain(quality.change_rate),
+        "recall": np.zeros(log.num_pages),
+        "false_signal_rate": np.zeros(log.num_pages),
+    }
+    if log.sources:
+        signals = np.nan_to_num(quality.recall), within_domain(quality.false_signal_rate)
+        of_one = (values[0] if len(values) == 1 else values for values in signals)
+        known["recall"], known["false_signal_rate"] = of_one
+    return known
 
 
 def _signal_rates(known: Intervals, num_pages: int) -> tuple[FloatArray, FloatArray]:

@@ -47,3 +47,9 @@ def read_instance(path: Path | None) -> dict[str, Any] | None:
 def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def refuse(given: Mapping[str, Any], when: str) -> None:
+    """Raise ValueError if an option is given that does not apply."""
+    for name in given_only(given):
+        raise ValueError(f"--{name.replace('_', '-')} does not apply {when}")

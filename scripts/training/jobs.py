@@ -1,4 +1,4 @@
-"""Runs that train an agent: reinforcement learning, cloning, evolution."""
+"""Runs that train an agent: reinforcement learning, cloning, an index."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.cloning.train import CloneArguments, clone
-from agents.evolution import load_index
+from agents.evolution import load_index, outcome_training
 from agents.evolution import train as evolution
-from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.arguments import EpisodeArguments, EvolutionArguments, OutcomeArguments
 from agents.evolution.stored import INDEX
 from agents.runs import CURVE, read_rows
 from agents.sb3 import hyperparameters
@@ -182,20 +182,14 @@ class Cloning(ModelJob):
 
 
 @dataclass(frozen=True)
-class Evolution:
-    """A training run that evolves an index; only the comparison needs torch."""
+class IndexJob:
+    """A training run of an index; only the comparison needs torch."""
 
-    arguments: EvolutionArguments
-    workers: int = 1
-
-    @property
-    def label(self) -> str:
-        """Name of the kind of run."""
-        return "es"
+    arguments: EpisodeArguments
 
     @property
     def environment(self) -> TrainArguments:
-        """Environment of the evolution."""
+        """Environment of the training."""
         names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
         return TrainArguments(
             env_args={name: getattr(self.arguments, name) for name in names},
@@ -207,6 +201,35 @@ class Evolution:
     def samples_actions(self) -> bool:
         """False: an index always takes its best action."""
         return False
+
+    def load(self, out: Path) -> Builder:
+        """Return a function of an environment that loads the index of a folder."""
+        return lambda env: load_index(out, env)
+
+    def curve(self, out: Path) -> LearningCurve:
+        """Return the freshness in validation."""
+        rows = read_rows(out / CURVE, evolution.CurveRow)
+        unit = "generations or rounds; validation on separate episodes"
+        return LearningCurve(
+            [row.freshness for row in rows], [row.generation for row in rows], unit
+        )
+
+    def used(self) -> dict[str, Any]:
+        """Return the arguments of the run."""
+        return asdict(self.arguments)
+
+
+@dataclass(frozen=True)
+class Evolution(IndexJob):
+    """A training run that evolves an index."""
+
+    arguments: EvolutionArguments
+    workers: int = 1
+
+    @property
+    def label(self) -> str:
+        """Name of the kind of run."""
+        return "es"
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for too few workers, or a folder with an index of another run."""
@@ -220,18 +243,25 @@ class Evolution:
         evolution.evolve(self.arguments, out, resume=True, workers=self.workers, progress=progress)
         return self.load(out)
 
-    def load(self, out: Path) -> Builder:
-        """Return a function of an environment that loads the index of a folder."""
-        return lambda env: load_index(out, env)
 
-    def curve(self, out: Path) -> LearningCurve:
-        """Return the freshness in validation."""
-        rows = read_rows(out / CURVE, evolution.CurveRow)
-        unit = "generations; validation on separate episodes"
-        return LearningCurve(
-            [row.freshness for row in rows], [row.generation for row in rows], unit
-        )
+@dataclass(frozen=True)
+class Outcomes(IndexJob):
+    """A training run that learns an index from outcomes of crawls."""
 
-    def used(self) -> dict[str, Any]:
-        """Return the arguments of the run."""
-        return asdict(self.arguments)
+    arguments: OutcomeArguments
+
+    @property
+    def label(self) -> str:
+        """Name of the kind of run."""
+        return "index"
+
+    def check(self, out: Path | None) -> None:
+        """Raise ValueError for a folder with an index of another run."""
+        make_lanes(self.environment, 1, training=False).close()
+        if out is not None and (out / INDEX).exists():
+            outcome_training.check_finished(out, self.arguments)
+
+    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+        """Learn; the progress bar shows the best analytic policy of the validation."""
+        outcome_training.learn_index(self.arguments, out, resume=True, progress=progress)
+        return self.load(out)

@@ -10,25 +10,26 @@ from typing import Any
 
 from agents.catalog import ALGORITHMS
 from agents.cloning.train import CloneArguments
-from agents.evolution.arguments import EvolutionArguments
+from agents.evolution.arguments import EvolutionArguments, OutcomeArguments
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.hyperparameters import FALLBACK, WORDS, defaults
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX
-from scripts.training.jobs import Cloning, Evolution, Job, Learning
+from scripts.training.jobs import Cloning, Evolution, Job, Learning, Outcomes
 from scripts.training.requests import Request
 
-CLONE, ES = "clone", "es"
-KINDS = (*ALGORITHMS, CLONE, ES)
-"""Kinds of runs: the algorithms of Stable-Baselines3, cloning, and evolution."""
+CLONE, ES, INDEX = "clone", "es", "index"
+KINDS = (*ALGORITHMS, CLONE, ES, INDEX)
+"""Kinds of runs: the algorithms of Stable-Baselines3, cloning, evolution of an index, and learning
+one from outcomes of crawls."""
 CLONING_RATE = 3e-3
 """Learning rate for cloning, where the target is fixed."""
 OF_LEARNING = ("tensorboard", "validation", "callbacks")
 """Options of the algorithms of Stable-Baselines3 alone."""
 OF_CLONES, OF_ES, OF_BOTH = ("teacher",), ("workers",), ("seed", "learning_rate")
-"""Options of cloning, of evolution, and of all runs."""
+"""Options of cloning, of evolution alone, and of all runs."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
-"""Arguments of the environment that evolution supports."""
+"""Arguments of the environment that the training of an index supports."""
 
 
 def job_of(request: Request) -> Job:
@@ -40,7 +41,7 @@ def job_of(request: Request) -> Job:
     one_of("algorithm", request.kind, KINDS)
     if request.kind == CLONE:
         return _of_clone(request)
-    return _of_evolution(request) if request.kind == ES else _of_learning(request)
+    return _of_index(request) if request.kind in (ES, INDEX) else _of_learning(request)
 
 
 def _refuse(request: Request, names: set[str]) -> None:
@@ -69,22 +70,25 @@ def _of_clone(request: Request) -> Cloning:
     )
 
 
-def _of_evolution(request: Request) -> Evolution:
-    taken = {*OF_ES, *OF_BOTH}
-    _refuse(request, set(request.options) - taken)
+def _of_index(request: Request) -> Evolution | Outcomes:
+    kind, evolves = request.kind, request.kind == ES
+    _refuse(request, set(request.options) - {*OF_BOTH, *(OF_ES if evolves else ())})
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
-        raise ValueError(f"env_id must be {FALLBACK} for {ES}, got {request.env_id!r}")
+        raise ValueError(f"env_id must be {FALLBACK} for {kind}, got {request.env_id!r}")
     for name in request.env_args:
-        one_of(f"env-arg of {ES}", name, SIZES)
+        one_of(f"env-arg of {kind}", name, SIZES)
     options = {name: value for name, value in request.options.items() if name in OF_BOTH}
     values = {**request.hyperparameters, **request.settings, **options, **request.env_args}
     if request.instance is not None:
         values["pinned"] = request.instance
-    known = [entry.name for entry in fields(EvolutionArguments)]
+    arguments = EvolutionArguments if evolves else OutcomeArguments
+    known = [entry.name for entry in fields(arguments)]
     for name in values:
         if name not in known:
-            raise ValueError(f"settings of {ES} must be among {', '.join(known)}, got {name!r}")
-    return Evolution(EvolutionArguments(**values), request.options.get("workers", 1))
+            raise ValueError(f"settings of {kind} must be among {', '.join(known)}, got {name!r}")
+    if evolves:
+        return Evolution(EvolutionArguments(**values), request.options.get("workers", 1))
+    return Outcomes(OutcomeArguments(**values))
 
 
 def _arguments(request: Request, algorithm: str, settings: Mapping[str, Any]) -> TrainArguments:

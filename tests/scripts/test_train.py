@@ -201,6 +201,19 @@ def test_an_index_is_evolved(tmp_path):
     assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
 
 
+def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
+    monkeypatch.setattr("agents.evolution.outcomes.fitting.ROUND", 20)
+    few = [f"--set={name}" for name in ("crawls=2000", "hidden=3", "validation_episodes=2")]
+    result = done(run("index", "CrawlNCIS-v0", *SMALL, *NOISY, *few, out=tmp_path))
+    assert "index minus it" in result.stdout
+    assert (tmp_path / "curve.png").read_bytes().startswith(PNG)
+    learned = bytes_of(tmp_path, "index.json")
+    done(resume(tmp_path))
+    assert bytes_of(tmp_path, "index.json") == learned
+    other = run("index", "CrawlNCIS-v0", *SMALL, *NOISY, *few, "--seed", 9, out=tmp_path)
+    refused(other, "seed", "as in the run to resume")
+
+
 def test_an_index_is_compared_under_its_own_reveal(tmp_path):
     args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
     arguments = EvolutionArguments(instance="noisy", base="BeliefNCIS", **args)
@@ -224,7 +237,7 @@ def test_sac_scores_pages(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "ppo", "clone", "es"]),
+        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "did you mean sac?"]),
         (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'", "CrawlNCIS-v0"]),
         (["ppo", "CrawlNCIS-v0", "--steps", "0"], ["steps", "in [1, ", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", "in [1, ", "got 0"]),
@@ -259,6 +272,9 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--callback", "json:dumps"], ["BaseCallback", "json:dumps"]),
         (["clone", "CrawlNCIS-v0", "--tensorboard"], ["--tensorboard", "apply", "clone"]),
         (["es", "CrawlTrace-v0"], ["env_id", "es", "'CrawlTrace-v0'"]),
+        (["index", "CrawlTrace-v0"], ["env_id", "index", "'CrawlTrace-v0'"]),
+        (["index", "CrawlNCIS-v0", "--workers", "2"], ["--workers", "apply", "index"]),
+        (["index", "CrawlNCIS-v0", "--set", "crawls=0"], ["crawls", ">= 1", "got 0"]),
     ],
 )
 def test_bad_input_gets_one_line(arguments, words, tmp_path):

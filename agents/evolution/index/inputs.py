@@ -60,12 +60,12 @@ def relative_importance(problem: Problem) -> FloatArray:
     return problem.importance / mean if mean > 0.0 else np.ones(problem.num_pages)
 
 
-def static_inputs(problem: Problem, cycle: float) -> FloatArray:
+def static_inputs(problem: Problem, cycle: float | FloatArray) -> FloatArray:
     """Return the inputs that are constant between crawls, (len(STATIC), m).
 
     Args:
         problem: with all its parameters, and one source of signals.
-        cycle: T, > 0.
+        cycle: T, > 0, or a unit of time for each page, (m,).
     """
     assert problem.change_rate is not None
     assert problem.recall is not None

@@ -1,0 +1,95 @@
+r"""The staleness of a page and the value of its crawl, as compiled functions of a page's table.
+
+The evidence of a change since the last crawl is x = sum_k a_k B_k(elapsed, signals), so that the
+page has changed with probability D = 1 - exp(-x). The value of a crawl at level D, importance
+apart, is
+
+    U(D) = sum_k c_k H_k(x) = E integral (D - D_t)^+ dt
+
+over a cycle without a crawl: the price of a crawl at which crawling at level D is optimal. The B_k
+rise, and the H_k rise and are convex in D, as U is. Their weights are positive, so the index does
+not fall between crawls.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import VALUE, compiled, inlined
+
+BENDS, KNOTS = (0.01, 0.03, 0.1, 0.3), (0.3, 0.5, 0.7, 0.85)
+"""Of the H_k."""
+NUM_BASES, NUM_LEVELS = 5, 2 + len(BENDS) + len(KNOTS)
+"""Numbers of functions B_k and H_k."""
+IMPORTANCE, PACE, BASES = 0, 1, 2
+"""Columns of a page: its importance times its unit of time; 1 over the unit; the a_k; the c_k."""
+LEVELS = BASES + NUM_BASES
+SOON = 0.2
+"""Age, in units of time, at which a hazard that begins high has fallen to a quarter."""
+
+
+@inlined()
+def bases_of(age: float, signals: float) -> tuple[float, float, float, float, float]:
+    """Return the B_k; ``age`` is in units of time."""
+    few = signals / (1.0 + signals)
+    return age, age * age / (1.0 + age), age / (SOON + age), signals, few
+
+
+@inlined()
+def levels_of(x: float, levels: FloatArray) -> None:
+    """Write the H_k, (NUM_LEVELS,): functions of D, convex, 0 at 0.
+
+    The first is the value of pages without signals, over their mean time between changes. The slope
+    of U is the mean time in which a page reaches D. Signals of all changes let it rise at certain
+    levels, as it does at KNOTS; signals of most changes let it rise fast near 0, as within BENDS.
+    """
+    stale = -math.expm1(-x)
+    levels[0] = stale - x * math.exp(-x)
+    levels[1] = stale
+    for k in range(len(BENDS)):
+        levels[2 + k] = stale * stale / (stale + BENDS[k])
+    for k in range(len(KNOTS)):
+        levels[2 + len(BENDS) + k] = max(stale - KNOTS[k], 0.0)
+
+
+@inlined()
+def evidence(table: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """Return x of a page."""
+    bases = bases_of(elapsed * table[page, PACE], signals)
+    x = 0.0
+    for k in range(NUM_BASES):
+        x += table[page, BASES + k] * bases[k]
+    return x
+
+
+@compiled(VALUE.signature)
+def outcome_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """Return the importance times U at the page's level, in units of importance times time."""
+    levels = np.empty(NUM_LEVELS)
+    value: float = 0.0
+    levels_of(evidence(parameters, page, elapsed, signals), levels)
+    for k in range(NUM_LEVELS):
+        value += parameters[page, LEVELS + k] * levels[k]
+    value *= parameters[page, IMPORTANCE]
+    return value
+
+
+@compiled()
+def write_bases(
+    table: FloatArray, page: IntArray, elapsed: FloatArray, signals: FloatArray, out: FloatArray
+) -> None:
+    """Write the B_k of n states of pages, (n, NUM_BASES)."""
+    for number in range(page.size):
+        bases = bases_of(elapsed[number] * table[page[number], PACE], signals[number])
+        for k in range(NUM_BASES):
+            out[number, k] = bases[k]
+
+
+@compiled()
+def write_levels(x: FloatArray, out: FloatArray) -> None:
+    """Write the H_k at evidence x, (n, NUM_LEVELS)."""
+    for number in range(x.size):
+        levels_of(x[number], out[number])

@@ -1,0 +1,145 @@
+"""Crawl logs of a crawler that explores: what it saw, and nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.types.compiled_policies import CompiledLearner, Memory
+from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.worlds.rollouts import play_form
+
+SPREAD = 1.2
+"""Standard deviation of the logarithm of a page's weight."""
+REDRAWN = 500
+"""Crawls between two draws of the weights."""
+CRAWLS, SIGNALS, SEQUENCE = range(3)
+"""Places in ``shared``: numbers of crawls and signals recorded; then the pages to crawl."""
+
+
+class Record(NamedTuple):
+    """Crawls and signals of an episode, in order of time.
+
+    ``page``, ``time``, ``elapsed`` since the crawl before, or since the fresh start at 0,
+    ``signals`` since then, and ``changed``, of the n crawls; ``signal_page`` and ``signal_time`` of
+    the k signals.
+    """
+
+    page: IntArray
+    time: FloatArray
+    elapsed: FloatArray
+    signals: FloatArray
+    changed: BoolArray
+    signal_page: IntArray
+    signal_time: FloatArray
+
+
+@compiled(ON_BIRTH_OR_DEATH.signature)
+def on_birth_or_death(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: int,
+    time: float,
+    alive: bool,
+) -> None:
+    """Do nothing: all pages exist throughout."""
+
+
+@compiled(LEARN.signature)
+def learn(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: int,
+    time: float,
+    elapsed: float,
+    signals: FloatArray,
+    changed: bool,
+) -> None:
+    """Record a crawl in ``groups``."""
+    row = groups[int(shared[CRAWLS])]
+    row[0], row[1], row[2], row[3], row[4] = page, time, elapsed, signals.sum(), changed
+    shared[CRAWLS] += 1.0
+
+
+@compiled(ON_SIGNAL.signature)
+def on_signal(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    page: IntArray,
+    time: FloatArray,
+    source: IntArray,
+) -> None:
+    """Record signals in ``events``, and count those that find no place."""
+    for k in range(page.shape[0]):
+        number = int(shared[SIGNALS])
+        if number < events.shape[0]:
+            events[number, 0], events[number, 1] = page[k], time[k]
+        shared[SIGNALS] += 1.0
+
+
+@compiled(SCORE.signature)
+def score(
+    pages: FloatArray,
+    groups: FloatArray,
+    events: FloatArray,
+    shared: FloatArray,
+    group: IntArray,
+    now: float,
+    elapsed: FloatArray,
+    alive: BoolArray,
+    scores: FloatArray,
+) -> None:
+    """Choose the next page of the sequence."""
+    scores[:] = 0.0
+    scores[int(shared[SEQUENCE + int(shared[CRAWLS])])] = 1.0
+
+
+def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
+    """Return pages at random, by weights exp(SPREAD z) that are redrawn every REDRAWN slots."""
+    parts = []
+    for first in range(0, slots, REDRAWN):
+        weight = np.exp(SPREAD * rng.standard_normal(num_pages))
+        size = min(REDRAWN, slots - first)
+        parts.append(rng.choice(num_pages, size, p=weight / weight.sum()))
+    return np.concatenate(parts)
+
+
+def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Record:
+    """Return what a crawler sees that explores in the episode of a seed."""
+    pages = explored(instance.num_pages, slots, np.random.default_rng([seed, 3])).astype(np.float64)
+    capacity = 4 * slots
+    while True:
+        memory = Memory(
+            np.zeros((1, 1)),
+            np.zeros((slots, 5)),
+            np.zeros((capacity, 2)),
+            np.concatenate([np.zeros(SEQUENCE), pages, np.zeros(1)]),
+            np.zeros(instance.num_pages, np.int64),
+        )
+        form = CompiledLearner(on_birth_or_death, learn, on_signal, score, memory)
+        play_form(form, instance, horizon, seed, requests=False)
+        crawls, signals = int(memory.shared[CRAWLS]), int(memory.shared[SIGNALS])
+        if signals <= capacity:
+            break
+        capacity = signals
+    crawl, signal = memory.groups[:crawls].T, memory.events[:signals].T
+    return Record(
+        crawl[0].astype(np.int64),
+        crawl[1].copy(),
+        crawl[2].copy(),
+        crawl[3].copy(),
+        crawl[4] > 0.5,
+        signal[0].astype(np.int64),
+        signal[1].copy(),
+    )
