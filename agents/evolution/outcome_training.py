@@ -13,7 +13,7 @@ import numpy as np
 from agents.evolution import stored
 from agents.evolution.arguments import OutcomeArguments
 from agents.evolution.fitness import Evaluator, baselines_of
-from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, History, learned
+from agents.evolution.outcomes.learning import ROUNDS, VALUE_ROUNDS, History, learned
 from agents.evolution.outcomes.recording import recorded
 from agents.evolution.stored import OUTCOMES, StoredIndex, read_index, save_index
 from agents.evolution.train import TRAINING_SEEDS, CurveRow, validation_seeds
@@ -62,7 +62,7 @@ def learn_index(
     write_rows(out / CURVE, CurveRow, ())
     episodes = -(-arguments.crawls // (CYCLES * arguments.of_exploration().num_pages))
     with ProgressBar("{task.fields[gap]}", shown=progress) as bar:
-        total = episodes + ROUND * (STALENESS_ROUNDS + VALUE_ROUNDS)
+        total = episodes + ROUND * ROUNDS
         task = bar.add_task("exploring", total=total, gap="")
         histories = []
         for number in range(episodes):
@@ -87,7 +87,7 @@ def _fit(
     reference = rivals[int(np.argmax(play(rivals, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
-    for number, (_, free) in enumerate(rounds, start=1 - STALENESS_ROUNDS):
+    for number, (_, free) in enumerate(rounds, start=VALUE_ROUNDS + 1 - ROUNDS):
         if free is not None:
             rival = index_of(arguments, free)
             mine, theirs = play([rival, reference], seeds).mean(axis=0)
@@ -127,4 +127,4 @@ def explore(arguments: OutcomeArguments, number: int) -> History:
     slots = CYCLES * instance.num_pages
     end = slots / instance.bandwidth
     record = recorded(instance, end, slots, seed)
-    return History(record, instance.problem().pooled(), end)
+    return History(record, instance.problem(), end)

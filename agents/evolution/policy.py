@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.evolution.index import kernels
 from agents.evolution.outcomes.inputs import outcome_table
-from agents.evolution.outcomes.kernels import outcome_value
+from agents.evolution.outcomes.kernels import outcome_value, signal_evidence
 from agents.evolution.stored import BELIEF, OUTCOMES, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import SignalPolicy
@@ -50,9 +50,12 @@ class LearnedIndex(SignalPolicy):
         self.index, self.cycle = index, cycle
         self._weights: Any = index.networks if index.base == OUTCOMES else index.weights
 
+    def _signal_weight(self, problem: Problem) -> Any:
+        return signal_evidence if self.index.base == OUTCOMES else None
+
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         if self.index.base == OUTCOMES:
-            return outcome_value, outcome_table(problem.pooled(), self._weights)
+            return outcome_value, outcome_table(problem, self._weights)
         cycle = self.cycle or problem.num_pages / problem.bandwidth
         if math.isnan(cycle):
             cycle = self.index.cycle

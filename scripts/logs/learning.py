@@ -3,7 +3,7 @@
 The last crawls are held out. Change rates and signal quality of pages are those that the crawls
 before tell; so is what the index is learned from, and the held-out crawls choose between rounds: of
 the fit of staleness by the log-loss of changed / not changed, of the fit of values by their
-likelihood, as if exponential. Several sources of signals are pooled.
+likelihood, as if exponential.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import numpy as np
 from agents.catalog import AGENT_FILES
 from agents.evolution import StoredIndex, read_index, save_index
 from agents.evolution.outcomes.learning import (
-    STALENESS_ROUNDS,
-    VALUE_ROUNDS,
+    ROUNDS,
     WINDOW,
     History,
     learned,
@@ -63,7 +62,7 @@ def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History,
     parameters = parameters_of(log, fit_log(log, group, until=split).quality)
     rest: dict[str, Any] = {"num_sources": max(len(log.sources), 1), **parameters}
     rest["importance"] = np.ones(log.num_pages)
-    problem = Problem(log.num_pages, math.nan, **rest).pooled()
+    problem = Problem(log.num_pages, math.nan, **rest)
     last = min(until, float(log.time[-1]))
 
     def part(first: float, final: float) -> History:
@@ -75,10 +74,11 @@ def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History,
             known.page[crawls],
             finish[crawls] - first,
             known.elapsed[crawls],
-            known.signals[:, crawls].sum(axis=0).astype(np.float64),
+            known.signals[:, crawls].astype(np.float64),
             known.changed[crawls],
             log.signal_page[heard],
             log.signal_time[heard] - first,
+            log.signal_source[heard],
         )
         history = History(record, problem, final - first)
         paths = paths_of(history)[2].size
@@ -118,18 +118,19 @@ def learn_from_log(
     started, curve, rounds = time.perf_counter(), [], []
     given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     with ProgressBar("") as bar:
-        task = bar.add_task("learning", total=STALENESS_ROUNDS + VALUE_ROUNDS)
+        task = bar.add_task("learning", total=ROUNDS)
         for each in learned([history], *given):
             fit = "staleness" if each.free is None else "value"
             rounds.append(each)
             curve.append((fit, len(rounds), each.loss, round(time.perf_counter() - started, 3)))
             bar.advance(task)
     write_csv(out / CURVE, ("fit", "round", "held_out_loss", "seconds"), curve)
-    free = min(rounds[STALENESS_ROUNDS:], key=lambda each: each.loss).free
-    assert free is not None
+    by_fit = [[each for each in rounds if (each.free is None) == first] for first in (True, False)]
+    staleness, value = (min(part, key=lambda each: each.loss) for part in by_fit)
+    assert value.free is not None
     made = {"log": first_crawl(log), "until": min(until, float(log.time[-1])), "seed": seed}
-    save_index(out, StoredIndex(free, OUTCOMES, made=made))
-    return min(each.loss for each in rounds[:STALENESS_ROUNDS]), held_out.record.page.size
+    save_index(out, StoredIndex(value.free, OUTCOMES, made=made))
+    return staleness.loss, held_out.record.page.size
 
 
 def first_crawl(log: CrawlLog) -> str:

@@ -41,16 +41,22 @@ def shortfall(
 
 @compiled()
 def crossing_integral(
-    table: FloatArray, page: int, ages: FloatArray, level: float, window: float
+    table: FloatArray,
+    page: int,
+    ages: FloatArray,
+    evidences: FloatArray,
+    level: float,
+    window: float,
 ) -> float:
     """Return the integral of (level - D_t)^+ over ages t up to ``window``.
 
-    ``ages`` are those at which the signals arrive, sorted.
+    ``ages`` are those at which the signals arrive, sorted; ``evidences`` is theirs.
     """
     reached = -math.log1p(-level)
-    begin, total = 0.0, 0.0
+    begin, signals, total = 0.0, 0.0, 0.0
     for number in range(ages.size + 1):
-        signals = float(number)
+        if number > 0:
+            signals += evidences[number - 1]
         if evidence(table, page, begin, signals) >= reached:
             return total
         end = min(ages[number], window) if number < ages.size else window
@@ -79,15 +85,17 @@ def crossing_integrals(
     end: float,
     first: IntArray,
     times: FloatArray,
+    evidences: FloatArray,
 ) -> FloatArray:
     """Return :func:`crossing_integral` of paths from crawls at ``start`` to ``end``, (n,).
 
-    ``times`` (k,) are those of signals, sorted by page and time; those of page i are from
-    ``first[i]`` to ``first[i + 1]``.
+    ``times`` (k,) are those of signals, sorted by page and time, ``evidences`` (k,) theirs; those
+    of page i are from ``first[i]`` to ``first[i + 1]``.
     """
     result = np.empty(page.size)
     for k in range(page.size):
-        own = times[first[page[k]] : first[page[k] + 1]]
-        ages = own[np.searchsorted(own, start[k], side="right") :] - start[k]
-        result[k] = crossing_integral(table, page[k], ages, level[k], end - start[k])
+        begin, finish = first[page[k]], first[page[k] + 1]
+        begin += np.searchsorted(times[begin:finish], start[k], side="right")
+        ages, weights = times[begin:finish] - start[k], evidences[begin:finish]
+        result[k] = crossing_integral(table, page[k], ages, weights, level[k], end - start[k])
     return result

@@ -11,17 +11,23 @@ import numpy as np
 from agents.evolution.index.inputs import STATIC, static_inputs
 from agents.evolution.outcomes.kernels import (
     BASES,
+    EVIDENCES,
     IMPORTANCE,
     LEVELS,
     NUM_BASES,
     NUM_LEVELS,
     PACE,
+    UNSIGNALLED,
 )
 from crawl_envs.types import FloatArray, Problem
 
 INPUTS = STATIC[2:]
 """Inputs of a page. The unit of time is 1 over its change rate, so that none depends on others."""
 LARGEST_LOG_WEIGHT = 15.0
+LARGEST_EVIDENCE = 8.0
+"""Of a signal, in nats; that of a source without false signals is infinite."""
+LEAST_UNSIGNALLED = 0.01
+"""Share of changes."""
 Layers = tuple[FloatArray, ...]
 """A network of two layers of H units tanh: W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), W3 (H, O),
 b3 (O,)."""
@@ -78,9 +84,9 @@ def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatA
 
 
 def page_inputs(problem: Problem) -> FloatArray:
-    """Return the inputs of each page, (m, K), with all parameters and one source of signals."""
+    """Return the inputs of each page, (m, K), with all parameters; sources are pooled."""
     assert problem.change_rate is not None
-    static = static_inputs(problem, _inverse(problem.change_rate))
+    static = static_inputs(problem.pooled(), _inverse(problem.change_rate))
     return static[-len(INPUTS) :].T
 
 
@@ -90,16 +96,23 @@ def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
     A page that never changes has the value 0.
 
     Args:
-        problem: the pages, with all their parameters and one source of signals.
+        problem: the pages, with all their parameters.
         networks: of the inputs INPUTS.
     """
     assert problem.change_rate is not None
+    assert problem.recall is not None
+    assert problem.false_signal_rate is not None
     rate, inputs = problem.change_rate, page_inputs(problem)
-    table = np.empty((problem.num_pages, LEVELS + NUM_LEVELS))
+    recall, false = np.atleast_2d(problem.recall), np.atleast_2d(problem.false_signal_rate)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        evidence = np.nan_to_num(np.log1p(recall * rate / false), posinf=LARGEST_EVIDENCE)
+    table = np.empty((problem.num_pages, EVIDENCES + len(evidence)))
+    table[:, UNSIGNALLED] = np.maximum(1.0 - recall.sum(axis=0), LEAST_UNSIGNALLED)
+    table[:, EVIDENCES:] = np.minimum(evidence, LARGEST_EVIDENCE).T
     table[:, IMPORTANCE] = problem.importance * _inverse(rate)
     table[:, PACE] = rate
     table[:, BASES:LEVELS] = positive_weights(networks.staleness, inputs)
-    table[:, LEVELS:] = positive_weights(networks.value, inputs)
+    table[:, LEVELS:EVIDENCES] = positive_weights(networks.value, inputs)
     return table
 
 

@@ -1,8 +1,9 @@
 r"""The staleness of a page and the value of its crawl, as compiled functions of a page's table.
 
 The evidence of a change since the last crawl is x = sum_k a_k B_k(elapsed, signals), so that the
-page has changed with probability D = 1 - exp(-x). The value of a crawl at level D, importance
-apart, is
+page has changed with probability D = 1 - exp(-x). A signal of a source of a given precision counts
+as in GREEDY-NCIS, by -ln(1 - precision), so that the first B_k plus the fourth is the x of this
+formula. The value of a crawl at level D, importance apart, is
 
     U(D) = sum_k c_k H_k(x) = E integral (D - D_t)^+ dt
 
@@ -18,24 +19,30 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import VALUE, compiled, inlined
+from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 
 BENDS, KNOTS = (0.01, 0.03, 0.1, 0.3), (0.3, 0.5, 0.7, 0.85)
 """Of the H_k."""
 NUM_BASES, NUM_LEVELS = 5, 2 + len(BENDS) + len(KNOTS)
 """Numbers of functions B_k and H_k."""
-IMPORTANCE, PACE, BASES = 0, 1, 2
-"""Columns of a page: its importance times its unit of time; 1 over the unit; the a_k; the c_k."""
+IMPORTANCE, PACE, UNSIGNALLED, BASES = range(4)
+"""Columns of a page: its importance times its unit of time; 1 over the unit; the share of changes
+without a signal; the a_k; the c_k; the evidence of a signal of each source."""
 LEVELS = BASES + NUM_BASES
+EVIDENCES = LEVELS + NUM_LEVELS
 SOON = 0.2
 """Age, in units of time, at which a hazard that begins high has fallen to a quarter."""
 
 
 @inlined()
-def bases_of(age: float, signals: float) -> tuple[float, float, float, float, float]:
-    """Return the B_k; ``age`` is in units of time."""
+def bases_of(
+    table: FloatArray, page: int, elapsed: float, signals: float
+) -> tuple[float, float, float, float, float]:
+    """Return the B_k; ``signals`` is the evidence of all signals."""
+    age = elapsed * table[page, PACE]
+    early = age * age / (1.0 + age), age / (SOON + age)
     few = signals / (1.0 + signals)
-    return age, age * age / (1.0 + age), age / (SOON + age), signals, few
+    return age * table[page, UNSIGNALLED], early[0], early[1], signals, few
 
 
 @inlined()
@@ -58,7 +65,7 @@ def levels_of(x: float, levels: FloatArray) -> None:
 @inlined()
 def evidence(table: FloatArray, page: int, elapsed: float, signals: float) -> float:
     """Return x of a page."""
-    bases = bases_of(elapsed * table[page, PACE], signals)
+    bases = bases_of(table, page, elapsed, signals)
     x = 0.0
     for k in range(NUM_BASES):
         x += table[page, BASES + k] * bases[k]
@@ -77,13 +84,20 @@ def outcome_value(parameters: FloatArray, page: int, elapsed: float, signals: fl
     return value
 
 
+@compiled(SIGNAL_WEIGHT.signature)
+def signal_evidence(parameters: FloatArray, page: int, age: float, source: int) -> float:
+    """Return the evidence of a signal, whatever the ``age`` at which it comes."""
+    weight: float = parameters[page, EVIDENCES + source]
+    return weight
+
+
 @compiled()
 def write_bases(
     table: FloatArray, page: IntArray, elapsed: FloatArray, signals: FloatArray, out: FloatArray
 ) -> None:
     """Write the B_k of n states of pages, (n, NUM_BASES)."""
     for number in range(page.size):
-        bases = bases_of(elapsed[number] * table[page[number], PACE], signals[number])
+        bases = bases_of(table, page[number], elapsed[number], signals[number])
         for k in range(NUM_BASES):
             out[number, k] = bases[k]
 

@@ -30,6 +30,7 @@ from agents.evolution.outcomes.fitting import (
 from agents.evolution.outcomes.inputs import OutcomeNetworks, outcome_table, page_inputs
 from agents.evolution.outcomes.kernels import (
     BASES,
+    EVIDENCES,
     LEVELS,
     NUM_BASES,
     NUM_LEVELS,
@@ -41,8 +42,10 @@ from agents.evolution.outcomes.recording import Record
 from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
-FIRST_STALENESS = (0.0, -3.0, -3.0, -1.0, -1.0)
-"""Logarithms of the a_k at the start."""
+ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
+"""Rounds that :func:`learned` yields: these, and the starts of both fits."""
+FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)
+"""Logarithms of the a_k at the start: about GREEDY-NCIS."""
 FIRST_VALUE = (-0.5, -3.0, *(-2.0,) * (NUM_LEVELS - 2))
 """Logarithms of the c_k at the start."""
 WINDOW = 0.4
@@ -55,7 +58,7 @@ SMALLEST, LARGEST = 1e-4, 12.0
 
 
 class History(NamedTuple):
-    """What a crawler saw and knew: a record that ends at ``end``, and its pages."""
+    """What a crawler saw and knew: a record that ends at ``end``, and its pages, with sources."""
 
     record: Record
     problem: Problem
@@ -87,12 +90,12 @@ def learned(
     rng: np.random.Generator,
     held_out: Sequence[History] = (),
 ) -> Iterator[Round]:
-    """Yield the rounds of the first fit, and then those of the second.
+    """Yield the rounds of the first fit, and then those of the second, each after its start.
 
-    The second fit uses the result of the first: its last round, or the one of least loss.
+    The second fit uses the result of the first: of its last round, or of the one of least loss.
 
     Args:
-        histories: with all parameters of pages, and one source of signals.
+        histories: with all parameters of pages.
         hidden: units of each hidden layer.
         learning_rate: of Adam, at the start.
         rng: for the start and the choice of examples.
@@ -147,7 +150,8 @@ def outcomes_of(history: History, table: FloatArray) -> Part:
     """Return the examples of the first fit: whether each crawl found a change."""
     record = history.record
     functions = np.empty((record.page.size, NUM_BASES))
-    write_bases(table, record.page, record.elapsed, record.signals, functions)
+    evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
+    write_bases(table, record.page, record.elapsed, evidence, functions)
     return Part(record.page, functions, record.changed.astype(np.float64))
 
 
@@ -180,14 +184,14 @@ def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> 
     page, start, rank = record.page[order][paths], record.time[order][paths], rank[paths]
     by_page = np.lexsort((record.signal_time, record.signal_page))
     first = np.searchsorted(record.signal_page[by_page], np.arange(len(table) + 1))
+    evidences = table[record.signal_page, EVIDENCES + record.signal_source][by_page]
+    signals = first, record.signal_time[by_page], evidences
     parts = []
     for number in range(LEVELS_PER_PATH):
         earlier = paths - rank + (rng.random(page.size) * rank).astype(np.int64)
         away = SPREAD * min(number, 1) * rng.standard_normal(page.size)
         level = np.clip(x[earlier] * np.exp(away), SMALLEST, LARGEST)
-        total = crossing_integrals(
-            table, page, start, -np.expm1(-level), end, first, record.signal_time[by_page]
-        )
+        total = crossing_integrals(table, page, start, -np.expm1(-level), end, *signals)
         functions = np.empty((page.size, NUM_LEVELS))
         write_levels(level, functions)
         parts.append(Part(page, functions, total * table[page, PACE]))

@@ -23,8 +23,8 @@ class Record(NamedTuple):
     """Crawls and signals of an episode, in order of time.
 
     ``page``, ``time``, ``elapsed`` since the crawl before, or since the fresh start at 0,
-    ``signals`` since then, and ``changed``, of the n crawls; ``signal_page`` and ``signal_time`` of
-    the k signals.
+    ``signals`` since then of each of S sources (S, n), and ``changed``, of the n crawls;
+    ``signal_page``, ``signal_time`` and ``signal_source`` of the k signals.
     """
 
     page: IntArray
@@ -34,6 +34,7 @@ class Record(NamedTuple):
     changed: BoolArray
     signal_page: IntArray
     signal_time: FloatArray
+    signal_source: IntArray
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
@@ -65,7 +66,8 @@ def learn(
 ) -> None:
     """Record a crawl in ``groups``."""
     row = groups[int(shared[CRAWLS])]
-    row[0], row[1], row[2], row[3], row[4] = page, time, elapsed, signals.sum(), changed
+    row[0], row[1], row[2], row[3] = page, time, elapsed, changed
+    row[4:] = signals
     shared[CRAWLS] += 1.0
 
 
@@ -84,7 +86,7 @@ def on_signal(
     for k in range(page.shape[0]):
         number = int(shared[SIGNALS])
         if number < events.shape[0]:
-            events[number, 0], events[number, 1] = page[k], time[k]
+            events[number, 0], events[number, 1], events[number, 2] = page[k], time[k], source[k]
         shared[SIGNALS] += 1.0
 
 
@@ -122,8 +124,8 @@ def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Recor
     while True:
         memory = Memory(
             np.zeros((1, 1)),
-            np.zeros((slots, 5)),
-            np.zeros((capacity, 2)),
+            np.zeros((slots, 4 + instance.num_sources)),
+            np.zeros((capacity, 3)),
             np.concatenate([np.zeros(SEQUENCE), pages, np.zeros(1)]),
             np.zeros(instance.num_pages, np.int64),
         )
@@ -138,8 +140,9 @@ def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Recor
         crawl[0].astype(np.int64),
         crawl[1].copy(),
         crawl[2].copy(),
-        crawl[3].copy(),
-        crawl[4] > 0.5,
+        crawl[4:].copy(),
+        crawl[3] > 0.5,
         signal[0].astype(np.int64),
         signal[1].copy(),
+        signal[2].astype(np.int64),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import agents
 import policies as crawl_policies
+from agents.evolution import LearnedIndex
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals
-from crawl_envs.types import Reveal
+from crawl_envs.types import FloatArray, Reveal
 from policies.ncis.belief import BeliefNCIS, History
+from scripts.experiments.agents.setup.from_logs import fitted_to_log, index_of_log
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.experiments.real.setup.history import past
@@ -53,10 +56,24 @@ SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
 FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
+INDEX, FORMULA_OF_LOG = "INDEX, from a log", "GREEDY-NCIS, from a log"
+LOGGED, TOO_SMALL = (10, 30), "log too small"
+"""Budgets at which policies know a log, of a crawler of that budget; a metric."""
 HISTORY = "BELIEF, with history"
 FITTED = "BELIEF, fitted parameters"
 AGENT, SAVED_AS = "agent", "histories"
-LABELS = (AGENT, HISTORY, FITTED, BELIEF, LEARNING, FORMULA, "GREEDY", *SHIPPED)
+LABELS = (
+    AGENT,
+    HISTORY,
+    FITTED,
+    BELIEF,
+    LEARNING,
+    FORMULA,
+    INDEX,
+    FORMULA_OF_LOG,
+    "GREEDY",
+    *SHIPPED,
+)
 MEMORY, PACE_MEMORY = 400.0, 120.0
 """Days, the same for all sites; chosen on the second quarter of the records, given the first.
 Splits that start before the middle play some of these days again; the others none."""
@@ -78,6 +95,8 @@ PAIRS = (
     (FITTED, FORMULA),
     (BELIEF, LEARNING),
     (AGENT, HISTORY),
+    (INDEX, FORMULA_OF_LOG),
+    (FORMULA_OF_LOG, FORMULA),
 )
 SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, REFERENCE)}
 """Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
@@ -95,7 +114,13 @@ def split_of(days: float, number: int) -> Split:
 
 
 def environment(
-    seed: int, signals: Signals, site: str, days: int, importance: str, reveal: Reveal
+    seed: int,
+    signals: Signals,
+    site: str,
+    days: int,
+    importance: str,
+    reveal: Reveal,
+    known: Mapping[str, FloatArray] | None = None,
 ) -> CrawlEnv:
     """Return the environment of a split of a record, reset."""
     trace = histories.record(site)
@@ -105,6 +130,7 @@ def environment(
         signals=signals,
         days_per_crawl=float(days),
         importance=importance,
+        known=known,
         reveal=reveal,
     )
     env.reset(seed=seed)
@@ -152,6 +178,23 @@ def learned(
     return {"freshness": play(env, agent, seed).freshness}
 
 
+def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
+    """Return freshness of GREEDY-NCIS, or a learned index, that know a log of the days before.
+
+    It is NaN, and TOO_SMALL is 1, for an index whose log is too small to learn from.
+    """
+    at = site, days, seed, split_of(histories.record(site).days, seed).start
+    env = environment(seed, "both", site, days, importance, "parameters", fitted_to_log(*at))
+    if not index:
+        return {"freshness": play(env, crawl_policies.make("GreedyNCIS", env), seed).freshness}
+    try:
+        learned_index = index_of_log(*at)
+    except ValueError:
+        return {"freshness": math.nan, TOO_SMALL: 1.0}
+    policy = LearnedIndex(env, index=learned_index)
+    return {"freshness": play(env, policy, seed).freshness, TOO_SMALL: 0.0}
+
+
 def before(site: str, seed: int) -> History:
     """Return the history of all days before a split, with both signals."""
     trace = histories.record(site)
@@ -185,6 +228,10 @@ MEASURES: dict[str, Any] = {
     FITTED: partial(crawled, policy="BeliefNCIS", signals="both"),
 }
 """Measures by label; with the trained agent, if there is one."""
+BY_LOG: dict[str, Any] = {
+    INDEX: partial(by_log, index=True),
+    FORMULA_OF_LOG: partial(by_log, index=False),
+}
 if SAVED_AS in agents.names():
     MEASURES[AGENT] = partial(learned, name=SAVED_AS, memory=MEMORY, pace_memory=PACE_MEMORY)
 
@@ -196,7 +243,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     return [
         Measurement(
             name_of(site, days, importance),
-            MEASURES,
+            MEASURES | (BY_LOG if days in LOGGED and importance == EVERY_SPLIT else {}),
             {"site": site, "days": days, "importance": importance},
             ID,
             most=len(STARTS) if importance == EVERY_SPLIT else 1,
@@ -216,7 +263,7 @@ EXPECTED = tuple(
         "over sites and splits, which overlap",
     )
     for first, second in PAIRS
-    if first in MEASURES
+    if first in MEASURES | BY_LOG
 )
 
 

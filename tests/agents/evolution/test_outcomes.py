@@ -52,9 +52,17 @@ def naive_weights(free: list[float], inputs: list[float], outputs: int) -> list[
     return [math.exp(z) for z in layer(second, outputs)]
 
 
-def naive_level(weights: list[float], age: float, signals: float) -> float:
-    """The staleness of a page."""
-    bases = age, age**2 / (1 + age), age / (0.2 + age), signals, signals / (1 + signals)
+def naive_level(
+    weights: list[float], age: float, signals: float, unsignalled: float = 1.0
+) -> float:
+    """The staleness of a page; ``signals`` is their evidence."""
+    bases = (
+        unsignalled * age,
+        age**2 / (1 + age),
+        age / (0.2 + age),
+        signals,
+        signals / (1 + signals),
+    )
     return 1.0 - math.exp(-sum(a * b for a, b in zip(weights, bases, strict=True)))
 
 
@@ -84,7 +92,11 @@ def test_values_are_what_their_twin_computes():
         rate, given = PROBLEM.change_rate[page], naive_inputs(page)
         bases = naive_weights(list(index.free[:size]), given, NUM_BASES)
         levels = naive_weights(list(index.free[size:]), given, NUM_LEVELS)
-        expected = naive_value(levels, naive_level(bases, elapsed * rate, signals))
+        recall, false = PROBLEM.recall[page], PROBLEM.false_signal_rate[page]
+        signals *= min(math.log(1.0 + recall * rate / false), 8.0)
+        expected = naive_value(
+            levels, naive_level(bases, elapsed * rate, signals, max(1.0 - recall, 0.01))
+        )
         value = form.value(form.parameters, page, elapsed, signals)
         assert value == pytest.approx(PROBLEM.importance[page] / rate * expected, rel=1e-10)
 
@@ -135,7 +147,7 @@ def test_values_rise_between_crawls():
 
 def some_table(rng: np.random.Generator, pages: int = 1) -> np.ndarray:
     table = np.zeros((pages, LEVELS + NUM_LEVELS))
-    table[:, :2] = 1.0, 0.8
+    table[:, :BASES] = 1.0, 0.8, 0.6
     table[:, BASES:LEVELS] = rng.exponential(0.3, (pages, NUM_BASES))
     return table
 
@@ -145,15 +157,16 @@ def test_targets_are_integrals_up_to_the_crossing(seed):
     rng = np.random.default_rng(seed)
     table = some_table(rng)
     ages, window = np.sort(rng.uniform(0.0, 6.0, rng.integers(0, 5))), 5.0
+    evidences = rng.exponential(0.7, ages.size)
     level = rng.uniform(0.05, 0.95)
     weights = table[0, BASES:LEVELS].tolist()
 
     def short(t: float) -> float:
-        return max(level - naive_level(weights, 0.8 * t, float(np.sum(ages <= t))), 0.0)
+        return max(level - naive_level(weights, 0.8 * t, evidences[ages <= t].sum(), 0.6), 0.0)
 
     grid = np.linspace(0.0, window, 20_001)
     brute = integrate.trapezoid([short(t) for t in grid], grid)
-    found = crossing_integral(table, 0, ages, level, window)
+    found = crossing_integral(table, 0, ages, evidences, level, window)
     assert found == pytest.approx(brute, rel=1e-3, abs=3e-4)
 
 
@@ -164,19 +177,22 @@ def test_paths_begin_at_crawls_and_see_later_signals_of_their_page():
     first = np.cumsum([0, *(each.size for each in signals)])
     page, start = np.array([2, 0, 1, 2]), np.array([0.5, 3.0, 1.0, 8.5])
     level = np.array([0.7, 0.4, 0.5, 0.9])
-    found = crossing_integrals(table, page, start, level, 9.0, first, np.concatenate(signals))
+    evidences = [rng.exponential(0.7, each.size) for each in signals]
+    joined = np.concatenate(signals), np.concatenate(evidences)
+    found = crossing_integrals(table, page, start, level, 9.0, first, *joined)
     for k in range(4):
         own = signals[page[k]]
-        ages = own[own > start[k]] - start[k]
-        assert found[k] == crossing_integral(table, page[k], ages, level[k], 9.0 - start[k])
+        later = own > start[k]
+        given = own[later] - start[k], evidences[page[k]][later], level[k], 9.0 - start[k]
+        assert found[k] == crossing_integral(table, page[k], *given)
 
 
 def test_the_value_of_pages_without_signals_is_the_formula():
     """With x = Delta t, the integral up to level D is (1 - (1 + x) exp(-x)) / Delta."""
     table, rate = np.zeros((1, LEVELS + NUM_LEVELS)), 0.7
-    table[0, 1], table[0, BASES] = 1.0, rate
+    table[0, 1:BASES], table[0, BASES] = 1.0, rate
     for x in (0.2, 1.0, 3.0):
-        found = crossing_integral(table, 0, np.empty(0), -math.expm1(-x), 100.0)
+        found = crossing_integral(table, 0, *np.empty((2, 0)), -math.expm1(-x), 100.0)
         assert found == pytest.approx((1 - (1 + x) * math.exp(-x)) / rate, rel=1e-3)
 
 
@@ -195,7 +211,7 @@ def test_a_record_has_the_signals_and_times_between_crawls():
         page = record.page[k]
         assert record.time[k] - record.elapsed[k] == pytest.approx(last[page])
         since = (record.signal_page == page) & (record.signal_time > last[page])
-        assert record.signals[k] == np.sum(since & (record.signal_time <= record.time[k]))
+        assert record.signals[0, k] == np.sum(since & (record.signal_time <= record.time[k]))
         last[page] = record.time[k]
     assert 0 < record.changed.sum() < record.page.size == 24 * 8 - 1
 
@@ -248,7 +264,7 @@ def test_a_small_run_end_to_end(tmp_path, quick):
     assert learn_index(small(), tmp_path / "one", resume=True).to_json() == index.to_json()
     assert learn_index(small(seed=1), tmp_path / "three").to_json() != index.to_json()
     rows = (tmp_path / "one" / "curve.csv").read_text().splitlines()
-    assert len(rows) == 1 + learning.VALUE_ROUNDS
+    assert len(rows) == 2 + learning.VALUE_ROUNDS
     env = gymnasium.make("CrawlNCIS-v0", num_pages=12, bandwidth=6.0, horizon=5.0)
     agent = agents.load(tmp_path / "one", env)
     observation, _ = env.reset(seed=0)

@@ -61,7 +61,7 @@ def test_crawls_and_signals_of_a_log(log: CrawlLog) -> None:
     for part, first in ((known, 0.0), (held_out, split)):
         record = part.record
         both += zip(
-            *(record.page, record.time + first, record.elapsed, record.signals, record.changed),
+            *(record.page, record.time + first, record.elapsed, record.signals[0], record.changed),
             strict=True,
         )
         heard = (log.signal_time > first) & (log.signal_time <= first + part.end)

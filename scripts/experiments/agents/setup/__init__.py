@@ -1,4 +1,4 @@
-"""Shared parts of the experiments: learned values, charts.
+"""Shared parts of the experiments: learned values, logs of recorded sites, charts.
 
-Public modules: charts, learned_values.
+Public modules: charts, from_logs, learned_values.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.instance import replay
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import Reveal
+from crawl_envs.types import FloatArray, Reveal
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
@@ -142,6 +143,7 @@ def replayed(
     days_per_crawl: float,
     importance: str,
     fit_to_played: bool = False,
+    known: Mapping[str, FloatArray] | None = None,
     reveal: Reveal = "parameters",
 ) -> CrawlEnv:
     """Return an environment that plays a split of a trace.
@@ -153,12 +155,13 @@ def replayed(
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: uniform or zipf.
         fit_to_played: fit the parameters to the days that are played, as in hindsight.
+        known: parameters of the pages to reveal instead of those that are fitted.
         reveal: whether parameters are revealed.
     """
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)
     window = trace.window(split.start, split.end, signals)
     alive = float(trace.alive_days(split.start, split.end).sum()) / window.duration
-    fitted = fit(trace, *days, signals)
+    fitted = dataclasses.replace(fit(trace, *days, signals), **(known or {}))
     generator = replay(
         trace, window, fitted, bandwidth=alive / days_per_crawl, importance=importance
     )
