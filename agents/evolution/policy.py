@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class LearnedIndex(SignalPolicy):
     """Crawls the page of the largest index, which a small network computes page by page.
 
-    The same network serves any number of pages. Several sources of signals are pooled into one.
+    The same network serves any number of pages. An index learned from outcomes of
+    crawls weighs signals by source, others pool all sources.
     The parameters of pages are its inputs, so the environment must reveal them.
 
     Args:
