@@ -36,7 +36,8 @@ from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
 from policies.estimators.signal_quality import SignalFit, as_signal_fit, crawls_of_pages
 
 PSEUDO_PAGES = 1.0
-MAX_PASSES = 3000
+MAX_PASSES = 6000
+"""Where every change is signalled, alpha falls towards 0 ever more slowly, in some 4,000 passes."""
 TOLERANCE = 1e-4
 """Relative change of every group's mean and shape in one pass at which the iteration ends."""
 EXTRA_EVENTS = 0.5

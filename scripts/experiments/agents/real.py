@@ -57,7 +57,7 @@ FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
 INDEX, FORMULA_OF_LOG = "INDEX, from a log", "GREEDY-NCIS, from a log"
-LOGGED, TOO_SMALL = (10, 30), "log too small"
+LOGGED, REFUSED = (10, 30), "log refused"
 """Budgets at which policies know a log, of a crawler of that budget; a metric."""
 HISTORY = "BELIEF, with history"
 FITTED = "BELIEF, fitted parameters"
@@ -181,18 +181,20 @@ def learned(
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
     """Return freshness of GREEDY-NCIS, or a learned index, that know a log of the days before.
 
-    It is NaN, and TOO_SMALL is 1, for an index whose log is too small to learn from.
+    It is NaN, and REFUSED is 1, where the log is too small or the fit does not converge.
     """
     at = site, days, seed, split_of(histories.record(site).days, seed).start
-    env = environment(seed, "both", site, days, importance, "parameters", fitted_to_log(*at))
-    if not index:
-        return {"freshness": play(env, crawl_policies.make("GreedyNCIS", env), seed).freshness}
     try:
-        learned_index = index_of_log(*at)
+        known = fitted_to_log(*at)
+        learned_index = index_of_log(*at) if index else None
     except ValueError:
-        return {"freshness": math.nan, TOO_SMALL: 1.0}
-    policy = LearnedIndex(env, index=learned_index)
-    return {"freshness": play(env, policy, seed).freshness, TOO_SMALL: 0.0}
+        return {"freshness": math.nan, REFUSED: 1.0}
+    env = environment(seed, "both", site, days, importance, "parameters", known)
+    if learned_index is None:
+        policy = crawl_policies.make("GreedyNCIS", env)
+    else:
+        policy = LearnedIndex(env, index=learned_index)
+    return {"freshness": play(env, policy, seed).freshness, REFUSED: 0.0}
 
 
 def before(site: str, seed: int) -> History:

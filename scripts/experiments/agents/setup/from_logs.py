@@ -1,6 +1,7 @@
 """What a crawler's log tells of a recorded site: fitted parameters, and an index learned from it.
 
-The crawler visits every page at even intervals, and receives both kinds of signals.
+The crawler visits every page at even intervals, and receives both kinds of signals. All pages are
+of one host, so they form one group, as for the commands that read a log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.windows import sources_of
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import FloatArray
 from scripts.experiments.real.setup import sites
 from scripts.logs.fitting import fit_log, parameters_of
 from scripts.logs.learning import HIDDEN, LEARNING_RATE, histories_of
@@ -26,11 +27,11 @@ SIGNALS = "both"
 
 
 @lru_cache(maxsize=2)
-def logged(site: str, days: int, seed: int) -> tuple[CrawlLog, IntArray]:
-    """Return the log of a crawler that visits a page every so many days, and pages' directories."""
+def logged(site: str, days: int, seed: int) -> CrawlLog:
+    """Return the log of a crawler that visits a page every so many days."""
     trace = sites.record(site)
     log, _ = thinned_log(trace, float(days), "regular", np.random.default_rng([seed, days]))
-    return with_both_signals(log, trace), trace.directory
+    return with_both_signals(log, trace)
 
 
 def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
@@ -53,8 +54,8 @@ def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
 @lru_cache(maxsize=2)
 def fitted_to_log(site: str, days: int, seed: int, until: float) -> dict[str, FloatArray]:
     """Return change rates and signal quality by the crawls of the log until a day."""
-    log, directory = logged(site, days, seed)
-    return parameters_of(log, fit_log(log, directory, until=until).quality)
+    log = logged(site, days, seed)
+    return parameters_of(log, fit_log(log, until=until).quality)
 
 
 def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
@@ -63,7 +64,8 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     Raises:
         ValueError: the log is too small.
     """
-    history, held_out = histories_of(*logged(site, days, seed), until)
+    log = logged(site, days, seed)
+    history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
     given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     rounds = [each for each in learned([history], *given) if each.free is not None]
     free = min(rounds, key=lambda each: each.loss).free
