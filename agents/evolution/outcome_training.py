@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.evolution import stored
 from agents.evolution.arguments import OutcomeArguments
-from agents.evolution.fitness import Evaluator, baselines_of
+from agents.evolution.fitness import Evaluator
 from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, History, learned
 from agents.evolution.outcomes.recording import recorded
 from agents.evolution.stored import OUTCOMES, StoredIndex, read_index, save_index
@@ -24,6 +24,8 @@ from crawl_envs.types.files import claim, claiming
 
 CYCLES = 24
 """Crawls per page of an explored episode."""
+RIVALS = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
+"""Policies to compare with; the best is the reference."""
 ROUND = 30
 """Length of a round on the progress bar, in explored episodes."""
 
@@ -83,8 +85,8 @@ def _fit(
     """Return the weights of the best validation; ``tick`` is told of each round."""
     started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
     play = Evaluator(replace(arguments, bandwidth_spread=1.0), None)
-    seeds, rivals = validation_seeds(arguments), baselines_of(OUTCOMES)
-    reference = rivals[int(np.argmax(play(rivals, seeds).mean(axis=0)))]
+    seeds = validation_seeds(arguments)
+    reference = RIVALS[int(np.argmax(play(RIVALS, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
     for number, (_, free) in enumerate(rounds, start=1 - STALENESS_ROUNDS):
