@@ -89,11 +89,6 @@ class EpisodeArguments(RunArguments):
         way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
         return float(self.bandwidth * self.bandwidth_spread**way)
 
-    @property
-    def cycle(self) -> float:
-        """The time in which every page could be crawled once, T = m / R."""
-        return self.num_pages / self.bandwidth
-
     def draw(self, seed: int) -> Instance:
         """Return the instance of an episode.
 

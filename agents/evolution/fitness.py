@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -19,7 +18,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.worker_processes import pool
 from crawl_envs.worlds.rollouts import play_form
 
-Arguments = TypeVar("Arguments", bound=EpisodeArguments)
+Map = Callable[..., Iterable[FloatArray]]
 Candidate = StoredIndex | str
 """An index, or the name of an analytic policy."""
 
@@ -44,28 +43,24 @@ def play_all(arguments: EpisodeArguments, candidates: Sequence[Candidate], seed:
     return np.array(fresh)
 
 
-class Evaluator(Generic[Arguments]):
-    """Plays candidates on the same episodes, in this process or in several.
+def freshness_of(
+    arguments: EpisodeArguments,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[int],
+    each: Map = map,
+) -> FloatArray:
+    """Return the freshness of every candidate in every episode, (episodes, n), in [0, 1].
 
-    Args:
-        arguments: of the episodes.
-        pool: the workers; None plays in this process.
+    ``each`` is :func:`map`, or the map of a pool of processes.
     """
-
-    def __init__(self, arguments: Arguments, pool: ProcessPoolExecutor | None) -> None:
-        self.arguments, self._pool = arguments, pool
-
-    def __call__(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> FloatArray:
-        """Return the freshness of every candidate in every episode, (episodes, n)."""
-        play = partial(play_all, self.arguments, candidates)
-        return np.array(list((self._pool.map if self._pool else map)(play, seeds)))
+    return np.array(list(each(partial(play_all, arguments, candidates), seeds)))
 
 
 @contextmanager
-def evaluator(arguments: Arguments, workers: int) -> Iterator[Evaluator[Arguments]]:
-    """Yield an evaluator with worker processes, which end with the block; 1 uses none."""
+def mapping(workers: int) -> Iterator[Map]:
+    """Yield the map of worker processes, which end with the block; :func:`map` for one."""
     if workers == 1:
-        yield Evaluator(arguments, None)
+        yield map
         return
     with pool(workers) as processes:
-        yield Evaluator(arguments, processes)
+        yield processes.map

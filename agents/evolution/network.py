@@ -29,11 +29,6 @@ class Weights(NamedTuple):
     skip: FloatArray
 
 
-def number_of_weights(num_inputs: int, hidden: int) -> int:
-    """Return the number of weights of K inputs and H hidden units: H (K + 2) + K."""
-    return hidden * (num_inputs + 2) + num_inputs
-
-
 def hidden_units(num_weights: int, num_inputs: int) -> int:
     """Return the number of hidden units of a network of ``num_weights`` weights.
 

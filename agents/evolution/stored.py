@@ -37,7 +37,6 @@ class StoredIndex:
     Attributes:
         free: the weights in a row, up to LARGEST in size.
         base: ``BeliefNCIS`` or ``outcomes``.
-        cycle: the time T = m / R in training, > 0.
         made: how it was trained, plain values as JSON has them.
         day: with base ``BeliefNCIS``, the length of a day, > 0, for the inputs of hours; None for
             none.
@@ -50,15 +49,12 @@ class StoredIndex:
 
     free: FloatArray
     base: str
-    cycle: float = 1.0
     made: Mapping[str, Any] = field(default_factory=dict)
     day: float | None = None
     inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_of("base", self.base, INPUTS)
-        if not 0.0 < self.cycle < math.inf:
-            raise ValueError(f"cycle must be finite and > 0, got {self.cycle!r}")
         free = np.array(self.free, np.float64)
         if free.ndim != 1 or not np.all(np.isfinite(free)):
             odd = free[~np.isfinite(free)]
@@ -88,7 +84,6 @@ class StoredIndex:
         values = {
             "format": FORMAT,
             "base": self.base,
-            "cycle": self.cycle,
             "inputs": list(self.inputs),
             **({} if self.day is None else {"day": self.day}),
             "made": dict(self.made),
@@ -140,7 +135,6 @@ def read_index(folder: str | Path) -> StoredIndex:
         return StoredIndex(
             np.array(values["weights"], np.float64),
             values["base"],
-            float(values["cycle"]),
             dict(values["made"]),
             values.get("day"),
             tuple(values["inputs"]),

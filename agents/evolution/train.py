@@ -14,7 +14,7 @@ import numpy as np
 from agents.evolution import stored
 from agents.evolution.arguments import EpisodeArguments, EvolutionArguments
 from agents.evolution.corrected_belief import initial_correction
-from agents.evolution.fitness import Candidate, Evaluator, evaluator
+from agents.evolution.fitness import Candidate, Map, freshness_of, mapping
 from agents.evolution.stored import StoredIndex, chosen_inputs, read_index, save_index
 from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
 from agents.progress import COUNT, ProgressBar
@@ -47,6 +47,7 @@ class CurveRow(NamedTuple):
 class Run:
     """State of a run."""
 
+    arguments: EvolutionArguments
     centre: Centre
     best: FloatArray
     best_freshness: float
@@ -108,7 +109,7 @@ def evolve(
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())
-    with evaluator(arguments, workers) as play:
+    with mapping(workers) as each:
         if run.best_freshness > -math.inf:
             save_index(out, index_of(arguments, run.best))
         # Rows after the generation from which the run resumes are dropped.
@@ -117,7 +118,7 @@ def evolve(
         rows = [row for row in rows if row.generation <= done]
         write_rows(out / CURVE, CurveRow, rows)
         earlier = rows[-1].seconds if rows else 0.0
-        _search(run, play, out, time.perf_counter() - earlier, progress)
+        _search(run, each, out, time.perf_counter() - earlier, progress)
     return read_index(out)
 
 
@@ -125,13 +126,13 @@ def index_of(arguments: EvolutionArguments, free: FloatArray) -> StoredIndex:
     """Return an index of the given weights, with the arguments of its run."""
     made = json.loads(arguments.to_json())
     seen = tuple(arguments.inputs)
-    return StoredIndex(free, arguments.base, arguments.cycle, made, arguments.day, seen)
+    return StoredIndex(free, arguments.base, made, arguments.day, seen)
 
 
 def begun(arguments: EvolutionArguments) -> Run:
     """Return the initial state of a run."""
     free = first_weights(arguments)
-    return Run(start_at(free), free, -math.inf)
+    return Run(arguments, start_at(free), free, -math.inf)
 
 
 def first_weights(arguments: EvolutionArguments) -> FloatArray:
@@ -141,21 +142,19 @@ def first_weights(arguments: EvolutionArguments) -> FloatArray:
     return initial_correction(arguments.hidden, len(inputs), rng)
 
 
-def _search(
-    run: Run, play: Evaluator[EvolutionArguments], out: Path, started: float, progress: bool
-) -> None:
+def _search(run: Run, each: Map, out: Path, started: float, progress: bool) -> None:
     """Step up to the last generation, saving on the way; ``started`` is the time of the start."""
-    arguments = play.arguments
+    arguments = run.arguments
     bar = ProgressBar(f"{COUNT} generations, {{task.fields[gap]}}", shown=progress)
     with bar:
         task = bar.add_task(
             "evolving", total=arguments.generations, completed=run.centre.generation, gap="-"
         )
         while run.centre.generation < arguments.generations:
-            run.centre, gap = generation_of(run, play)
+            run.centre, gap = generation_of(run, each)
             validated = run.centre.generation % arguments.validation_every == 0
             if validated:
-                row = _validate(run, play, time.perf_counter() - started)
+                row = _validate(run, each, time.perf_counter() - started)
                 append_row(out / CURVE, row)
                 save_index(out, index_of(arguments, run.best))
             if validated or run.centre.generation % SAVE_EVERY == 0:
@@ -163,29 +162,30 @@ def _search(
             bar.update(task, advance=1, gap=f"{gap:+.4f} against {arguments.base}")
 
 
-def generation_of(run: Run, play: Evaluator[EvolutionArguments]) -> tuple[Centre, float]:
+def generation_of(run: Run, each: Map) -> tuple[Centre, float]:
     """Play a generation.
 
     Returns:
         The centre after it, and the mean freshness of its candidates above the base's.
     """
-    arguments, centre = play.arguments, run.centre
+    arguments, centre = run.arguments, run.centre
     noise = noise_of(centre, arguments.pairs, arguments.seed)
     rivals: list[Candidate] = [
         index_of(arguments, free) for free in candidates_of(centre, noise, arguments.sigma)
     ]
     seeds = training_seeds(arguments, centre.generation)
-    fresh = play([*rivals, arguments.base], seeds).mean(axis=0)
+    fresh = freshness_of(arguments, [*rivals, arguments.base], seeds, each).mean(axis=0)
     gap = float(fresh[:-1].mean() - fresh[-1])
     step_size = arguments.learning_rate / (1.0 + centre.generation / arguments.slowing)
     return stepped(centre, noise, fresh[:-1], arguments.sigma, step_size), gap
 
 
-def _validate(run: Run, play: Evaluator[EvolutionArguments], seconds: float) -> CurveRow:
+def _validate(run: Run, each: Map, seconds: float) -> CurveRow:
     """Play the averaged centre, and keep it where it is the best so far."""
-    arguments, average = play.arguments, run.centre.average
+    arguments, average = run.arguments, run.centre.average
     rivals: list[Candidate] = [index_of(arguments, average), arguments.base]
-    mine, theirs = play(rivals, validation_seeds(arguments)).mean(axis=0)
+    fresh = freshness_of(arguments, rivals, validation_seeds(arguments), each)
+    mine, theirs = fresh.mean(axis=0)
     if mine > run.best_freshness:
         run.best, run.best_freshness = average, float(mine)
     return CurveRow(run.centre.generation, float(mine), float(theirs), round(seconds, 3))
@@ -226,7 +226,7 @@ def read_state(path: Path, arguments: EvolutionArguments) -> Run:
         raise ValueError(f"{path} is damaged: {error}") from None
     arguments.check_resumes(earlier)
     best_free = arrays.pop("best")
-    return Run(Centre(**arrays, generation=generation), best_free, freshness)
+    return Run(arguments, Centre(**arrays, generation=generation), best_free, freshness)
 
 
 def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:

@@ -21,6 +21,11 @@ def naive_network(free, x) -> float:
     return score
 
 
+def number_of_weights(num_inputs: int, hidden: int) -> int:
+    """The number of weights of K inputs and H hidden units: H (K + 2) + K."""
+    return hidden * (num_inputs + 2) + num_inputs
+
+
 def weights_of(free, num_inputs: int) -> Weights:
     """The weights of a network of K inputs from a row of numbers, (H (K + 2) + K,)."""
     hidden = hidden_units(len(free), num_inputs)

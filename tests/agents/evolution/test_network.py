@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.evolution.network import forward, hidden_units, number_of_weights
-from tests.agents.evolution.network_twin import naive_network, weights_of
+from agents.evolution.network import forward, hidden_units
+from tests.agents.evolution.network_twin import naive_network, number_of_weights, weights_of
 
 
 @pytest.mark.parametrize("num_pages", [1, 127, 128, 129, 300])

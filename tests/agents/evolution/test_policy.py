@@ -160,11 +160,11 @@ def test_pages_without_importance_have_value_0():
 
 
 def test_files_bring_an_index_back(tmp_path):
-    index = random_index(9, cycle=2.5, made={"seed": 9})
+    index = random_index(9, made={"seed": 9})
     save_index(tmp_path / "deep" / "folder", index)
     again = read_index(tmp_path / "deep" / "folder")
     np.testing.assert_array_equal(again.free, index.free)
-    assert (again.base, again.cycle, again.made) == ("outcomes", 2.5, {"seed": 9})
+    assert (again.base, again.made) == ("outcomes", {"seed": 9})
     assert again.to_json() == index.to_json()
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, instance="noisy")
     assert load_index(tmp_path / "deep" / "folder", env).core is env.unwrapped
@@ -193,7 +193,6 @@ def huge_weight(value):
         (lambda text: text.replace("index 1", "index 9"), "is not a learned index"),
         (lambda text: text.replace('"recall"', '"colour"'), "must have the inputs"),
         (lambda text: text.replace('"outcomes"', '"none"'), "base must be one of"),
-        (lambda text: text.replace('"cycle": 1.0', '"cycle": -1.0'), "cycle must be finite"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0,'), "weights must be"),
         (lambda text: text.replace('"weights": [', '"weights": [NaN,'), "weights must be finite"),
         (lambda text: text.replace('"weights"', '"wights"'), "is damaged"),

@@ -16,7 +16,7 @@ from agents.catalog import SHIPPED, names
 from agents.evolution import read_index
 from agents.evolution import train as evolution
 from agents.evolution.arguments import EvolutionArguments
-from agents.evolution.fitness import Evaluator, evaluator, play_all
+from agents.evolution.fitness import freshness_of, mapping, play_all
 from agents.evolution.strategy import candidates_of, noise_of, ranks_of, start_at, stepped
 from agents.evolution.train import CurveRow, evolve, first_weights, index_of
 from agents.runs import read_rows
@@ -106,7 +106,6 @@ def test_same_arguments_same_bytes_and_a_curve(tmp_path):
     evolve(short(), tmp_path / "b")
     assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
     assert index.to_json() == (tmp_path / "a" / "index.json").read_text()
-    assert index.cycle == 1.5
     rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert [row.generation for row in rows] == [4, 8, 12]
     assert json.loads((tmp_path / "a" / "config.json").read_text()) == dict(index.made)
@@ -118,7 +117,7 @@ def test_the_best_average_of_the_validations_is_kept(tmp_path):
     arguments = short()
     index = evolve(arguments, tmp_path)
     rows = read_rows(tmp_path / "curve.csv", CurveRow)
-    fresh = Evaluator(arguments, None)([index], evolution.validation_seeds(arguments)).mean()
+    fresh = freshness_of(arguments, [index], evolution.validation_seeds(arguments)).mean()
     assert fresh == max(row.freshness for row in rows)
     assert len({row.reference for row in rows}) == 1
 
@@ -184,7 +183,7 @@ def test_progress_goes_to_standard_error(tmp_path, capsys):
 def test_a_first_candidate_plays_what_the_belief_plays():
     arguments = short(reveal="importance")
     index = index_of(arguments, first_weights(arguments))
-    mine, theirs = Evaluator(arguments, None)([index, "BeliefNCIS"], [7, 8]).T
+    mine, theirs = freshness_of(arguments, [index, "BeliefNCIS"], [7, 8]).T
     np.testing.assert_array_equal(mine, theirs)
     for fresh, seed in zip(theirs, (7, 8), strict=True):
         env = gymnasium.make(
@@ -193,14 +192,14 @@ def test_a_first_candidate_plays_what_the_belief_plays():
         )  # fmt: skip
         env.reset(seed=seed)
         assert fresh == play(env, policies.BeliefNCIS(env), seed).freshness
-    revealed = Evaluator(short(), None)(["BeliefNCIS"], [7, 8])[:, 0]
+    revealed = freshness_of(short(), ["BeliefNCIS"], [7, 8])[:, 0]
     assert not np.array_equal(revealed, theirs)
 
 
 def test_a_correction_of_a_belief_is_evolved_alike_and_resumes(tmp_path):
     arguments = short(instance="deploys", day=1.0, generations=4, validation_every=2)
     index = evolve(arguments, tmp_path / "a")
-    assert (index.base, index.day, index.cycle) == ("BeliefNCIS", 1.0, 1.5)
+    assert (index.base, index.day) == ("BeliefNCIS", 1.0)
     assert EvolutionArguments(**index.made) == arguments
     assert not np.array_equal(index.free, first_weights(arguments))
     evolve(short(instance="deploys", day=1.0, generations=2, validation_every=2), tmp_path / "b")
@@ -215,7 +214,7 @@ def test_a_correction_of_a_belief_climbs(tmp_path):
         sigma=0.3, learning_rate=0.1, validation_every=4, validation_episodes=10,
     )  # fmt: skip
     index = evolve(arguments, tmp_path)
-    fresh = Evaluator(arguments, None)([index, "BeliefNCIS"], range(100, 140)).mean(axis=0)
+    fresh = freshness_of(arguments, [index, "BeliefNCIS"], range(100, 140)).mean(axis=0)
     assert fresh[0] > fresh[1]
 
 
@@ -270,7 +269,7 @@ def test_bad_arguments(changes, message):
 def test_arguments_as_text():
     arguments = short(pinned=PINNED)
     assert EvolutionArguments.from_json(arguments.to_json()) == arguments
-    assert (arguments.num_pages, arguments.bandwidth, arguments.cycle) == (2, 1.0, 2.0)
+    assert (arguments.num_pages, arguments.bandwidth) == (2, 1.0)
     with pytest.raises(
         ValueError, match="arguments must be among bandwidth, bandwidth_spread, base, "
     ):
@@ -325,5 +324,5 @@ def test_damaged_curve(tmp_path):
 
 
 def test_a_contest_in_this_process_needs_no_pool():
-    with evaluator(short(), 1) as play:
-        assert play(["RoundRobin"], [1, 2]).shape == (2, 1)
+    with mapping(1) as each:
+        assert each is map
