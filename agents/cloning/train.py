@@ -29,7 +29,7 @@ from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.training import fresh_model
 from crawl_envs.types import Policy
-from crawl_envs.types.arguments import one_of
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.files import claim, claiming
 
 CLONE, ROUNDS = "clone.json", "rounds.csv"
@@ -65,9 +65,7 @@ class CloneArguments(RunArguments):
             one_of("teacher", self.teacher, policies.names(), "module:Class")
         policies.find(self.teacher)
         for name in ("rounds", "every", "updates", "minibatch"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+            whole(name, getattr(self, name), 1)
 
 
 class Round(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
@@ -13,7 +12,7 @@ from agents.evolution.stored import BELIEF, chosen_inputs
 from agents.runs import RunArguments
 from crawl_envs import instances
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import one_of
+from crawl_envs.types.arguments import one_of, real, whole
 
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
@@ -61,19 +60,12 @@ class EpisodeArguments(RunArguments):
         kinds = get_type_hints(type(self))
         for entry in fields(self):
             value, kind = getattr(self, entry.name), kinds[entry.name]
-            if kind is int and (type(value) is not int or value < (entry.name != "seed")):
-                least = int(entry.name != "seed")
-                raise ValueError(f"{entry.name} must be an integer >= {least}, got {value!r}")
-            if kind is float or (kind == float | None and value is not None):
-                if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise ValueError(f"{entry.name} must be a number, got {value!r}")
-                if not 0.0 < value < math.inf:
-                    raise ValueError(f"{entry.name} must be finite and > 0, got {value!r}")
-                object.__setattr__(self, entry.name, float(value))
-        if self.bandwidth_spread < 1.0:
-            raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
-        if self.seed >= 2**16:
-            raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
+            if kind is int:
+                whole(entry.name, value, 1 if entry.name != "seed" else 0)
+            elif kind is float or (kind == float | None and value is not None):
+                object.__setattr__(self, entry.name, real(entry.name, value, above=0.0))
+        real("bandwidth_spread", self.bandwidth_spread, least=1.0)
+        whole("seed", self.seed, 0, 2**16 - 1)
         if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)

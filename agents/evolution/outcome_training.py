@@ -104,10 +104,10 @@ def _fit(
 def check_finished(out: Path, arguments: OutcomeArguments) -> None:
     """Raise ValueError unless the index in a folder was learned with these arguments."""
     index = read_index(out)
-    if index.base != OUTCOMES:
-        raise ValueError(f"{out} holds an index that was not learned from outcomes of crawls")
-    if "log" in index.made:
-        raise ValueError(f"{out} holds an index that was learned from a crawl log")
+    if index.base != OUTCOMES or "log" in index.made:
+        raise ValueError(
+            f"{out} holds an index that was not learned from outcomes of random crawls"
+        )
     try:
         earlier = OutcomeArguments(**index.made)
     except TypeError as error:

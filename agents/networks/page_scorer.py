@@ -199,11 +199,7 @@ class ScoringAgent:
         self._core = None if env is None else getattr(env, "unwrapped", env)
         self._rng = np.random.default_rng(seed)
         if env is not None:
-            self.check_fits(env)
-
-    def check_fits(self, env: Any) -> None:
-        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
-        check_columns(env, self.features, self.scorer.traits.action_form)
+            check_columns(env, self.features, scorer.traits.action_form)
 
     def predict(
         self,

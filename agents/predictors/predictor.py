@@ -57,10 +57,8 @@ class Predictor:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        self.task, self.features = (
-            one_of("task", task, TASKS),
-            one_of("features", features, FEATURES),
-        )
+        self.task = one_of("task", task, TASKS)
+        self.features = one_of("features", features, FEATURES)
         self.model, self.seed = one_of("model", model, MODELS), whole("seed", seed, 0)
         self._kind, settings_of = kind_of(model)
         for name in settings:

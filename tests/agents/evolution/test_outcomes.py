@@ -276,7 +276,7 @@ def test_compiled_play_is_that_of_the_steps():
         ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
         ({"reveal": "importance"}, "reveal must be one of"),
         ({"instance": "unheard"}, "unheard"),
-        ({"bandwidth_spread": 0.5}, "bandwidth_spread must be >= 1"),
+        ({"bandwidth_spread": 0.5}, "bandwidth_spread must be finite and >= 1"),
     ],
 )
 def test_bad_arguments(changes, words):
