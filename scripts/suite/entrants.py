@@ -13,7 +13,6 @@ from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.types import Instance, IntArray, Policy
 from policies import solvers
-from policies.base.registry import POLICIES, TAGS
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.reporting.bounds import optimum
 from scripts.reporting.settings import Setting
@@ -158,23 +157,6 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
         if labels.count(label) > 1:
             raise ValueError(f"entrants must have different names, got {label!r} twice")
     return dict(zip(labels, known, strict=True))
-
-
-FIXED, YOURS = ("formula", "baseline"), "yours"
-"""Kinds of entrants that do not learn, and of those that are not shipped."""
-
-
-def kind_of(label: str) -> str:
-    """Return what an entrant is."""
-    if label in agents.names():
-        evolved = agents.agent_file(label).name == "index.json"
-        return "evolved agent" if evolved else "trained network"
-    if label not in POLICIES:
-        return YOURS
-    if TAGS[label].learns:
-        return "learning policy"
-    plain = POLICIES[label].__module__.split(".")[1] in ("base", "baselines")
-    return FIXED[plain and not TAGS[label].paper]
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:

@@ -115,7 +115,7 @@ function sort(head, direction) {
   body.append(...[...body.rows].sort(order));
 }
 
-const small = new Set(["#", "policy", "±", "gap", "us", "kB", "trained"]); // best first when ascending
+const small = new Set(["#", "policy", "kind", "paper", "95%", "gap", "us", "kB", "trained"]); // best first when ascending
 function press(head) {
   const first = small.has(head.textContent.trim()) ? "ascending" : "descending";
   const other = first === "ascending" ? "descending" : "ascending";

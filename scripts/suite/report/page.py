@@ -14,9 +14,10 @@ from scripts.reporting.means import means, table
 from scripts.reporting.rows import replacing
 from scripts.suite.details import HEADINGS
 from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.presentation import TEMPLATES, Played, rendered
 from scripts.suite.report import charts, episode
+from scripts.suite.report.rendering import TEMPLATES, rendered
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
+from scripts.suite.tables import Played, ends
 from scripts.suite.tasks import LOWER, Task
 from scripts.training.evaluation import Candidate
 
@@ -48,6 +49,8 @@ def write_report(
     text = rendered(
         "page.html",
         played,
+        path.parent,
+        ends=ends,
         style=(TEMPLATES / "style.css").read_text("utf-8"),
         behaviour=(TEMPLATES / "behaviour.js").read_text("utf-8"),
         library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"),

@@ -1,0 +1,124 @@
+"""What an entrant is: its kind, the paper that it is from, and how it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import agents
+from agents.catalog import SHIPPED
+from agents.evolution import read_index
+from agents.evolution.stored import OUTCOMES
+from agents.runs import CONFIG, read_object
+from policies.base import registry
+
+TRAINED, YOURS = "trained agent", "yours"
+KINDS: Mapping[str, str] = {
+    **{kind: text for kind, text in registry.KINDS.items() if kind != "oracle"},
+    TRAINED: "a network, trained beforehand on other pages and events than those of the tasks; "
+    "after the colon by what, and on which law of instances",
+}
+"""The kinds of shipped entrants, and what they are."""
+FIXED = ("formula", "baseline")
+"""Kinds of entrants that do not learn."""
+EVOLUTION, CLONING, CRAWLS = "evolution", "cloning", "crawl outcomes"
+METHODS = {
+    EVOLUTION: "Salimans et al. 2017",
+    CLONING: "Ross, Gordon and Bagnell 2011",
+    "PPO": "Schulman et al. 2017",
+}
+"""Papers of methods of training."""
+
+
+class Training(NamedTuple):
+    """How an agent was trained.
+
+    Attributes:
+        by: the method.
+        on: the laws of the instances, empty if its configuration has none.
+        formula: the policy that it corrects or imitates, in words; empty if none.
+        command: the command that made it in backticks, or how many did; empty if unknown.
+    """
+
+    by: str
+    on: str
+    formula: str
+    command: str
+
+
+class Entrant(NamedTuple):
+    """What an entrant is.
+
+    Attributes:
+        kind: a key of ``KINDS``, or ``YOURS``.
+        paper: short name and authors of its paper, or those of its training; empty if none.
+        page: page of the documentation on that paper, with its section; empty if none.
+        file: file of the repository that has or describes it; empty if it is not shipped.
+        training: how it was trained, None if it was not.
+    """
+
+    kind: str
+    paper: str = ""
+    page: str = ""
+    file: str = ""
+    training: Training | None = None
+
+    @property
+    def words(self) -> str:
+        """Its kind, and for a trained agent by what and on what."""
+        if self.training is None:
+            return self.kind
+        on = f" on {self.training.on}" if self.training.on else ""
+        return f"trained: {self.training.by}{on}"
+
+
+def entrant_of(label: str) -> Entrant:
+    """Return what an entrant is, by its label.
+
+    Raises:
+        ValueError: a file of a shipped agent is damaged, or does not say how it was trained.
+    """
+    if label in agents.names():
+        training = training_of(SHIPPED / label)
+        file = f"agents/trained/{label}/{CONFIG}"
+        return Entrant(TRAINED, METHODS.get(training.by, ""), "docs/train.md", file, training)
+    if label not in registry.POLICIES:
+        return Entrant(YOURS)
+    tags = registry.TAGS[label]
+    file = registry.POLICIES[label].__module__.replace(".", "/") + ".py"
+    if not tags.paper:
+        return Entrant(tags.kind, file=file)
+    authors, section = registry.PAPERS[tags.paper]
+    return Entrant(tags.kind, f"{tags.paper} ({authors})", f"docs/papers.md#{section}", file)
+
+
+def training_of(folder: Path) -> Training:
+    """Return how the agent in a folder was trained, by its configuration.
+
+    That of the last stage counts. Its ``algorithm`` and ``instance`` (a law, or several) say by
+    what and on what; a learned index has no algorithm, but a base.
+
+    Raises:
+        ValueError: a file is missing or damaged, or does not say by what.
+    """
+    config, score = read_object(folder / CONFIG), folder / "score.json"
+    last: dict[str, Any] = (config.get("stages") or [config])[-1]
+    by, formula = str(last.get("algorithm", "")), ""
+    if "clone" in last:
+        by, formula = CLONING, f"imitates {last['clone']['teacher']}"
+    elif by in agents.ALGORITHMS:
+        by = by.upper()
+    elif not by and (folder / "index.json").exists():
+        base = read_index(folder).base
+        by = CRAWLS if base == OUTCOMES else EVOLUTION
+        formula = f"corrects {base}" if base not in ("none", OUTCOMES) else ""
+    if not by:
+        raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
+    law = last.get("instance") or last.get("env_args", {}).get("instance", "")
+    on = law if isinstance(law, str) else ", ".join(law)
+    made = read_object(score)["made"] if score.exists() else {}
+    command = f"`{made['command']}`" if "command" in made else ""
+    if "stages" in made:
+        command = f"{len(made['stages'])} stages, whose commands score.json has"
+    return Training(by, on, formula, command)

@@ -1,0 +1,125 @@
+"""README.md of a leaderboard, and what its templates share with those of the report."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from scripts.reporting.tables import counted
+from scripts.suite.kinds import KINDS
+from scripts.suite.scores import OVER
+from scripts.suite.tables import (
+    BEST_HEAD,
+    HEAD,
+    OWN_HEAD,
+    TIES,
+    TRAINING_HEAD,
+    Played,
+    best_rows,
+    cells_of,
+    gains_of,
+    number,
+    own_rows,
+    reasons_of,
+    training_rows,
+)
+from scripts.suite.tasks import BOUNDS, MEASURED
+
+TEMPLATES = Path(__file__).parent
+ROOT = TEMPLATES.parents[2]
+
+
+def page_of(played: Played, folder: Path) -> str:
+    """Return the page of the leaderboard in a folder."""
+    policy, kind, *rest = HEAD[1:]
+    return rendered(
+        "leaderboard.md",
+        played,
+        folder,
+        table=_table,
+        head=[HEAD[0], policy, kind, "paper", *rest, *played.ranked[0].tracks],
+        board=_board(played, folder),
+        own_head=OWN_HEAD,
+        own=own_rows(played),
+        over=sorted(set(played.scores[played.scores.state == OVER].policy)),
+    )
+
+
+def rendered(template: str, played: Played, folder: Path, **contents: Any) -> str:
+    """Return a file of this folder with its contents, which HTML escapes.
+
+    Args:
+        template: name of the file.
+        played: the suite.
+        folder: where the result is to be: links are relative to it.
+        **contents: what this template alone needs.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=jinja2.select_autoescape(),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters["number"] = number
+    environment.filters["code"] = _code
+    return environment.get_template(template).render(
+        played=played,
+        best_head=BEST_HEAD,
+        best=best_rows(played),
+        reasons=reasons_of(played),
+        ties=TIES,
+        kinds=KINDS,
+        training_head=TRAINING_HEAD,
+        training=training_rows(played),
+        target=partial(target, folder),
+        gains=gains_of(played),
+        seeds=counted(played.scores.seed.nunique(), "seed"),
+        bounds=BOUNDS,
+        measured=MEASURED,
+        **contents,
+    )
+
+
+def target(folder: Path, page: str) -> str:
+    """Return where a link from a folder leads to a page of the checkout; empty if it has none."""
+    file, _, _ = page.partition("#")
+    if not file or not (ROOT / file).is_file():
+        return ""
+    return Path(os.path.relpath(ROOT / page, folder.resolve())).as_posix()
+
+
+def _code(text: str) -> Any:
+    """Return a text whose words in backticks are code, as HTML."""
+    import markupsafe
+
+    escaped = str(markupsafe.escape(text))
+    return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
+
+
+def _board(played: Played, folder: Path) -> list[list[str]]:
+    """Return the lines of the leaderboard, with papers and links."""
+    rows = []
+    for item in played.ranked:
+        entrant = played.entrants[item.policy]
+        rank, name, *rest = cells_of(item, played)
+        paper = _linked(entrant.paper, target(folder, entrant.page))
+        rows.append([rank, _linked(name, target(folder, entrant.file)), rest[0], paper, *rest[1:]])
+    return rows
+
+
+def _linked(text: str, place: str) -> str:
+    return f"[{text}]({place})" if text and place else text
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
