@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -77,11 +77,9 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
     if kind == OPTIMUM:
         true = instance.pages if isinstance(instance, Misspecified) else instance
         return budget | {metric: optimum(true)}
-    if kind == PERIODIC:
-        plan = solvers.harmonic_periodic(*given, complete=instance.complete)
-        return budget | {metric: plan.objective / float(weight.sum())}
-    if kind == POISSON:
-        plan = solvers.harmonic(*given, complete=instance.complete)
+    if kind in (PERIODIC, POISSON):
+        solve = solvers.harmonic_periodic if kind == PERIODIC else solvers.harmonic
+        plan = solve(*given, complete=instance.complete)
         return budget | {metric: plan.objective / float(weight.sum())}
     return budget | ({metric: 1.0} if kind == PERFECT else {})
 
@@ -123,14 +121,7 @@ class TaskSetting(Setting):
         return self._rows(label, seed)
 
     def _rows(self, label: str, seed: int) -> list[Row]:
-        plain = TaskSetting(
-            self.name,
-            self.id,
-            self.arguments_of(seed),
-            self.policies,
-            self.bounds,
-            first_seed=self.first_seed,
-        )
+        plain = replace(self, arguments=self.arguments_of(seed), windows=())
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             fresh = least_served(

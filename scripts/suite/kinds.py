@@ -22,67 +22,51 @@ KINDS: Mapping[str, str] = {
 """The kinds of shipped entrants, and what they are."""
 FIXED = ("formula", "baseline")
 """Kinds of entrants that do not learn."""
-EVOLUTION, CLONING, CRAWLS = "evolution", "cloning", "crawl outcomes"
 METHODS = {
-    EVOLUTION: "Salimans et al. 2017",
-    CLONING: "Ross, Gordon and Bagnell 2011",
+    "evolution": "Salimans et al. 2017",
+    "cloning": "Ross, Gordon and Bagnell 2011",
     "PPO": "Schulman et al. 2017",
 }
 """Papers of methods of training."""
 
 
-class Training(NamedTuple):
-    """How an agent was trained.
-
-    Attributes:
-        by: the method.
-        on: the laws of the instances, empty if its configuration has none.
-        formula: the policy that it corrects or imitates, in words; empty if none.
-        command: the command that made it in backticks, or how many did; empty if unknown.
-    """
-
-    by: str
-    on: str
-    formula: str
-    command: str
-
-
 class Entrant(NamedTuple):
-    """What an entrant is.
+    """What an entrant is; texts are empty where there is nothing to say.
 
     Attributes:
         kind: a key of ``KINDS``, or ``YOURS``.
-        paper: short name and authors of its paper, or those of its training; empty if none.
-        page: page of the documentation on that paper, with its section; empty if none.
-        file: file of the repository that has or describes it; empty if it is not shipped.
-        training: how it was trained, None if it was not.
+        paper: short name and authors of its paper, or authors of that of its training.
+        page: page of the documentation on that paper, with its section.
+        file: file of the repository that has or describes it.
+        by: by what a trained agent was trained.
+        on: the laws of its instances.
+        formula: what it does to the formula that it is based on.
+        command: the command that made it, in backticks.
     """
 
     kind: str
     paper: str = ""
     page: str = ""
     file: str = ""
-    training: Training | None = None
+    by: str = ""
+    on: str = ""
+    formula: str = ""
+    command: str = ""
 
     @property
     def words(self) -> str:
         """Its kind, and for a trained agent by what and on what."""
-        if self.training is None:
-            return self.kind
-        on = f" on {self.training.on}" if self.training.on else ""
-        return f"trained: {self.training.by}{on}"
+        return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
 
 
 def entrant_of(label: str) -> Entrant:
     """Return what an entrant is, by its label.
 
     Raises:
-        ValueError: a file of a shipped agent is damaged, or does not say how it was trained.
+        ValueError: as for :func:`trained_entrant`.
     """
     if label in agents.names():
-        training = training_of(SHIPPED / label)
-        file = f"agents/trained/{label}/{CONFIG}"
-        return Entrant(TRAINED, METHODS.get(training.by, ""), "docs/train.md", file, training)
+        return trained_entrant(SHIPPED / label)
     if label not in registry.POLICIES:
         return Entrant(YOURS)
     tags = registry.TAGS[label]
@@ -93,8 +77,8 @@ def entrant_of(label: str) -> Entrant:
     return Entrant(tags.kind, f"{tags.paper} ({authors})", f"docs/papers.md#{section}", file)
 
 
-def training_of(folder: Path) -> Training:
-    """Return how the agent in a folder was trained, by its configuration.
+def trained_entrant(folder: Path) -> Entrant:
+    """Return what the agent in a folder is, by its configuration.
 
     That of the last stage counts. Its ``algorithm`` and ``instance`` (a law, or several) say by
     what and on what; a learned index has no algorithm, but a base.
@@ -106,12 +90,12 @@ def training_of(folder: Path) -> Training:
     last: dict[str, Any] = (config.get("stages") or [config])[-1]
     by, formula = str(last.get("algorithm", "")), ""
     if "clone" in last:
-        by, formula = CLONING, f"imitates {last['clone']['teacher']}"
+        by, formula = "cloning", f"imitates {last['clone']['teacher']}"
     elif by in agents.ALGORITHMS:
         by = by.upper()
     elif not by and (folder / "index.json").exists():
         base = read_index(folder).base
-        by = CRAWLS if base == OUTCOMES else EVOLUTION
+        by = "crawl outcomes" if base == OUTCOMES else "evolution"
         formula = f"corrects {base}" if base not in ("none", OUTCOMES) else ""
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
@@ -121,4 +105,5 @@ def training_of(folder: Path) -> Training:
     command = f"`{made['command']}`" if "command" in made else ""
     if "stages" in made:
         command = f"{len(made['stages'])} stages, whose commands score.json has"
-    return Training(by, on, formula, command)
+    file = f"agents/trained/{folder.name}/{CONFIG}"
+    return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)

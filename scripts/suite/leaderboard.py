@@ -77,7 +77,7 @@ def play_suite(
     more |= {"seeds": int(played.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.benchmark", store.seconds, **more)
     with console.status("the report"):
-        write_report(folder / REPORT, played, candidates, COMMITTED)
+        write_report(folder / REPORT, played, candidates)
     return store
 
 

@@ -15,12 +15,10 @@ from scripts.suite.tables import Played
 
 BEST, DRAWN = 6, 5
 """Number of entrants in the picture of a track, and of performance profiles."""
-MARGIN = 0.06
-"""Space beside the intervals of a track, as a share of its axis."""
 
 
 def draw_ranking(played: Played, path: Path) -> None:
-    """Draw the best of each track with intervals; a track has its own axis, from least to most."""
+    """Draw the best of each track with intervals; each track has its own axis."""
     records = []
     for track, items in by_track(played.ranked).items():
         for place, item in enumerate(items):
@@ -30,18 +28,11 @@ def draw_ranking(played: Played, path: Path) -> None:
                 name = tie + played.named(item.policy)
                 records.append((track, name, *item.tracks[track].score, kind))
     data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"])
-    axes = {}
-    for track, part in data.groupby("panel", sort=False):
-        low, high = part[["x", "low"]].min(axis=None), part[["x", "high"]].max(axis=None)
-        space = max(MARGIN * (high - low), 1e-3)
-        axes[str(track)] = charts.Axis("mean score", limits=(low - space, high + space))
     frame = charts.Frame(
         f"{played.title}: the best {BEST} of each track, 95% intervals over seeds\n"
-        "each track has its own axis, of which 0 is random crawling; =: tied with the first, as "
-        "the interval of the paired difference contains 0",
-        axes,
+        "each track has its own axis; =: tied with the first on the same events",
+        charts.Axis("mean score (0: random crawling, 1: the bound)"),
         shared="none",
-        upright=[charts.Rule(1.0, "bound")],
     )
     charts.dots(data, path, frame, black=[YOURS])
 

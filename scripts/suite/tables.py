@@ -19,7 +19,11 @@ from scripts.suite.kinds import FIXED, Entrant
 from scripts.suite.scores import PLAYS, Standing, by_track
 from scripts.suite.tasks import WINDOW, Task
 
-HEAD = ("", "policy", "kind", "score", "95%", "gap", "acting", "tasks", *HEADINGS)
+HEAD = ("", "policy", "kind", "paper", "score", "95%")
+REST = ("gap", "acting", "tasks", *HEADINGS)
+"""Columns of the leaderboard before and after those of the tracks."""
+TEXTS = ("policy", "kind", "paper")
+"""Those that hold no numbers."""
 DROPPED = ("kB", "trained", "us", "tenth", "fresh", "gap", "acting", "tasks", "kind", "95%")
 """Columns that a narrow terminal does without, one after the other."""
 SHOWN = 3
@@ -142,19 +146,18 @@ def table_of(played: Played, width: int) -> Table:
         "report has the others, and explains all columns."
     )
     shown = [item for item in played.ranked if item.rank is not None or item.policy in played.own]
-    rows = [cells_of(item, played)[: len(HEAD)] for item in shown]
+    head, rows = head_of(played), [cells_of(item, played) for item in shown]
     widths = {
         column: 3 + max(map(len, (column, *cells)))
-        for column, *cells in zip(HEAD, *rows, strict=True)
+        for column, *cells in zip(head, *rows, strict=True)
     }
-    for column in DROPPED:
+    for column in ("paper", *played.ranked[0].tracks, *DROPPED):
         if 1 + sum(widths.values()) > width:
             del widths[column]
     for column in widths:
-        left = column in ("policy", "kind")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+        table.add_column(column, justify="left" if column in TEXTS else "right", no_wrap=True)
     for item, row in zip(shown, rows, strict=True):
-        cells = [cell for name, cell in zip(HEAD, row, strict=True) if name in widths]
+        cells = [cell for name, cell in zip(head, row, strict=True) if name in widths]
         table.add_row(*cells, style="bold" if item.policy in played.own else None)
     return table
 
@@ -167,7 +170,7 @@ def own_rows(played: Played) -> list[list[str]]:
         name = played.named(mine.policy)
         acts = f"acts in {mine.tasks} of {len(played.tasks)} tasks"
         place = f"{mine.rank} of {everywhere}" if mine.rank else acts
-        rows.append([name, "all tasks", place, *cells_of(mine, played)[3:5], "", ""])
+        rows.append([name, "all tasks", place, *cells_of(mine, played)[4:6], "", ""])
         for track, items in by_track(played.ranked).items():
             if mine in items:
                 place = f"{items.index(mine) + 1} of {len(items)}"
@@ -193,14 +196,12 @@ def tables_of(played: Played) -> list[Table]:
 
 
 def training_rows(played: Played) -> list[list[str]]:
-    """Return how the trained agents were trained, the fastest first."""
-    rows = []
-    for label, entrant in played.entrants.items():
-        if entrant.training is not None:
-            by, on, formula, command = entrant.training
-            seconds = number(played.details[label].training_seconds, 0)
-            rows.append([label, by, on, formula, seconds, command])
-    return sorted(rows, key=lambda row: float(row[4] or "inf"))
+    """Return how the trained agents were trained."""
+    return [
+        [label, *item[4:7], number(played.details[label].training_seconds, 0), item.command]
+        for label, item in played.entrants.items()
+        if item.by
+    ]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -214,14 +215,20 @@ def ends(interval: tuple[float, float, float]) -> str:
     return f"[{number(low)}, {number(high)}]" if low == low else ""
 
 
+def head_of(played: Played) -> list[str]:
+    """Return the columns of the leaderboard."""
+    return [*HEAD, *played.ranked[0].tracks, *REST]
+
+
 def cells_of(item: Standing, played: Played) -> list[str]:
     """Return a line of the leaderboard as text; what is of all tasks only for those ranked."""
-    overall = (number(item.score), ends((item.score, item.low, item.high)), number(item.gap))
+    entrant, places = played.entrants[item.policy], item.tracks.values()
     tie = " =" if item.tied and item.rank != 1 else ""
+    overall = (number(item.score), ends(item[1:4]), number(item.gap))
+    score, interval, gap = overall if item.rank else ("", "", "")
     return [
         *(f"{item.rank}{tie}" if item.rank else "", played.named(item.policy)),
-        played.entrants[item.policy].words,
-        *(overall if item.rank else [""] * len(overall)),
-        *(number(item.acting), str(item.tasks), *played.details[item.policy].words()),
-        *(number(place.score.estimate, 2) if place.tasks else "" for place in item.tracks.values()),
+        *(entrant.words, entrant.paper, score, interval),
+        *(number(place.score.estimate, 2) if place.tasks else "" for place in places),
+        *(gap, number(item.acting), str(item.tasks), *played.details[item.policy].words()),
     ]

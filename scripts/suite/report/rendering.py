@@ -10,23 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from scripts.reporting.tables import counted
+from scripts.suite import tables
 from scripts.suite.kinds import KINDS
 from scripts.suite.scores import OVER
-from scripts.suite.tables import (
-    BEST_HEAD,
-    HEAD,
-    OWN_HEAD,
-    TIES,
-    TRAINING_HEAD,
-    Played,
-    best_rows,
-    cells_of,
-    gains_of,
-    number,
-    own_rows,
-    reasons_of,
-    training_rows,
-)
+from scripts.suite.tables import Played
 from scripts.suite.tasks import BOUNDS, MEASURED
 
 TEMPLATES = Path(__file__).parent
@@ -35,18 +22,16 @@ ROOT = TEMPLATES.parents[2]
 
 def page_of(played: Played, folder: Path) -> str:
     """Return the page of the leaderboard in a folder."""
-    policy, kind, *rest = HEAD[1:]
-    return rendered(
-        "leaderboard.md",
-        played,
-        folder,
-        table=_table,
-        head=[HEAD[0], policy, kind, "paper", *rest, *played.ranked[0].tracks],
-        board=_board(played, folder),
-        own_head=OWN_HEAD,
-        own=own_rows(played),
-        over=sorted(set(played.scores[played.scores.state == OVER].policy)),
-    )
+    board = []
+    for item in played.ranked:
+        entrant, (rank, name, kind, paper, *rest) = (
+            played.entrants[item.policy],
+            tables.cells_of(item, played),
+        )
+        name = _linked(name, target(folder, entrant.file))
+        board.append([rank, name, kind, _linked(paper, target(folder, entrant.page)), *rest])
+    over = sorted(set(played.scores[played.scores.state == OVER].policy))
+    return rendered("leaderboard.md", played, folder, table=_table, board=board, over=over)
 
 
 def rendered(template: str, played: Played, folder: Path, **contents: Any) -> str:
@@ -69,19 +54,14 @@ def rendered(template: str, played: Played, folder: Path, **contents: Any) -> st
         keep_trailing_newline=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters["number"] = number
+    environment.filters["number"] = tables.number
     environment.filters["code"] = _code
     return environment.get_template(template).render(
         played=played,
-        best_head=BEST_HEAD,
-        best=best_rows(played),
-        reasons=reasons_of(played),
-        ties=TIES,
+        tables=tables,
         kinds=KINDS,
-        training_head=TRAINING_HEAD,
-        training=training_rows(played),
         target=partial(target, folder),
-        gains=gains_of(played),
+        gains=tables.gains_of(played),
         seeds=counted(played.scores.seed.nunique(), "seed"),
         bounds=BOUNDS,
         measured=MEASURED,
@@ -103,17 +83,6 @@ def _code(text: str) -> Any:
 
     escaped = str(markupsafe.escape(text))
     return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
-
-
-def _board(played: Played, folder: Path) -> list[list[str]]:
-    """Return the lines of the leaderboard, with papers and links."""
-    rows = []
-    for item in played.ranked:
-        entrant = played.entrants[item.policy]
-        rank, name, *rest = cells_of(item, played)
-        paper = _linked(entrant.paper, target(folder, entrant.page))
-        rows.append([rank, _linked(name, target(folder, entrant.file)), rest[0], paper, *rest[1:]])
-    return rows
 
 
 def _linked(text: str, place: str) -> str:

@@ -20,7 +20,7 @@ from crawl_envs.evaluation import Row, play, simulate
 from scripts.suite import episodes
 from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.kinds import TRAINED, YOURS, Entrant, Training, entrant_of
+from scripts.suite.kinds import TRAINED, YOURS, Entrant, entrant_of
 from scripts.suite.report import episode, page, rendering
 from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import scores_of, standings
@@ -46,15 +46,10 @@ COSTS = {
 ENTRANTS = {
     **{label: entrant_of(label) for label in PLAYERS},
     "RandomCrawl": Entrant(
-        TRAINED, "Ours & theirs 2020", "docs/train.md", "", Training("luck", "sand", "", "`a < b`")
+        TRAINED, "Ours & theirs 2020", "docs/train.md", by="luck", on="sand", command="`a < b`"
     ),
     NASTY: Entrant(YOURS),
 }
-SUMMARY = """setting,policy,metric,repetitions,mean,half_width_95,difference
-m=100,GREEDY,accuracy,9,0.8,0.01,0
-m=1000,GREEDY,accuracy,9,0.5,0.02,0
-m=1000,GREEDY,other,9,0.1,0.02,0
-"""
 
 
 def rows_of(seeds: int) -> list[Row]:
@@ -86,23 +81,13 @@ def candidates() -> dict[str, Candidate]:
     return {**named, NASTY: Candidate(NASTY, partial(policies.make, "GreedyCIS"))}
 
 
-def results_in(folder: Path) -> Path:
-    for place, text in {
-        page.BY_PAGES: SUMMARY,
-    }.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_text(text, "utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     path = folder / "report.html"
     told = {"command": "a < b", "date": "today", "commit": None, "cpu": "none", "python": "3"}
     (folder / "provenance.json").write_text(json.dumps(told))
-    results = results_in(folder / "results")
-    page.write_report(path, played(), candidates(), results)
+    page.write_report(path, played(), candidates())
     return path
 
 
@@ -269,18 +254,12 @@ def test_budgets_are_those_of_tasks_that_differ_in_them_only(report: Path) -> No
         ]
         low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
         assert (each["low"], each["high"]) == pytest.approx((low, high), abs=1e-4)
-    accuracy = charts["accuracy"]["data"]["values"]
-    assert [(each["x"], each["y"], each["low"]) for each in accuracy] == [
-        (1.0, 0.8, 0.79),
-        (0.1, 0.5, 0.48),
-    ]
 
 
-def test_without_results_and_with_one_seed_sections_are_left_out(tmp_path: Path) -> None:
+def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    page.write_report(path, played(1), candidates(), tmp_path / "none")
+    page.write_report(path, played(1), candidates())
     ids = {found["id"] for _, found in read(path).tags if found.get("id")}
-    assert "accuracy" not in data_of(path)["charts"]
     assert {"tracks", "leaderboard", "tasks", "budgets", "episode"} <= ids
     values = data_of(path)["charts"]["task-0"]["data"]["values"]
     assert {each["low"] for each in values} == {None}
