@@ -22,7 +22,7 @@ from scripts.reporting.workers import Workers
 from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
 from scripts.suite.kinds import YOURS, entrant_of
-from scripts.suite.pictures import draw_profiles, draw_ranking
+from scripts.suite.ranking import draw
 from scripts.suite.report.page import write_report
 from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import Standing, by_track, scores_of, standings
@@ -206,8 +206,7 @@ def publish(played: Played, folder: Path, console: Console) -> None:
     columns = ["task", "policy", "score", "error", "state"]
     write_csv(folder / "scores.csv", columns, by_task.reset_index().itertuples(index=False))
     console.print(*tables_of(played), table_of(played, console.width))
-    draw_ranking(played, folder / "ranking.png")
-    draw_profiles(played, folder / "profiles.png")
+    draw(played, folder / "ranking.png")
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page_of(played, folder), "utf-8")
 

@@ -85,7 +85,7 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert kept.set_index("policy").least_served[OWN] == own.least_served
     assert f"→ {OWN}" in output
     assert "Your entrants" in output
-    assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
+    assert {"README.md", "ranking.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }
     assert OWN in (small / "runs" / "small" / "report.html").read_text("utf-8")
