@@ -100,7 +100,8 @@ def trained_entrant(folder: Path) -> Entrant:
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
-    on = law if isinstance(law, str) else ", ".join(law)
+    laws = [law] if isinstance(law, str) else list(law)
+    on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
     made = read_object(score)["made"] if score.exists() else {}
     command = f"`{made['command']}`" if "command" in made else ""
     if "stages" in made:

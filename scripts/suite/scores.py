@@ -94,12 +94,7 @@ class Standing(NamedTuple):
 def scores_of(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> pd.DataFrame:
-    """Return the scores of all entrants in all tasks.
-
-    Args:
-        tasks: the tasks.
-        rows: their rows.
-        able: labels of what can act in each task, by its name: these need rows.
+    """Return the scores of all entrants in all tasks; who is ``able`` to act in one has rows there.
 
     Returns:
         The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
@@ -122,8 +117,8 @@ def check_rows(
 ) -> None:
     """Check that scores can be made of rows.
 
-    A task needs its bound and random crawling; they and each entrant that can act there need finite
-    numbers of every seed that any task has.
+    A task needs its bound and random crawling; they, each entrant with rows there and those that
+    are ``able`` to act there, by its name, need finite numbers of every seed that any task has.
 
     Raises:
         ValueError: rows are missing or damaged.

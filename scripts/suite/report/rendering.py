@@ -24,25 +24,16 @@ def page_of(played: Played, folder: Path) -> str:
     """Return the page of the leaderboard in a folder."""
     board = []
     for item in played.ranked:
-        entrant, (rank, name, kind, paper, *rest) = (
-            played.entrants[item.policy],
-            tables.cells_of(item, played),
-        )
-        name = _linked(name, target(folder, entrant.file))
-        board.append([rank, name, kind, _linked(paper, target(folder, entrant.page)), *rest])
+        entrant, cells = played.entrants[item.policy], tables.cells_of(item, played)
+        cells[1] = _linked(cells[1], target(folder, entrant.file))
+        cells[3] = _linked(cells[3], target(folder, entrant.page))
+        board.append(cells)
     over = sorted(set(played.scores[played.scores.state == OVER].policy))
     return rendered("leaderboard.md", played, folder, table=_table, board=board, over=over)
 
 
 def rendered(template: str, played: Played, folder: Path, **contents: Any) -> str:
-    """Return a file of this folder with its contents, which HTML escapes.
-
-    Args:
-        template: name of the file.
-        played: the suite.
-        folder: where the result is to be: links are relative to it.
-        **contents: what this template alone needs.
-    """
+    """Return a file of this folder, for another, with its contents, which HTML escapes."""
     import jinja2
 
     environment = jinja2.Environment(

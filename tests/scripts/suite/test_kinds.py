@@ -74,6 +74,7 @@ def test_an_index_says_by_its_base_how_it_was_trained(
     [
         ({"algorithm": "ppo", "env_args": {"instance": "late"}}, ("PPO", "late")),
         ({"algorithm": "crawl outcomes", "instance": ["a", "b"]}, ("crawl outcomes", "a, b")),
+        ({"algorithm": "crawl outcomes", "instance": list("abcd")}, ("crawl outcomes", "4 laws")),
         ({"stages": [{"algorithm": "ppo"}, {"algorithm": "a2c"}]}, ("A2C", "")),
     ],
 )

@@ -23,7 +23,7 @@ from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
 from scripts.reporting.intervals import Interval
-from scripts.reporting.rows import read_rows
+from scripts.reporting.rows import read_rows, write_rows
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.details import Detail
@@ -158,6 +158,20 @@ def test_a_folder_that_cannot_be_scored_gets_one_line(
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+    ranked()
+    path = small / "runs" / "small" / "rows.parquet"
+    rows, about = read_rows(path)
+    write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
+    result = CliRunner().invoke(app, ["--suite", "small", "--seeds", "2", "--score"])
+    assert result.exit_code == 2
+    assert "task scores, GreedyNCIS, seed 0: no rows; the command without --score" in result.stderr
 
 
 def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
