@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.evolution.index.inputs import STATIC, static_inputs
 from agents.evolution.outcomes.kernels import (
     BASES,
     EVIDENCES,
@@ -21,7 +20,12 @@ from agents.evolution.outcomes.kernels import (
 )
 from crawl_envs.types import FloatArray, Problem
 
-INPUTS = STATIC[2:]
+FLOOR = 0.05
+"""Added to the arguments of logarithms."""
+INPUTS = (
+    *("log_unsignalled_rate", "log_signalled_rate", "log_false_signal_rate"),
+    *("recall", "precision"),
+)
 """Inputs of a page. The unit of time is 1 over its change rate, so that none depends on others."""
 LARGEST_LOG_WEIGHT = 15.0
 LARGEST_EVIDENCE = 8.0
@@ -86,8 +90,15 @@ def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatA
 def page_inputs(problem: Problem) -> FloatArray:
     """Return the inputs of each page, (m, K), with all parameters; sources are pooled."""
     assert problem.change_rate is not None
-    static = static_inputs(problem.pooled(), _inverse(problem.change_rate))
-    return static[-len(INPUTS) :].T
+    one = problem.pooled()
+    assert one.recall is not None
+    assert one.false_signal_rate is not None
+    change, recall, false = problem.change_rate, one.recall, one.false_signal_rate
+    true = recall * change
+    signals = true + false
+    precision = np.divide(true, signals, out=np.ones_like(true), where=signals > 0.0)
+    rates = np.stack([(1.0 - recall) * change, true, false]) * _inverse(change)
+    return np.vstack([np.log(FLOOR + rates), recall, precision]).T
 
 
 def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
