@@ -20,7 +20,7 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of
 
 INDEX = "index.json"
-FORMAT = "crawl-envs index 1"
+FORMAT = "crawl-envs index 2"
 BELIEF = "BeliefNCIS"
 OUTCOMES = "outcomes"
 INPUTS = {BELIEF: CORRECTION_INPUTS, OUTCOMES: OUTCOME_INPUTS}

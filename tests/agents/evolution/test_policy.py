@@ -32,13 +32,13 @@ def random_index(seed: int = 0, **changes) -> StoredIndex:
 
 
 def compiled_values(policy: LearnedIndex, problem, elapsed, signals):
+    """Values with the evidence of signals, -ln(1 - precision) each."""
     form = policy.compile(problem, 0, np.random.default_rng(0))
-    return np.array(
-        [
-            form.value(form.parameters, page, time, count)
-            for page, (time, count) in enumerate(zip(elapsed, signals, strict=True))
-        ]
-    )
+    precision = problem.recall * problem.change_rate
+    precision /= precision + problem.false_signal_rate
+    evidence = signals * np.minimum(-np.log1p(-precision), 8.0)
+    states = enumerate(zip(elapsed, evidence, strict=True))
+    return np.array([form.value(form.parameters, page, *state) for page, state in states])
 
 
 def test_values_have_the_units_of_importance_and_time():
@@ -190,7 +190,7 @@ def huge_weight(value):
         (lambda text: text[:100], "is damaged"),
         (lambda text: "[1]", "must hold values by name"),
         (lambda text: "{}", "is not a learned index"),
-        (lambda text: text.replace("index 1", "index 9"), "is not a learned index"),
+        (lambda text: text.replace("index 2", "index 9"), "is not a learned index"),
         (lambda text: text.replace('"recall"', '"colour"'), "must have the inputs"),
         (lambda text: text.replace('"outcomes"', '"none"'), "base must be one of"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0,'), "weights must be"),

@@ -21,6 +21,7 @@ from agents.evolution import load_index
 from agents.networks.page_scorer import SCORER, PageScorer
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex
+from policies.base.index import counts_at_unknown_age
 from policies.values import greedy_ncis_observed
 from scripts.reporting.rows import indexed
 
@@ -107,7 +108,8 @@ def index_scores(name: str, problem: Problem) -> Scores:
     assert isinstance(form, CompiledIndex)
 
     def scores(rows: FloatArray) -> FloatArray:
-        states = enumerate(rows[:, (ELAPSED, COUNT)].tolist())
+        signals = counts_at_unknown_age(form, rows[:, COUNT].astype(np.int64))
+        states = enumerate(zip(rows[:, ELAPSED].tolist(), signals.tolist(), strict=True))
         return np.array([form.value(form.parameters, page, *state) for page, state in states])
 
     return scores
