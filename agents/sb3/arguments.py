@@ -9,25 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
-import gymnasium as gym
-
-import crawl_envs
 from agents.catalog import ALGORITHMS
 from agents.runs import RunArguments
-from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import (
     OFF_POLICY,
     algorithm_class,
-    check_action,
     check_model_arguments,
     check_network,
 )
-from agents.sb3.bridge import CrawlVecEnv
-from crawl_envs.envs.overrides import beyond_lanes
-from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.envs.vector import CrawlVectorEnv
-from crawl_envs.evaluation import make_env
-from crawl_envs.types import Instance
 from crawl_envs.types.arguments import whole
 
 PREFIX = "crawl_envs:"
@@ -164,6 +153,9 @@ class TrainArguments(RunArguments):
     false: then each lane keeps its first one."""
     instance: Mapping[str, Any] | None = None
     """Arguments of :class:`crawl_envs.Instance`, to train and compare on this instance only."""
+    train_pages: int = 0
+    """Pages of the environment in training, at the same time T = m / R and horizon; 0: its own.
+    With the network ``pages``, without memory, an agent of few pages acts on any number."""
     steps: int = 200_000
     """Steps in all, over all lanes, >= 1; on-policy algorithms finish the last rollout."""
     lanes: int = 64
@@ -175,8 +167,8 @@ class TrainArguments(RunArguments):
     extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
     width: int = 32
     """Units of a hidden layer, >= 1."""
-    learning_rate: float = 1e-3
-    """Step size of the optimiser, > 0."""
+    learning_rate: float | str = 1e-3
+    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step."""
     gamma: float = 0.95
     """Discount per step, in [0, 1); the time scale of rewards is 1 / (1 - gamma) steps."""
     rollout: int = 64
@@ -205,13 +197,21 @@ class TrainArguments(RunArguments):
             if not isinstance(value, Mapping) and not (name == "instance" and value is None):
                 raise ValueError(f"{name} must be arguments by name, got {value!r}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        least = {"seed": 0, "rollout": 2}
+        least = {"seed": 0, "rollout": 2, "train_pages": 0}
         for entry in fields(self):
             if get_type_hints(type(self))[entry.name] is int:
                 value = getattr(self, entry.name)
                 whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
-        if not POSITIVE.holds(self.learning_rate):
-            raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
+        if not POSITIVE.holds(step_size(self.learning_rate)[0]):
+            raise ValueError(
+                "learning_rate must be finite and > 0, or lin_ and such a number, "
+                f"got {self.learning_rate!r}"
+            )
+        if self.train_pages and not self.any_size:
+            raise ValueError(
+                "train_pages must be 0 but for the network 'pages' without memory on the "
+                f"environment's own instances, got {self.train_pages}"
+            )
         if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):
             raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
         if self.start is not None and not isinstance(self.start, str):
@@ -219,94 +219,22 @@ class TrainArguments(RunArguments):
         check_model_arguments(self.algorithm, self.model_args)
         check_model_values(self.algorithm, self.model_args)
 
-    @classmethod
-    def recommended(
-        cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
-    ) -> TrainArguments:
-        """Return the recommended arguments (:mod:`agents.sb3.hyperparameters`), updated by ``own``.
-
-        Raises:
-            ValueError: as the class, and for an unknown algorithm.
-        """
-        known = hyperparameters.defaults(algorithm, env_id)
-        return cls(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
+    @property
+    def any_size(self) -> bool:
+        """Whether the number of pages in training may differ from that of the environment."""
+        alike = self.network == "pages" and self.algorithm != "recurrentppo"
+        return alike and self.instance is None
 
 
-def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
-    """Make the environment of a run, pinned to its instance if it has one.
+FALLING = "lin_"
+"""Before a step size that falls linearly to 0, as in RL-Zoo."""
 
-    The instance is pinned from the next reset on, until one with a seed.
 
-    Args:
-        arguments: arguments of the run.
-        lanes: number of lanes.
-        training: draw a new instance for every episode, unless ``env_args`` overrides it.
-
-    Raises:
-        ValueError: an unknown id, invalid arguments of the environment or the instance, or an
-            action form that the algorithm does not support.
-    """
-    env_id = arguments.env_id
-    rows = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
-    env_args = {"resample": training, **rows, **arguments.env_args}
+def step_size(learning_rate: Any) -> tuple[Any, bool]:
+    """Return the first step size, and whether it falls linearly to 0."""
+    if not (isinstance(learning_rate, str) and learning_rate.startswith(FALLING)):
+        return learning_rate, False
     try:
-        if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
-            vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
-        else:
-            vector = _vector(make_env(env_id, **env_args), lanes)
-    except TypeError as error:
-        raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
-    env = CrawlVecEnv(vector)
-    if env.vector.lanes.observation_form != "table":
-        raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
-    check_action(arguments.algorithm, env.action_form)
-    pin(env, arguments)
-    return env
-
-
-def _has_vector(arguments: TrainArguments) -> bool:
-    """Return whether an id of others has a vector entry point; ValueError if it is no crawl env."""
-    spec = make_env(arguments.env_id, **arguments.env_args).spec
-    return spec is not None and spec.vector_entry_point is not None
-
-
-def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
-    """Return a batch of a single environment, for ids without a vector entry point.
-
-    Its class has the accessors of the single one.
-
-    Raises:
-        ValueError: the environment has wrappers, a limit of steps or overridden methods, which the
-            batch would not have.
-    """
-    core, beyond = env.unwrapped, beyond_lanes(env)
-    assert isinstance(core, CrawlEnv)
-    if beyond:
-        raise ValueError(
-            "env_id must have no wrappers or max_episode_steps, and leave step, reset and the like "
-            f"to CrawlEnv, since lanes step together, got {env} with {', '.join(beyond)}: train it "
-            "by make_vec_env of Stable-Baselines3, or change its objective"
-        )
-    accessors = [base for base in type(core).__mro__ if not issubclass(base, gym.Env)]
-    bases = [base for base in accessors if base not in CrawlEnv.__mro__]
-    batch = type("CrawlVector", (*bases, CrawlVectorEnv), {})
-    vector: CrawlVectorEnv = batch(
-        core.make_lanes(lanes), core.objective, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP
-    )
-    vector.spec = env.spec
-    return vector
-
-
-def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
-    """Pin the instance of a run, if it has one, at the next reset."""
-    if arguments.instance is not None:
-        try:
-            instance = Instance(**arguments.instance)
-        except TypeError as error:
-            raise ValueError(f"instance does not fit Instance: {_first_line(error)}") from None
-        env.set_options({"instance": instance})
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of an error message."""
-    return str(error).splitlines()[0]
+        return float(learning_rate.removeprefix(FALLING)), True
+    except ValueError:
+        return learning_rate, True

@@ -16,7 +16,7 @@ from agents.sb3.algorithms import (
     network_arguments,
     schedule_arguments,
 )
-from agents.sb3.arguments import TrainArguments
+from agents.sb3.arguments import TrainArguments, step_size
 from crawl_envs.spaces.actions import (
     ACTION_FORMS,
     BandwidthShares,
@@ -114,6 +114,7 @@ def build_model(
         ValueError: an algorithm that does not support the action form.
     """
     check_action(arguments.algorithm, traits.action_form)
+    size, falls = step_size(arguments.learning_rate)
     kwargs: dict[str, Any] = {
         **network_arguments(
             arguments.algorithm,
@@ -131,7 +132,7 @@ def build_model(
             rollout=arguments.rollout,
             observation_bytes=4 * traits.num_pages * len(traits.features),
         ),
-        "learning_rate": arguments.learning_rate,
+        "learning_rate": size,
         "gamma": arguments.gamma,
         **arguments.model_args,
     }
@@ -146,6 +147,8 @@ def build_model(
         if getattr(model, "target_entropy", None) == "auto":
             model.target_entropy = -float(traits.num_pages)
         model._setup_model()
+    if falls:
+        model.lr_schedule = lambda _: size * max(1.0 - model.num_timesteps / arguments.steps, 0.0)
     model.crawl_traits = traits
     built: BaseAlgorithm = model
     return built

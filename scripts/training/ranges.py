@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import OFF_POLICY
+from agents.sb3.arguments import FALLING
 from agents.sb3.hyperparameters import WORDS
 from scripts.training.recipes import ES
 
@@ -96,7 +97,7 @@ def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
         parameters: hyperparameters of a trial.
         steps: length of a stage, in steps over all lanes: an upper bound of rollouts.
     """
-    settings = dict(parameters)
+    settings = {**parameters, "learning_rate": f"{FALLING}{parameters['learning_rate']}"}
     if "rollout" in settings:
         settings["rollout"] = max(min(settings["rollout"], steps // settings["lanes"]), 2)
     if "minibatches" in settings:
@@ -123,9 +124,9 @@ def entry_of(
         steps: length of the trial.
         stages: number of stages of the trial.
     """
-    settings = settings_of(parameters, math.ceil(steps / stages))
     if algorithm == ES:
-        return {**settings, **generations_of(steps, 1, 1)}
+        return {**parameters, **generations_of(steps, 1, 1)}
+    settings = settings_of(parameters, math.ceil(steps / stages))
     width = settings.pop("width")
     renamed = {RL_ZOO.get(name, name): value for name, value in settings.items()}
     recommended = hyperparameters.settings(algorithm, env_id)

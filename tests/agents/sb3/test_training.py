@@ -23,10 +23,11 @@ import policies
 from agents.runs import read_rows
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import CONTRIB, OWN_WORDS, algorithm_class
-from agents.sb3.arguments import TrainArguments, check_model_values, expected_of, make_lanes
+from agents.sb3.arguments import TrainArguments, check_model_values, expected_of
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.curve import CurveRow
+from agents.sb3.lanes import make_lanes, recommended
 from agents.sb3.training import train
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
@@ -130,7 +131,7 @@ def test_ppo_learns_which_page_matters(network, tmp_path):
 @pytest.mark.slow
 def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
     env_args = {"num_pages": 20, "bandwidth": 5.0, "horizon": 40.0, "instance": "noisy"}
-    arguments = TrainArguments.recommended("ppo", env_args=env_args, steps=100_000)
+    arguments = recommended("ppo", env_args=env_args, steps=100_000)
     agent = train(arguments, tmp_path)
     learned = mean_rewards(lambda env: agent, arguments)
     in_turn = mean_rewards(lambda env: policies.make("RoundRobin", env), arguments)

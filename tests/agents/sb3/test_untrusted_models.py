@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import agents
-from agents.sb3.arguments import TrainArguments
+from agents.sb3.lanes import recommended
 from agents.sb3.training import train
 from scripts import evaluate
 from scripts import train as training_command
@@ -52,7 +52,7 @@ def made(tmp_path_factory):
     """The folder of a short run, and its model as Stable-Baselines3 saves it."""
     before = torch.get_num_threads()
     folder = tmp_path_factory.mktemp("made") / "mine"
-    arguments = TrainArguments.recommended(
+    arguments = recommended(
         "ppo", env_args=PLACE, lanes=4, steps=200, rollout=10, checkpoint_steps=10**9
     )
     agent = train(arguments, folder)
