@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, get_type_hints
+from functools import partial
+from typing import Any, ClassVar, get_type_hints
 
 from agents.catalog import ALGORITHMS
 from agents.runs import RunArguments
@@ -17,116 +18,86 @@ from agents.sb3.algorithms import (
     check_model_arguments,
     check_network,
 )
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import flag, real, share, whole
 
 PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
 
 
-class Expected(NamedTuple):
-    """A constraint on an argument of an algorithm's class, in words and as a test."""
-
-    words: str
-    holds: Callable[[Any], bool]
+Check = Callable[[str, Any], Any]
+"""Raises ValueError for a bad value of a named argument."""
 
 
-def _is_real(value: Any) -> bool:
-    """Return whether a value is a finite number and not a bool."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max
+def _nothing(name: str, value: Any) -> None:
+    if value is not None:
+        raise ValueError(f"{name} must be None, got {value!r}")
 
 
-def _whole(least: int) -> Expected:
-    return Expected(
-        f"an integer >= {least}", lambda value: type(value) is int and bool(value >= least)
-    )
+def _positive_or_none(name: str, value: Any) -> None:
+    if value is not None:
+        real(name, value, above=0.0)
 
 
-def _or_none(expected: Expected) -> Expected:
-    return Expected(
-        f"None or {expected.words}", lambda value: value is None or expected.holds(value)
-    )
+def _gradient_steps(name: str, value: Any) -> None:
+    if value != -1:
+        whole(name, value, 1)
 
 
-def _is_entropy(value: Any) -> bool:
-    """Return whether a value is a valid entropy coefficient of SAC."""
-    if not isinstance(value, str):
-        return _is_real(value) and value >= 0
-    word, separator, start = value.partition("_")
-    try:
-        return word == "auto" and (not separator or 0.0 < float(start) < math.inf)
-    except ValueError:
-        return False
+def _entropy(name: str, value: Any) -> None:
+    """Check a coefficient of SAC: a number, or ``auto`` with or without its start."""
+    word, separator, start = str(value).partition("_")
+    with suppress(ValueError):
+        if word == "auto" and (not separator or 0.0 < float(start) < math.inf):
+            return
+    real(name, value, least=0.0)
 
 
-def _is_buffer_arguments(value: Any) -> bool:
-    """Return whether a value is valid as arguments of a replay buffer."""
-    return value is None or (
-        isinstance(value, Mapping)
-        and set(value) <= {"handle_timeout_termination"}
-        and all(type(flag) is bool for flag in value.values())
-    )
+def _number_or_auto(name: str, value: Any) -> None:
+    if value != "auto":
+        real(name, value)
 
 
-FLAG = Expected("True or False", lambda value: type(value) is bool)
-NOTHING = Expected("None", lambda value: value is None)
-POSITIVE = Expected("finite and > 0", lambda value: _is_real(value) and value > 0)
-NOT_NEGATIVE = Expected("finite and >= 0", lambda value: _is_real(value) and value >= 0)
-SHARE = Expected("a number in [0, 1]", lambda value: _is_real(value) and 0 <= value <= 1)
-POSITIVE_SHARE = Expected("a number in (0, 1]", lambda value: _is_real(value) and 0 < value <= 1)
-EXPECTED: Mapping[str, Expected] = {
-    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), NOTHING),
-    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), POSITIVE),
-    **dict.fromkeys(("clip_range_vf", "target_kl"), _or_none(POSITIVE)),
-    **dict.fromkeys(("ent_coef", "vf_coef"), NOT_NEGATIVE),
-    **dict.fromkeys(("exploration_fraction", "tau"), POSITIVE_SHARE),
-    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), SHARE),
-    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), FLAG),
-    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), FLAG),
-    **dict.fromkeys(("buffer_size", "n_epochs", "stats_window_size"), _whole(1)),
-    **dict.fromkeys(("target_update_interval", "train_freq"), _whole(1)),
-    "batch_size": _whole(1),
-    "gradient_steps": Expected(
-        "an integer >= 1, or -1", lambda value: type(value) is int and (value == -1 or value >= 1)
-    ),
-    "learning_starts": _whole(0),
-    "replay_buffer_kwargs": Expected(
-        "None or handle_timeout_termination with True or False", _is_buffer_arguments
-    ),
-    "rollout_buffer_kwargs": NOTHING,
-    "sde_sample_freq": _whole(-1),
-    "target_entropy": Expected(
-        "a finite number or 'auto'", lambda value: _is_real(value) or value == "auto"
-    ),
-    "tensorboard_log": Expected(
-        "None or a folder", lambda value: value is None or isinstance(value, str)
-    ),
-    "verbose": Expected("0, 1 or 2", lambda value: type(value) is int and 0 <= value <= 2),
+COUNT: Check = partial(whole, least=1)
+CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), _nothing),
+    **dict.fromkeys(("replay_buffer_kwargs", "rollout_buffer_kwargs", "tensorboard_log"), _nothing),
+    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), partial(real, above=0.0)),
+    **dict.fromkeys(("clip_range_vf", "target_kl"), _positive_or_none),
+    **dict.fromkeys(("ent_coef", "vf_coef"), partial(real, least=0.0)),
+    **dict.fromkeys(("exploration_fraction", "tau"), partial(share, above=True)),
+    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), share),
+    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), flag),
+    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), flag),
+    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "stats_window_size"), COUNT),
+    **dict.fromkeys(("target_update_interval", "train_freq"), COUNT),
+    "gradient_steps": _gradient_steps,
+    "learning_starts": partial(whole, least=0),
+    "sde_sample_freq": partial(whole, least=-1),
+    "target_entropy": _number_or_auto,
+    "verbose": partial(whole, least=0, most=2),
 }
-"""Constraints on the arguments of the algorithms' classes, by name."""
-ENTROPY = Expected("finite and >= 0, 'auto' or 'auto_' and a number > 0", _is_entropy)
+"""Checks of the arguments of the algorithms' classes, by name."""
 
 
-def expected_of(algorithm: str, name: str) -> Expected | None:
-    """Return the constraint on an argument of an algorithm's class; None if there is none.
+def check_of(algorithm: str, name: str) -> Check | None:
+    """Return the check of an argument of an algorithm's class; None if there is none.
 
     With normalised advantages, a batch of one would have no standard deviation.
     """
     if name == "ent_coef" and algorithm == "sac":
-        return ENTROPY
+        return _entropy
     if name == "batch_size" and algorithm not in OFF_POLICY:
-        return _whole(2)
-    return EXPECTED.get(name)
+        return partial(whole, least=2)
+    return CHECKS.get(name)
 
 
 def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
     """Raise ValueError for an invalid value of an argument of an algorithm's class."""
     for name, value in model_args.items():
-        expected = expected_of(algorithm, name)
-        if expected is not None and not expected.holds(value):
-            raise ValueError(f"{name} must be {expected.words}, got {value!r}")
+        check = check_of(algorithm, name)
+        if check is not None:
+            check(name, value)
 
 
 MOST = {"seed": 2**31 - 1, "width": 10_000, "steps": 10**12, "lanes": 1_000_000}
@@ -202,18 +173,13 @@ class TrainArguments(RunArguments):
             if get_type_hints(type(self))[entry.name] is int:
                 value = getattr(self, entry.name)
                 whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
-        if not POSITIVE.holds(step_size(self.learning_rate)[0]):
-            raise ValueError(
-                "learning_rate must be finite and > 0, or lin_ and such a number, "
-                f"got {self.learning_rate!r}"
-            )
+        real("learning_rate", step_size(self.learning_rate)[0], above=0.0)
+        share("gamma", self.gamma, below=True)
         if self.train_pages and not self.any_size:
             raise ValueError(
                 "train_pages must be 0 but for the network 'pages' without memory on the "
                 f"environment's own instances, got {self.train_pages}"
             )
-        if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):
-            raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
         if self.start is not None and not isinstance(self.start, str):
             raise ValueError(f"start must be None or a folder, got {self.start!r}")
         check_model_arguments(self.algorithm, self.model_args)
@@ -232,9 +198,7 @@ FALLING = "lin_"
 
 def step_size(learning_rate: Any) -> tuple[Any, bool]:
     """Return the first step size, and whether it falls linearly to 0."""
-    if not (isinstance(learning_rate, str) and learning_rate.startswith(FALLING)):
-        return learning_rate, False
-    try:
-        return float(learning_rate.removeprefix(FALLING)), True
-    except ValueError:
-        return learning_rate, True
+    falls = isinstance(learning_rate, str) and learning_rate.startswith(FALLING)
+    with suppress(ValueError):
+        return (float(learning_rate.removeprefix(FALLING)) if falls else learning_rate), falls
+    return learning_rate, falls

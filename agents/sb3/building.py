@@ -114,7 +114,6 @@ def build_model(
         ValueError: an algorithm that does not support the action form.
     """
     check_action(arguments.algorithm, traits.action_form)
-    size, falls = step_size(arguments.learning_rate)
     kwargs: dict[str, Any] = {
         **network_arguments(
             arguments.algorithm,
@@ -132,7 +131,7 @@ def build_model(
             rollout=arguments.rollout,
             observation_bytes=4 * traits.num_pages * len(traits.features),
         ),
-        "learning_rate": size,
+        "learning_rate": step_size(arguments.learning_rate)[0],
         "gamma": arguments.gamma,
         **arguments.model_args,
     }
@@ -147,8 +146,6 @@ def build_model(
         if getattr(model, "target_entropy", None) == "auto":
             model.target_entropy = -float(traits.num_pages)
         model._setup_model()
-    if falls:
-        model.lr_schedule = lambda _: size * max(1.0 - model.num_timesteps / arguments.steps, 0.0)
     model.crawl_traits = traits
     built: BaseAlgorithm = model
     return built

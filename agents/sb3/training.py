@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.runs import CONFIG, CURVE, read_rows, replace_text, write_rows
-from agents.sb3.arguments import TrainArguments
+from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
 from agents.sb3.curve import CurveCallback, CurveRow
@@ -152,6 +153,17 @@ class SaveCallback(BaseCallback):
         return True
 
 
+def falling(size: float, part: float, remaining: float) -> float:
+    """Return a step size that would fall to 0 at the end of a run of which ``part`` is made now.
+
+    Args:
+        size: at the start of the run.
+        part: share of the run's steps after which this part ends.
+        remaining: share of these steps that remain.
+    """
+    return size * max(1.0 - (1.0 - remaining) * part, 0.0)
+
+
 def _learn(
     model: BaseAlgorithm,
     arguments: TrainArguments,
@@ -167,6 +179,9 @@ def _learn(
     left = until - model.num_timesteps
     if left <= 0:
         return
+    size, falls = step_size(arguments.learning_rate)
+    if falls:
+        model.lr_schedule = partial(falling, size, until / arguments.steps)
     curve = CurveCallback(
         out / CURVE,
         rows,

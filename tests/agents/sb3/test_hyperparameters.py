@@ -16,7 +16,13 @@ from stable_baselines3.common.utils import LinearSchedule
 import agents
 import crawl_envs
 from agents.sb3 import hyperparameters, zoo
-from agents.sb3.algorithms import CONTRIB, algorithm_class, network_arguments, schedule_arguments
+from agents.sb3.algorithms import (
+    ACTIONS,
+    CONTRIB,
+    algorithm_class,
+    network_arguments,
+    schedule_arguments,
+)
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.lanes import recommended
 
@@ -74,11 +80,12 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
         kept = {"policy", "policy_kwargs"} | set(hyperparameters.WORDS) & set(entry)
         assert rest | kept == set(entry)
         assert not rest & kept
-        arguments = recommended(algorithm, env_id, steps=5, width=7)
+        form = {"action": ACTIONS.get(algorithm, "page")}
+        arguments = recommended(algorithm, env_id, steps=5, width=7, env_args=form)
         assert (arguments.algorithm, arguments.env_id) == (algorithm, env_id)
         assert (arguments.steps, arguments.width) == (5, 7)
         assert arguments.lanes == entry["n_envs"]
-        if arguments.train_pages == 20:
+        if arguments.train_pages == 20 and form == {"action": "page"}:
             assert arguments.gamma == entry["gamma"] == 0.95
         assert arguments.learning_rate == entry["learning_rate"]
         assert arguments.rollout == entry.get("n_steps", TrainArguments().rollout)

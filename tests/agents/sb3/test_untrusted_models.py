@@ -198,7 +198,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
         ("traits", {"colour": "red"}, "its traits are not those of a model"),
         ("progress", {"num_timesteps": -1}, "num_timesteps must be an integer in"),
         ("progress", {"num_timesteps": 1.5}, "num_timesteps must be an integer in"),
-        ("progress", {"exploration_rate": "x"}, r"exploration_rate must be a number in \[0, 1\]"),
+        ("progress", {"exploration_rate": "x"}, r"exploration_rate must"),
         ("progress", {"policy": "x"}, "its progress must be values of"),
     ],
 )
