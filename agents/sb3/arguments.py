@@ -18,6 +18,7 @@ from agents.sb3.algorithms import (
     check_model_arguments,
     check_network,
 )
+from agents.sb3.hyperparameters import WIDTH
 from crawl_envs.types.arguments import flag, real, share, whole
 
 PREFIX = "crawl_envs:"
@@ -136,7 +137,7 @@ class TrainArguments(RunArguments):
     network: str = "pages"
     """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`; or ``module:Class``, a features
     extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
-    width: int = 32
+    width: int = WIDTH
     """Units of a hidden layer, >= 1."""
     learning_rate: float | str = 1e-3
     """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step."""
