@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.runs import read_rows
-from agents.sb3.validation import VALIDATION, ValidationRow
-from crawl_envs.evaluation import Row
+from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
+from crawl_envs.evaluation import Row, summarize
 from scripts.reporting.comparisons import is_oracle
 from scripts.training.baselines import (
     REWARD,
@@ -19,8 +19,8 @@ from scripts.training.baselines import (
     lane_rows,
     without_duplicates,
 )
-from scripts.training.jobs import Job
-from scripts.training.ranking import RankedPolicy, rank_policies
+from scripts.training.jobs import VALIDATED, Job
+from scripts.training.ranking import RANDOM, RankedPolicy, rank_policies
 from scripts.training.recipes import job_of
 from scripts.training.requests import Request
 
@@ -32,15 +32,16 @@ class Cell(NamedTuple):
     """A trained agent.
 
     Attributes:
-        curve: mean rewards of its best actions on held-out seeds while it learned.
+        curve: steps, and the score of its best actions on held-out seeds, while it learned.
         ranking: of the agent, with its best actions and with drawn ones, and of the policies, on
             the seeds of comparisons.
-        scores: of the agent, by label: 0 for RandomCrawl and 1 for the best analytic policy.
+        scores: of the agent, by label: 0 for RandomCrawl and 1 for the best analytic policy, of
+            the curve the best on the held-out seeds.
         best: the best analytic policy.
         seconds: of the processor, for the training alone.
     """
 
-    curve: list[ValidationRow]
+    curve: list[tuple[int, float]]
     ranking: list[RankedPolicy]
     scores: dict[str, float]
     best: str | None
@@ -84,7 +85,16 @@ def train_cell(
     ranking, best = compared(own, others, job.label)
     labels = {row.policy for row in own}
     scores = {item.policy: item.score for item in ranking if item.policy in labels}
-    return Cell(read_rows(out / VALIDATION, ValidationRow), ranking, scores, best, seconds)
+    return Cell(curve_of(job, out, policies), ranking, scores, best, seconds)
+
+
+def curve_of(job: Job, out: Path, policies: Sequence[str]) -> list[tuple[int, float]]:
+    """Return steps and scores on the held-out seeds that a run played while it learned."""
+    held_out = read_rows(out / VALIDATION, ValidationRow)
+    others = baseline_rows(job.environment, VALIDATED, out, policies, seed=VALIDATION_SEED)
+    means = {item.policy: item.mean for item in summarize(others, REWARD)}
+    low, high = means[RANDOM], means[best_first(others)[0]]
+    return [(row.steps, (row.mean_reward - low) / (high - low)) for row in held_out]
 
 
 def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
