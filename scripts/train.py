@@ -94,7 +94,7 @@ def curves_of(job: Job, out: Path) -> Curves | None:
     curve = job.curve(out)
     if curve is None:
         return None
-    few = getattr(job.environment, "train_pages", 0)
+    few = job.environment.train_pages
     learning = f"{job.label}, while learning" + (f", on {few} pages" if few else "")
     held_out = "best actions, held-out seeds"
     rows = [

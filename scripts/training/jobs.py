@@ -82,8 +82,8 @@ class Job(ABC):
         return asdict(self.arguments)
 
     def pages(self) -> str:
-        """Say on how many pages the agent is trained and ranked; empty where it is the same."""
-        return ""
+        """Say on how many pages the agent is trained and ranked."""
+        return pages_in_words(self.environment)
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,6 @@ class ModelJob(Job):
             return agent
 
         return build
-
-    def pages(self) -> str:
-        """Say on how many pages the agent is trained and ranked."""
-        return pages_in_words(self.arguments)
 
 
 @dataclass(frozen=True)

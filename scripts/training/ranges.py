@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
@@ -28,18 +28,8 @@ RL_ZOO = {ours: zoo for zoo, ours in WORDS.items()}
 POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
-class Trial(Protocol):
-    """The part of an Optuna trial that draws hyperparameters."""
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """Return a number from a range."""
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """Return one of several values."""
-
-
-def suggested(trial: Trial, algorithm: str) -> dict[str, Any]:
-    """Draw the hyperparameters of a trial, by name; see :func:`rounded`."""
+def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
+    """Draw the hyperparameters of one of Optuna's trials, by name; see :func:`rounded`."""
     if algorithm == ES:
         return {
             "pairs": trial.suggest_categorical("pairs", (8, 16, 32)),
