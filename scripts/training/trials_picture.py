@@ -46,7 +46,8 @@ def draw_trials(
     order = {panel: place for place, panel in enumerate(("trial", *titles.values()))}
     data = pd.DataFrame(rows, columns=["x", "y", "label", "panel"])
     data = data.sort_values("panel", key=lambda panels: panels.map(order), kind="stable")
-    logarithmic = {titles[name]: charts.Axis(scale="log") for name in names if name in LOGARITHMIC}
+    drawn = {name for one in trials if math.isfinite(one.value) for name in one.parameters}
+    logarithmic = {titles[name]: charts.Axis(scale="log") for name in drawn & {*LOGARITHMIC}}
     axes = {panel: logarithmic.get(panel, charts.Axis()) for panel in order}
     frame = charts.Frame(
         title,
