@@ -20,7 +20,7 @@ from agents.sb3 import hyperparameters
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.curve import CurveRow
 from agents.sb3.lanes import make_lanes, pages_in_words
-from agents.sb3.loading import MODEL, Agent, load, start_file
+from agents.sb3.loading import MODEL, load, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.own_classes import own_class
 from agents.sb3.training import train
@@ -113,8 +113,7 @@ class ModelJob(Job):
 
         def build(env: Any) -> Policy:
             agent = load(out / MODEL, env)
-            if isinstance(agent, Agent):
-                agent.model.set_random_seed(self.arguments.seed)
+            agent.model.set_random_seed(self.arguments.seed)
             return agent
 
         return build

@@ -49,7 +49,7 @@ class TrainOptions(RunOptions):
     hyperparameters: Path | None = None
     """YAML file in the format of RL-Zoo, such as scripts.tune writes."""
     set: list[str] | None = None
-    """Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, generations=500
+    """Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, generations=50
     or sigma=0.05 of es, rounds=4 of clone; can be repeated."""
     steps: int | None = None
     """Steps over all lanes, rounded up to rollouts [the recommended value]."""
