@@ -17,7 +17,7 @@ Slope = Callable[[Array, Array], Array]
 """The derivative of a loss in the sum, of sums (n,) and targets (n,)."""
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 MINIBATCH = 256
-"""Examples of a step, so few that their products of matrices are computed on one thread."""
+"""Examples of a step by default, so few that their products are computed on one thread."""
 ROUND = 1000
 """Steps of a round."""
 LEAST, MOST = 1e-6, 50.0
@@ -109,6 +109,7 @@ def fit(
     rounds: int,
     learning_rate: float,
     rng: np.random.Generator,
+    minibatch: int = MINIBATCH,
 ) -> Iterator[None]:
     """Change a network's layers by Adam, and yield after every ROUND steps.
 
@@ -117,7 +118,7 @@ def fit(
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]
     for step in range(1, rounds * ROUND + 1):
-        rows = rng.integers(examples.page.size, size=MINIBATCH)
+        rows = rng.integers(examples.page.size, size=minibatch)
         inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
         slopes = gradient(layers, inputs, functions, examples.target[rows], slope)
         rate = learning_rate * (1.0 - (step - 1) / (rounds * ROUND))
