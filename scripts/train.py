@@ -17,6 +17,9 @@ With --log, "index" learns from the crawls of a log of one's own instead of an e
 nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from --column
 to --merge are those of scripts.backtest, and of the others only --seed and --fresh apply.
 
+"generalist" takes no environment: it trains one agent for all families of pages, on all laws of
+CrawlNCIS-v0, in minutes; of the options only --out, --seed and --fresh apply.
+
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
 provenance.json; also, of algorithms of Stable-Baselines3, validation.csv (rewards on held-out
@@ -59,6 +62,8 @@ from scripts.training.baselines import (
     lane_rows,
     without_duplicates,
 )
+from scripts.training.generalist import KIND as GENERALIST
+from scripts.training.generalist import train_generalist
 from scripts.training.jobs import VALIDATED, Builder, Job
 from scripts.training.pictures import draw_curve, draw_ranking
 from scripts.training.ranking import (
@@ -419,6 +424,13 @@ def main(
     of_logs["clock_tolerance"] = None if clock_tolerance == plain[0] else clock_tolerance
     of_logs["max_bad"] = None if max_bad == plain[1] else max_bad
     refuse(of_logs, "without --log")
+    if algorithm == GENERALIST:
+        others = {"env_id": env_id, "env_arg": env_arg or None, "instance": instance}
+        others |= {"set": setting or None, "hyperparameters": hyperparameters, "seeds": seeds}
+        others |= {"episodes": episodes, "policies": policies, "resume": resume}
+        refuse({**others, **options, "seed": None}, f"to {GENERALIST}")
+        train_generalist(out, seed or 0, fresh)
+        return
     request = base_request(algorithm, env_id, resume)
     request = updated(
         request,

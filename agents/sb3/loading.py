@@ -24,7 +24,7 @@ from agents.sb3.building import ModelTraits
 from agents.sb3.model_file import load_model
 from crawl_envs.types import BoolArray
 
-MODEL, _, SCORER = AGENT_FILES
+MODEL, _, _, SCORER = AGENT_FILES
 
 
 class Agent:
