@@ -12,7 +12,7 @@ import scores
 from links import DOCS, ENVIRONMENTS, MIRRORED, ROOT, rewritten
 
 import crawl_envs
-from policies.base.registry import POLICIES, TAGS
+from policies.base.registry import KINDS, PAPERS, POLICIES, TAGS
 
 FOLDER = DOCS / "generated"
 PACKAGES = ("crawl_envs", "policies", "agents")
@@ -21,24 +21,13 @@ SOURCE = re.compile(
     r"(?: and [\d.]+(?<!\.))?",
     re.IGNORECASE,
 )
-PAPERS = {
-    "NCIS": "Noisy signals (Busa-Fekete et al. 2025)",
-    "LambdaCrawl": "LambdaCrawl (Kolobov et al. 2019)",
-    "Longevity": "Information longevity (Olston and Pandey 2008)",
-    "Offers": "Shopping offers (Han et al. 2020)",
-    "Learning to Crawl": "Learning to Crawl (Upadhyay et al. 2020)",
-    "MirrorSync": "Learning without a model of changes (MirrorSync)",
-    "Lagrangian index": "Restless bandits (Avrachenkov, Borkar and Shah 2024)",
-    "": "Others",
-}
-"""Headings of the catalogue by tags."""
-
 ABOUT = """`policies.make(name, env)` builds a policy by name. *compiled*: it has a compiled form;
 *learns*: it learns from the results of its crawls; *oracle*: it reads the true events. Policies for
 `fragments` act in `CrawlLongevity-v0`, those for `offers` in `CrawlOffers-v1`, all others in every
-environment that has one of their forms of action. The source is the first place of a paper that the
-docstring names. *best in*: the tasks of [crawl-v1](results/crawl-v1/README.md), by track, in which
-no policy has a score that is higher by more than .01."""
+environment that has one of their forms of action. *best in*: the tasks of
+[crawl-v1](results/crawl-v1/README.md), by track, in which no policy has a score that is higher by
+more than .01. The paper is followed by its first place that the docstring names; without one are
+rules of crawlers, baselines, and policies of this suite."""
 
 SCORES = """## Scores
 
@@ -91,13 +80,13 @@ def environment(name: str) -> str:
 
 
 def catalogue() -> str:
-    """Return the page of policies: a table for each paper, then the docstring of each policy."""
-    columns = ("policy", "for", "forms of action", "what it does", "best in", "source")
+    """Return the page of policies: a table for each kind, then the docstring of each policy."""
+    columns = ("policy", "for", "forms of action", "what it does", "best in", "paper")
     heads = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
-    for paper, title in PAPERS.items():
-        rows = [_row(name) for name, tags in TAGS.items() if tags.paper == paper]
-        text += [f"## {title}\n", heads, *rows, ""]
+    for kind, what in KINDS.items():
+        rows = [_row(name) for name, tags in TAGS.items() if tags.kind == kind]
+        text += [f"## {kind.capitalize()}\n", f"{what[0].upper()}{what[1:]}.\n", heads, *rows, ""]
     for name in sorted(POLICIES):
         text += [f"## {name}\n", "```{eval-rst}", f".. autoclass:: policies.{name}"]
         text += ["   :no-index:", "```\n"]
@@ -111,7 +100,11 @@ def _row(name: str) -> str:
     acts = ", ".join(f"`{form}`" for form in tags.acts) or "none"
     module = import_module(POLICIES[name].__module__).__doc__ or ""
     stated = SOURCE.search(docstring) or SOURCE.search(module)
-    source = stated[0] if stated and tags.paper else ""
+    source = ""
+    if tags.paper:
+        authors, section = PAPERS[tags.paper]
+        place = f", {stated[0]}" if stated else ""
+        source = f"[{tags.paper} ({authors})](../papers.md#{section}){place}"
     what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
     best = scores.wins(name)
     return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {best} | {source} |"

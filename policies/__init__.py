@@ -50,6 +50,7 @@ def names(
     action: str | None = None,
     *,
     fragments: bool = False,
+    kind: str | None = None,
     paper: str | None = None,
     family: str | None = None,
     oracle: bool | None = None,
@@ -64,14 +65,15 @@ def names(
         fragments: whether pages have fragments, which adds the policies for these. They act in the
             forms ``page``, ``scores`` and ``refresh``; the last one needs the argument
             ``threshold`` (``UniformRefresh``: ``interval``) at which they refresh.
-        paper: keep only policies with this tag (:class:`policies.base.registry.Tags`).
+        kind: keep only policies with this tag (:class:`policies.base.registry.Tags`).
+        paper: likewise.
         family: likewise; ``fragments`` needs no other argument.
         oracle: likewise.
         learns: likewise.
         compiled: likewise.
     """
-    wanted: dict[str, Any] = {"paper": paper, "family": family, "oracle": oracle}
-    wanted |= {"learns": learns, "compiled": compiled}
+    wanted: dict[str, Any] = {"kind": kind, "paper": paper, "family": family}
+    wanted |= {"oracle": oracle, "learns": learns, "compiled": compiled}
     return tuple(
         name
         for name, tags in sorted(TAGS.items())

@@ -177,7 +177,7 @@ def default_arms(action_form: str, tracker: Tracker) -> dict[str, type[ActingPol
     return {name: POLICIES[name] for name in names}
 
 
-@registered(paper="Offers")
+@registered(kind="bandit", paper="Offers")
 class Exp3(StrategyBandit):
     """Samples policies by EXP3: the policy of Han et al. (2020), Algorithm 1.
 
@@ -192,7 +192,7 @@ class Exp3(StrategyBandit):
         super().__init__(env, partial(Exp3Bandit, gamma=gamma), **given)
 
 
-@registered()
+@registered(kind="bandit", paper="EXP3-IX")
 class Exp3IX(StrategyBandit):
     """Samples policies by EXP3-IX.
 
@@ -206,7 +206,7 @@ class Exp3IX(StrategyBandit):
         super().__init__(env, partial(Exp3IXBandit, learning_rate=learning_rate), **given)
 
 
-@registered()
+@registered(kind="bandit", paper="EXP3++")
 class Exp3PlusPlus(StrategyBandit):
     """Samples policies by EXP3++.
 

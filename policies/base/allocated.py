@@ -197,7 +197,7 @@ class LowDiscrepancy(AllocatedPolicy):
         return rates if rates.any() else even_rates(problem, bandwidth)
 
 
-@registered()
+@registered(kind="baseline")
 class UniformCrawl(AllocatedPolicy):
     """Crawls every page at the same rate."""
 

@@ -3,20 +3,53 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from crawl_envs.types.arguments import one_of
 from policies.base.binding import ActingPolicy, CrawlPolicy
 
 Family = Literal["pages", "fragments", "offers"]
+Kind = Literal["formula", "learning formula", "bandit", "crawler's rule", "baseline", "oracle"]
+KINDS: Mapping[Kind, str] = {
+    "formula": "crawl values or rates by a formula of the true parameters, which it is given",
+    "learning formula": "the same of estimates or beliefs, learned from its own crawls and signals",
+    "bandit": "learns by trial which policies, pages or rates pay, without a formula of changes",
+    "crawler's rule": "a rule of a crawler in use: the interval of a page shrinks after a crawl "
+    "that found a change, and grows after any other",
+    "baseline": "crawls all pages alike",
+    "oracle": "reads the true events; not on leaderboards",
+}
+"""The kinds of policies, and what they are."""
+
+
+class Paper(NamedTuple):
+    """A paper: its authors and year, and the section of docs/papers.md that has its equations."""
+
+    authors: str
+    section: str = "related-work"
+
+
+PAPERS: Mapping[str, Paper] = {
+    "NCIS": Paper("Busa-Fekete et al. 2025", "ncis-busa-fekete-et-al-2025"),
+    "LambdaCrawl": Paper("Kolobov et al. 2019", "lambdacrawl-kolobov-et-al-2019"),
+    "Longevity": Paper("Olston and Pandey 2008", "information-longevity-olston-and-pandey-2008"),
+    "Offers": Paper("Han et al. 2020", "shopping-offers-han-et-al-2020"),
+    "Learning to Crawl": Paper("Upadhyay et al. 2020"),
+    "MirrorSync": Paper("Kolobov, Bubeck and Zimmert 2020"),
+    "Lagrangian index": Paper("Avrachenkov, Borkar and Shah 2024"),
+    "EXP3-IX": Paper("Neu 2015", "shopping-offers-han-et-al-2020"),
+    "EXP3++": Paper("Seldin and Lugosi 2017", "shopping-offers-han-et-al-2020"),
+}
+"""The papers of policies by their short names."""
 
 
 class Tags(NamedTuple):
     """Properties of a registered policy.
 
     Attributes:
-        paper: short name of the paper that defines it; empty if none does.
+        kind: what it is, a key of ``KINDS``.
+        paper: short name of the paper that defines it, a key of ``PAPERS``; empty if none does.
         family: what it is for: ``pages`` of any environment, pages with ``fragments``, ``offers``.
         acts: its forms of action; ``probe`` is the form ``page`` where pages can be probed.
         oracle: whether it reads the true events.
@@ -24,6 +57,7 @@ class Tags(NamedTuple):
         compiled: whether it has a compiled form.
     """
 
+    kind: Kind
     paper: str
     family: Family
     acts: tuple[str, ...]
@@ -41,19 +75,23 @@ PolicyClass = TypeVar("PolicyClass", bound=type[ActingPolicy])
 
 
 def registered(
-    *, paper: str = "", family: Family = "pages"
+    *, kind: Kind | None = None, paper: str = "", family: Family = "pages"
 ) -> Callable[[PolicyClass], PolicyClass]:
     """Register a class of policies under its own name; a class decorator.
 
     Args:
-        paper: as for :class:`Tags`; the tags that are not given follow from the class.
-        family: as for :class:`Tags`.
+        kind: as for :class:`Tags`; None for ``oracle``, ``learning formula`` or ``formula``, by the
+            class, from which all tags follow that are not given.
+        paper: as for :class:`Tags`.
+        family: likewise.
     """
 
     def register(policy: PolicyClass) -> PolicyClass:
         name, compiled = policy.__name__, issubclass(policy, CrawlPolicy)
         POLICIES[name] = policy
-        TAGS[name] = Tags(paper, family, policy.acts, policy.oracle, policy.learns, compiled)
+        usual: Kind = "learning formula" if policy.learns else "formula"
+        own = kind or ("oracle" if policy.oracle else usual)
+        TAGS[name] = Tags(own, paper, family, policy.acts, policy.oracle, policy.learns, compiled)
         return policy
 
     return register

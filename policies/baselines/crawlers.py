@@ -204,7 +204,7 @@ class RevisitPolicy(ActingPolicy):
         return chosen if chosen.size else np.zeros(1, np.int64)
 
 
-@registered()
+@registered(kind="crawler's rule")
 class NutchAdaptive(RevisitPolicy):
     """Apache Nutch's AdaptiveFetchSchedule.
 
@@ -262,7 +262,7 @@ class NutchAdaptive(RevisitPolicy):
     kernel = staticmethod(nutch_reschedule)
 
 
-@registered()
+@registered(kind="crawler's rule")
 class StormCrawlerAdaptive(RevisitPolicy):
     """Apache StormCrawler's AdaptiveScheduler.
 

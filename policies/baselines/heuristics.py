@@ -13,7 +13,7 @@ from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 
 
-@registered()
+@registered(kind="baseline")
 class RoundRobin(IndexPolicy):
     """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
 
@@ -25,7 +25,7 @@ class RoundRobin(IndexPolicy):
         return value_kernels.round_robin_value, table
 
 
-@registered()
+@registered(kind="baseline")
 class RandomCrawl(UniformCrawl):
     """Crawls pages at random with equal probabilities, drawn by the environment's generator."""
 

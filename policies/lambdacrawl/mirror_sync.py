@@ -197,7 +197,7 @@ class SyncJobs:
 Penalty = Literal["binary", "harmonic"]
 
 
-@registered(paper="MirrorSync")
+@registered(kind="bandit", paper="MirrorSync")
 class AsyncMirrorSync(LearningPolicy):
     r"""Learns the crawl rate of each page from the slope of its cost, cycle by cycle.
 
@@ -344,7 +344,7 @@ class AsyncMirrorSync(LearningPolicy):
         return mirror_step(rates, slopes, self.step_size, *self.bounds, float(rates.sum()))
 
 
-@registered(paper="MirrorSync")
+@registered(kind="bandit", paper="MirrorSync")
 class AsyncPSGDSync(AsyncMirrorSync):
     """The same with projected gradient steps: the baseline of the paper's experiments.
 
@@ -369,7 +369,7 @@ class AsyncPSGDSync(AsyncMirrorSync):
         return projected_step(rates, slopes, step_size, *self.bounds, float(rates.sum()))
 
 
-@registered(paper="MirrorSync")
+@registered(kind="bandit", paper="MirrorSync")
 class MirrorSync(AsyncMirrorSync):
     """The same in rounds of the length of the longest gap, in which every arm is played.
 

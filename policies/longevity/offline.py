@@ -29,7 +29,7 @@ from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
 
 
-@registered(paper="Longevity", family="fragments")
+@registered(kind="baseline", paper="Longevity", family="fragments")
 class UniformRefresh(RefreshPolicy):
     """Refreshes every page that is not static, all equally often, and static ones never.
 

@@ -203,7 +203,7 @@ ROUNDING = 1e-9
 """Relative tolerance of numbers of crawls."""
 
 
-@registered()
+@registered(kind="bandit", paper="Offers")
 class ContextualBandit(LearningPolicy):
     """Crawls the pages with the largest expected gain, and some random pages for exploration.
 

@@ -159,22 +159,6 @@ def _share(interval: Interval) -> Interval:
     return Interval(*np.clip(interval, 0.0, 1.0).tolist())
 
 
-class Profile(NamedTuple):
-    """Shares of scores, and the ends of their 95% intervals, each (levels,)."""
-
-    share: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def profile(scores: FloatArray, levels: FloatArray) -> Profile:
-    """Return the share of all scores (n, k) above each level: the performance profile."""
-    above = (_scores(scores)[..., None] > levels).mean(axis=1)
-    drawn = above[_seeds(len(above))].mean(axis=1)
-    share = above.mean(axis=0)
-    return Profile(share, *np.clip(_ends(share, drawn, len(above)), 0.0, 1.0))
-
-
 def _scores(scores: FloatArray) -> FloatArray:
     scores = np.asarray(scores, float)
     if scores.ndim != 2 or 0 in scores.shape or not np.isfinite(scores).all():

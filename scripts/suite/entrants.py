@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.types import Instance, IntArray, Policy
 from policies import solvers
-from policies.base.registry import POLICIES, TAGS
 from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.reporting.bounds import optimum
 from scripts.reporting.settings import Setting
@@ -78,11 +77,9 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
     if kind == OPTIMUM:
         true = instance.pages if isinstance(instance, Misspecified) else instance
         return budget | {metric: optimum(true)}
-    if kind == PERIODIC:
-        plan = solvers.harmonic_periodic(*given, complete=instance.complete)
-        return budget | {metric: plan.objective / float(weight.sum())}
-    if kind == POISSON:
-        plan = solvers.harmonic(*given, complete=instance.complete)
+    if kind in (PERIODIC, POISSON):
+        solve = solvers.harmonic_periodic if kind == PERIODIC else solvers.harmonic
+        plan = solve(*given, complete=instance.complete)
         return budget | {metric: plan.objective / float(weight.sum())}
     return budget | ({metric: 1.0} if kind == PERFECT else {})
 
@@ -124,14 +121,7 @@ class TaskSetting(Setting):
         return self._rows(label, seed)
 
     def _rows(self, label: str, seed: int) -> list[Row]:
-        plain = TaskSetting(
-            self.name,
-            self.id,
-            self.arguments_of(seed),
-            self.policies,
-            self.bounds,
-            first_seed=self.first_seed,
-        )
+        plain = replace(self, arguments=self.arguments_of(seed), windows=())
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             fresh = least_served(
@@ -158,23 +148,6 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
         if labels.count(label) > 1:
             raise ValueError(f"entrants must have different names, got {label!r} twice")
     return dict(zip(labels, known, strict=True))
-
-
-FIXED, YOURS = ("formula", "baseline"), "yours"
-"""Kinds of entrants that do not learn, and of those that are not shipped."""
-
-
-def kind_of(label: str) -> str:
-    """Return what an entrant is."""
-    if label in agents.names():
-        evolved = agents.agent_file(label).name == "index.json"
-        return "evolved agent" if evolved else "trained network"
-    if label not in POLICIES:
-        return YOURS
-    if TAGS[label].learns:
-        return "learning policy"
-    plain = POLICIES[label].__module__.split(".")[1] in ("base", "baselines")
-    return FIXED[plain and not TAGS[label].paper]
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:

@@ -15,16 +15,18 @@ from typing import Any
 
 from rich.console import Console
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types.files import replacing
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.runner import Store, check_kept, run
 from scripts.reporting.workers import Workers
 from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
-from scripts.suite.entrants import YOURS, TaskSetting, entrants, kind_of, setting_of
-from scripts.suite.presentation import Played, draw, page_of, table_of, tables_of
+from scripts.suite.entrants import TaskSetting, entrants, setting_of
+from scripts.suite.kinds import YOURS, entrant_of
+from scripts.suite.ranking import draw
 from scripts.suite.report.page import write_report
+from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import Standing, by_track, scores_of, standings
+from scripts.suite.tables import Played, table_of, tables_of
 from scripts.suite.tasks import SUITES
 from scripts.training.evaluation import Candidate, candidate_of
 
@@ -70,12 +72,12 @@ def play_suite(
             run(settings, count, store, workers, console)
             costs = costs_of(SUITES[name], candidates, settings)
     store.rows = [row for row in store.rows if row.seed < count]
-    played = _scored(name, store.rows, costs, own)
+    played = _scored(name, store, costs, own)
     publish(played, folder, console)
     more |= {"seeds": int(played.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.benchmark", store.seconds, **more)
     with console.status("the report"):
-        write_report(folder / REPORT, played, candidates, COMMITTED)
+        write_report(folder / REPORT, played, candidates)
     return store
 
 
@@ -104,7 +106,7 @@ def _failures_in_one_line(own: Sequence[str], folder: Path) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        mine = [label for label in own if kind_of(label) == YOURS]
+        mine = [label for label in own if entrant_of(label).kind == YOURS]
         said = str(getattr(error, "cause", error))  # Ray's errors have the one of the policy
         label = next((label for label in mine if f"{label} in " in said), None)
         if label is None:
@@ -162,16 +164,15 @@ def _store(
     return store
 
 
-def _scored(
-    name: str, rows: Sequence[Row], costs: Mapping[str, Detail], own: Sequence[str]
-) -> Played:
-    scores = scores_of(SUITES[name], rows)
+def _scored(name: str, store: Store, costs: Mapping[str, Detail], own: Sequence[str]) -> Played:
+    able = {task: described["labels"] for task, described in store.settings.items()}
+    scores = scores_of(SUITES[name], store.rows, able)
     ranked = standings(scores)
     labels = [item.policy for item in ranked]
-    kinds = {label: kind_of(label) for label in labels}
-    own = list(dict.fromkeys([*own, *(label for label in labels if kinds[label] == YOURS)]))
-    details = with_freshness(costs, rows, labels)
-    return Played(name, SUITES[name], rows, scores, ranked, details, kinds, own)
+    known = {label: entrant_of(label) for label in labels}
+    own = list(dict.fromkeys([*own, *(label for label in labels if known[label].kind == YOURS)]))
+    details = with_freshness(costs, store.rows, labels)
+    return Played(name, SUITES[name], store.rows, scores, ranked, details, known, own)
 
 
 COLUMNS = ("rank", *Standing._fields[:6], "tasks", *Detail._fields)
@@ -187,11 +188,11 @@ def publish(played: Played, folder: Path, console: Console) -> None:
             item.tasks,
             *_numbers(played.details[item.policy]),
             *(item.tracks[track].score.estimate for track in tracks),
-            played.kinds[item.policy],
+            *played.entrants[item.policy][:2],
         )
         for item in played.ranked
     ]
-    write_csv(folder / BOARD, [*COLUMNS, *tracks, "kind"], records)
+    write_csv(folder / BOARD, [*COLUMNS, *tracks, "kind", "paper"], records)
     places = [
         (track, item.policy, *item.tracks[track].score, *item.tracks[track].behind[1:])
         for track, items in by_track(played.ranked).items()
@@ -205,9 +206,9 @@ def publish(played: Played, folder: Path, console: Console) -> None:
     columns = ["task", "policy", "score", "error", "state"]
     write_csv(folder / "scores.csv", columns, by_task.reset_index().itertuples(index=False))
     console.print(*tables_of(played), table_of(played, console.width))
-    draw(played, folder)
+    draw(played, folder / "ranking.png")
     with replacing(folder / "README.md") as unfinished:
-        unfinished.write_text(page_of(played), "utf-8")
+        unfinished.write_text(page_of(played, folder), "utf-8")
 
 
 def _numbers(detail: Detail) -> list[float | str]:

@@ -14,7 +14,7 @@ above the budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -91,8 +91,10 @@ class Standing(NamedTuple):
     tied: bool
 
 
-def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the scores of all entrants in all tasks.
+def scores_of(
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+) -> pd.DataFrame:
+    """Return the scores of all entrants in all tasks; who is ``able`` to act in one has rows there.
 
     Returns:
         The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
@@ -102,7 +104,7 @@ def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
     Raises:
         ValueError: of :func:`check_rows`.
     """
-    check_rows(tasks, rows)
+    check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [label for label in dict.fromkeys(table.policy) if label not in (BOUND, *PLAYED)]
@@ -110,11 +112,13 @@ def scores_of(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def check_rows(tasks: Sequence[Task], rows: Sequence[Row]) -> None:
+def check_rows(
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+) -> None:
     """Check that scores can be made of rows.
 
-    A task needs its bound and random crawling; they and each entrant that acts there need finite
-    numbers of every seed that any task has.
+    A task needs its bound and random crawling; they, each entrant with rows there and those that
+    are ``able`` to act there, by its name, need finite numbers of every seed that any task has.
 
     Raises:
         ValueError: rows are missing or damaged.
@@ -123,7 +127,8 @@ def check_rows(tasks: Sequence[Task], rows: Sequence[Row]) -> None:
     played = {key[:3] for key in values}
     seeds = sorted({seed for *_, seed in played}) or [0]
     for task in tasks:
-        acting = {label for name, label, _ in played if name == task.name} - {BOUND, *PLAYED}
+        acting = {label for name, label, _ in played if name == task.name}
+        acting = (acting | {*able.get(task.name, ())}) - {BOUND, *PLAYED}
         needed = [
             (BOUND, BUDGET),
             (task.bound if task.bound in PLAYED else BOUND, task.metric),

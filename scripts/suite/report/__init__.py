@@ -1,4 +1,4 @@
-"""The report of a suite: one HTML file that needs no network.
+"""The pages of a suite: README.md, and the report, one HTML file that needs no network.
 
-Public modules: page.
+Public modules: page, rendering.
 """

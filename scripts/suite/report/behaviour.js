@@ -101,7 +101,7 @@ function sort(head, direction) {
     if (place === 0) return Number(row.dataset.place); // those without a rank keep their order
     const found = cell.dataset.value ?? cell.textContent.trim();
     if (words) return found.toLowerCase();
-    return found === "" ? NaN : Number.parseFloat(found);
+    return found === "" ? NaN : Number.parseFloat(found.replace("[", ""));
   };
   const sign = direction === "ascending" ? 1 : -1;
   const order = (one, other) => {
@@ -115,7 +115,7 @@ function sort(head, direction) {
   body.append(...[...body.rows].sort(order));
 }
 
-const small = new Set(["#", "policy", "±", "gap", "us", "kB", "trained"]); // best first when ascending
+const small = new Set(["#", "policy", "kind", "paper", "95%", "gap", "us", "kB", "trained"]); // best first when ascending
 function press(head) {
   const first = small.has(head.textContent.trim()) ? "ascending" : "descending";
   const other = first === "ascending" ? "descending" : "ascending";

@@ -83,7 +83,7 @@ def lines(
     table: pd.DataFrame,
     titles: tuple[str, str],
     *,
-    always: Sequence[str] | None = None,
+    always: Sequence[str],
     measured: bool = True,
 ) -> Spec:
     """Return a line per policy: the columns policy, x, y and, for intervals, low and high.
@@ -91,7 +91,7 @@ def lines(
     Args:
         table: the points.
         titles: titles of the axes.
-        always: policies that are drawn though they are not chosen; None draws all.
+        always: policies that are drawn though they are not chosen.
         measured: whether x is measured where there are points: these are marked, and are the ticks
             of a logarithmic axis. Else x is a score, with ticks at its quarters.
     """
@@ -123,7 +123,7 @@ def lines(
         "data": {"values": records(table)},
         "encoding": encoding,
         "layer": layers,
-        **({} if always is None else {"usermeta": {"always": list(always)}}),
+        "usermeta": {"always": list(always)},
     }
 
 

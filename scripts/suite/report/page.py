@@ -12,11 +12,11 @@ import pandas as pd
 
 from scripts.reporting.means import means, table
 from scripts.reporting.rows import replacing
-from scripts.suite.details import HEADINGS
 from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.presentation import TEMPLATES, Played, rendered
 from scripts.suite.report import charts, episode
+from scripts.suite.report.rendering import TEMPLATES, rendered
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
+from scripts.suite.tables import Played
 from scripts.suite.tasks import LOWER, Task
 from scripts.training.evaluation import Candidate
 
@@ -25,41 +25,37 @@ BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")
 """Known policies to compare with."""
 LEVELS = np.linspace(-0.25, 1.25, 76)
 FEWEST_BUDGETS = 3
-BY_PAGES = Path("ncis", "fig6", "summary.csv")
-CRAWLS = 100.0
-"""Crawls per unit of time in figure 6 of the NCIS paper."""
 
 
-def write_report(
-    path: Path, played: Played, candidates: Mapping[str, Candidate], results: Path
-) -> None:
+def write_report(path: Path, played: Played, candidates: Mapping[str, Candidate]) -> None:
     """Write the report.
 
     Args:
         path: the file; ``provenance.json`` beside it is quoted.
         played: the suite.
         candidates: its entrants by label, of which some are played once more to record them.
-        results: folder of the results of other commands; what it lacks is left out.
     """
     import vl_convert
 
     told = path.parent / "provenance.json"
-    specs, places = _charts(played, results), by_track(played.ranked)
+    places = by_track(played.ranked)
     text = rendered(
         "page.html",
         played,
+        path.parent,
         style=(TEMPLATES / "style.css").read_text("utf-8"),
         behaviour=(TEMPLATES / "behaviour.js").read_text("utf-8"),
         library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"),
-        columns=[(heading, "number") for heading in HEADINGS],
         tracks={track: [item.policy for item in items] for track, items in places.items()},
-        sections=_sections(played),
+        states=played.scores.groupby(["task", "state"]).policy.unique().to_dict(),
+        over=OVER,
+        absent=ABSENT,
         told=json.loads(told.read_text("utf-8")) if told.exists() else None,
         setting=episode.ARGUMENTS,
         data={
             "chosen": _chosen(played),
             "mostChosen": MOST_CHOSEN,
-            "charts": {name: spec for name, spec in specs.items() if spec is not None},
+            "charts": _charts(played),
             "episode": _recorded(candidates),
         },
     )
@@ -75,11 +71,9 @@ def _chosen(played: Played) -> list[str]:
     return [item.policy for item in played.ranked if item.policy in labels]
 
 
-def _charts(played: Played, results: Path) -> dict[str, charts.Spec | None]:
-    """Return the charts by the id of their place in the page; None for those without numbers."""
+def _charts(played: Played) -> dict[str, charts.Spec]:
+    """Return the charts by the id of their place in the page."""
     per_page, bound = "crawls per page and unit of time", ["bound"]
-    accurate = _by_pages(results)
-    freshness = (per_page, "accuracy (share of requests served fresh)")
     return {
         **{f"track-{number}": charts.dots(item) for number, item in enumerate(_by_place(played))},
         "profiles": charts.lines(
@@ -93,7 +87,6 @@ def _charts(played: Played, results: Path) -> dict[str, charts.Spec | None]:
             f"budget-{number}": charts.lines(item, (per_page, title), always=bound)
             for number, (title, item) in enumerate(_budgets(played).items())
         },
-        "accuracy": charts.lines(accurate, freshness) if len(accurate) else None,
     }
 
 
@@ -106,24 +99,6 @@ def _by_place(played: Played) -> list[pd.DataFrame]:
         )
         for track, items in by_track(played.ranked).items()
     ]
-
-
-def _by_pages(results: Path) -> pd.DataFrame:
-    """Return the accuracy by crawls per page of figure 6 of the NCIS paper, with 95% intervals."""
-    path = results / BY_PAGES
-    if not path.exists():
-        return pd.DataFrame()
-    table = pd.read_csv(path).query("metric == 'accuracy'")
-    pages = table.setting.str.extract(r"m=(\d+)", expand=False).astype(float)
-    return pd.DataFrame(
-        {
-            "x": CRAWLS / pages,
-            "y": table["mean"],
-            "low": table["mean"] - table.half_width_95,
-            "high": table["mean"] + table.half_width_95,
-            "policy": table.policy,
-        }
-    )
 
 
 def _profiles(played: Played) -> pd.DataFrame:
@@ -144,22 +119,6 @@ def _by_task(played: Played) -> list[pd.DataFrame]:
     ).sort_values("score", ascending=False, kind="stable")
     columns = ["policy", "score", "low", "high"]
     return [summary[summary.task == task.name][columns] for task in played.tasks]
-
-
-def _sections(played: Played) -> list[dict[str, Any]]:
-    """Return what the page says of each task."""
-    states = played.scores.groupby(["task", "policy"], sort=False).state.first().reset_index()
-    sections = []
-    for task in played.tasks:
-        mine = states[states.task == task.name]
-        sections.append(
-            {
-                "task": task,
-                "absent": list(mine[mine.state == ABSENT].policy),
-                "over": list(mine[mine.state == OVER].policy),
-            }
-        )
-    return sections
 
 
 def _budgets(played: Played) -> dict[str, pd.DataFrame]:

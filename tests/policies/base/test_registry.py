@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 
 import policies
-from policies.base.registry import POLICIES, TAGS, registered
+from policies.base.registry import KINDS, PAPERS, POLICIES, TAGS, registered
 from policies.baselines.heuristics import RoundRobin
 
 
@@ -37,3 +37,17 @@ def test_names_leave_out_policies_for_fragments() -> None:
         *policies.names(),
         *policies.names(family="fragments"),
     }
+
+
+def test_kinds_and_papers_are_those_that_are_listed() -> None:
+    assert {tags.kind for tags in TAGS.values()} == {*KINDS}
+    assert {tags.paper for tags in TAGS.values()} == {"", *PAPERS}
+    for name, tags in TAGS.items():
+        assert (tags.kind == "oracle") == tags.oracle, name
+        assert (tags.kind not in ("formula", "baseline", "oracle")) == tags.learns, name
+
+
+def test_names_by_kind() -> None:
+    assert policies.names(kind="crawler's rule") == ("NutchAdaptive", "StormCrawlerAdaptive")
+    assert "BeliefNCIS" in policies.names(kind="learning formula")
+    assert policies.names(kind="formula", paper="Lagrangian index") == ("LagrangianIndex",)

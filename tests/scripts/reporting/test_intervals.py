@@ -136,15 +136,3 @@ def test_scores_that_are_none(given: list[object]) -> None:
 def test_scores_of_other_settings() -> None:
     with pytest.raises(ValueError, match="numbers of settings must be equal"):
         intervals.probability_of_improvement(np.zeros((3, 2)), np.zeros((3, 1)))
-
-
-def test_a_profile_is_the_share_of_scores_above_each_level_with_its_binomial_spread() -> None:
-    given = np.random.default_rng(7).standard_normal((200, 3))
-    levels = np.array([-9.0, -1.0, 0.0, 0.5, 9.0])
-    share, low, high = intervals.profile(given, levels)
-    counted = np.array([np.mean(given.ravel() > level) for level in levels])
-    np.testing.assert_allclose(share, counted, atol=1e-12)
-    by_setting = (given[..., None] > levels).mean(axis=0)
-    half = 1.96 * np.sqrt((by_setting * (1.0 - by_setting) / 200).sum(axis=0)) / 3
-    np.testing.assert_allclose((high - low) / 2, half, rtol=0.12, atol=1e-12)
-    assert np.all((low <= share) & (share <= high))

@@ -23,14 +23,15 @@ from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
 from scripts.reporting.intervals import Interval
-from scripts.reporting.rows import read_rows
+from scripts.reporting.rows import read_rows, write_rows
 from scripts.reporting.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.details import Detail
-from scripts.suite.entrants import BOUND, BUDGET, YOURS, entrants, setting_of
+from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
 from scripts.suite.episodes import least_served
-from scripts.suite.presentation import TEMPLATES, Played, table_of, tables_of
+from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.scores import Place, Standing
+from scripts.suite.tables import REASONS, Played, table_of, tables_of
 from scripts.training.evaluation import Candidate, candidate_of
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -84,7 +85,7 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
     assert kept.set_index("policy").least_served[OWN] == own.least_served
     assert f"→ {OWN}" in output
     assert "Your entrants" in output
-    assert {"README.md", "ranking.png", "profiles.png", "scores.csv", "provenance.json"} <= {
+    assert {"README.md", "ranking.png", "scores.csv", "provenance.json"} <= {
         path.name for path in (small / "runs" / "small").iterdir()
     }
     assert OWN in (small / "runs" / "small" / "report.html").read_text("utf-8")
@@ -157,6 +158,20 @@ def test_a_folder_that_cannot_be_scored_gets_one_line(
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+    ranked()
+    path = small / "runs" / "small" / "rows.parquet"
+    rows, about = read_rows(path)
+    write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
+    result = CliRunner().invoke(app, ["--suite", "small", "--seeds", "2", "--score"])
+    assert result.exit_code == 2
+    assert "task scores, GreedyNCIS, seed 0: no rows; the command without --score" in result.stderr
 
 
 def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
@@ -302,7 +317,7 @@ def made_up(own: tuple[str, ...] = ()) -> Played:
         scores,
         ranked,
         dict.fromkeys((NAME, MINE), detail),
-        {NAME: "formula", MINE: YOURS},
+        {NAME: Entrant("formula"), MINE: Entrant(YOURS)},
         own,
     )
 
@@ -317,10 +332,18 @@ def printed(*tables: Any, width: int = 200) -> str:
 def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) -> None:
     shown = re.sub(r"\x1b\[[\d;]*m", "", printed(table_of(made_up(), width), width=width))
     assert "…" not in shown
-    assert all(word in shown for word in (NAME, "0.123", "0.050", "score"))
+    assert all(word in shown for word in (NAME, "0.123", "score"))
     assert MINE not in shown  # which does not act in all tasks
     assert max(map(len, shown.splitlines())) <= width
-    known = {"kind": 60, "acting": 80, "fresh": 80, "tenth": 120, "kB": 120, "trained": 120}
+    known = {
+        "[0.100, 0.200]": 60,
+        "kind": 60,
+        "acting": 80,
+        "fresh": 120,
+        "tenth": 120,
+        "kB": 120,
+        "trained": 120,
+    }
     for heading, least in known.items():
         assert (heading in shown) == (width >= least), heading
 
@@ -328,8 +351,11 @@ def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) 
 def test_ones_own_entrant_is_marked_and_told_its_places() -> None:
     played = made_up((MINE,))
     best, own = tables_of(played)
-    assert f"\x1b[1m= → {MINE} 0.880 ± 0.050 (yours)\x1b[0m" in printed(best)
-    assert re.search(rf"→ {MINE}.*known.*2 of 2 =.*0.880.*0.050.*0.020.*0.030", printed(own))
+    assert f"\x1b[1m= → {MINE} 0.880 [0.800, 0.900] (yours)\x1b[0m" in printed(best)
+    assert re.search(
+        rf"→ {MINE}.*known.*2 of 2 =.*0.880.*\[0.800, 0.900\].*0.020.*\[-0.010, 0.050\]",
+        printed(own),
+    )
     assert re.search(rf"→ {MINE}.*all tasks.*acts in 1 of 1 tasks", printed(own))
     assert "│ other" not in printed(own)
     board = printed(table_of(played, 200))
@@ -342,7 +368,7 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
     """Every track has one, for its first, with scores of entrants that act there."""
     board = pd.read_csv(RESULTS / "crawl-v1" / "tracks.csv")
     first = board.groupby("track", sort=False).first().policy.to_dict()
-    told = json.loads((TEMPLATES / "reasons.json").read_text("utf-8"))
+    told = json.loads(REASONS.read_text("utf-8"))
     assert {(entry["suite"], entry["track"], entry["first"]) for entry in told} == {
         ("crawl-v1", *item) for item in first.items()
     }

@@ -30,7 +30,7 @@ def test_scores_are_0_for_random_crawling_and_1_for_the_bound() -> None:
         *rows_of(ONE, {BOUND: [1.0, 0.8], "RandomCrawl": [0.4, 0.6], "A": [0.7, 0.1]}),
         *rows_of(TWO, {BOUND: [1.0, 1.0], "RandomCrawl": [4.0, 6.0], "A": [3.0, -1e9]}),
     ]
-    scores = scores_of([ONE, TWO], rows)
+    scores = scores_of([ONE, TWO], rows, {})
     # (x - 0.5) / (0.9 - 0.5), and (x - 5) / (1 - 5): a lower penalty is better
     assert matrix(scores, "A", "plain") == pytest.approx(np.array([[0.5, 0.5], [-1.0, 2.5e8]]))
     assert matrix(scores, "RandomCrawl") == pytest.approx(0.0, abs=1e-15)
@@ -45,7 +45,7 @@ def test_scores_of_seeds_spread_as_the_ratio_of_their_means() -> None:
     bound = random + rng.normal(0.3, 0.03, seeds)
     mine = random + 0.7 * (bound - random) + rng.normal(0.0, 0.02, seeds)
     rows = rows_of(ONE, {BOUND: list(bound), "RandomCrawl": list(random), "A": list(mine)})
-    scores = scores_of([ONE], rows)
+    scores = scores_of([ONE], rows, {})
     found = matrix(scores, "A")[:, 0]
 
     def ratio(left_out: int | None) -> float:
@@ -75,7 +75,7 @@ def test_who_is_within_the_interval_of_the_paired_difference_is_tied() -> None:
             "C": 0.595 + hard + 0.05 * rng.standard_normal(seeds),
         }
         rows += rows_of(task, {**values, **{label: list(mine[label]) for label in mine}})
-    scores = scores_of([ONE, replace(TWO, metric="freshness")], rows)
+    scores = scores_of([ONE, replace(TWO, metric="freshness")], rows, {})
     found = {item.policy: item for item in standings(scores)}
     assert {found[label].rank for label in "AC"} == {1, 2}
     assert [found[label].tied for label in "ACB"] == [True, True, False]
@@ -100,8 +100,8 @@ def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
     mine = list(0.6 + 0.1 * rng.standard_normal(10))
     tasks = [replace(ONE, name=f"copy {number}") for number in range(12)]
     values = {BOUND: [1.0] * 10, "RandomCrawl": [0.0] * 10, "A": mine}
-    many = standings(scores_of(tasks, [row for task in tasks for row in rows_of(task, values)]))
-    one = standings(scores_of(tasks[:1], rows_of(tasks[0], values)))
+    many = standings(scores_of(tasks, [row for task in tasks for row in rows_of(task, values)], {}))
+    one = standings(scores_of(tasks[:1], rows_of(tasks[0], values), {}))
     assert many[0].tracks["first"].score == pytest.approx(one[0].tracks["first"].score)
     drawn = np.random.default_rng(4).choice(mine, (4000, 10)).mean(axis=1)
     half = 2.384 * drawn.std()  # the percentiles of 10 seeds
@@ -111,7 +111,7 @@ def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
 @pytest.mark.parametrize(("rate", "state"), [(10.0, PLAYS), (10.09, PLAYS), (10.2, OVER)])
 def test_more_than_the_budget_scores_0(rate: float, state: str) -> None:
     rows = rows_of(ONE, {BOUND: [1.0, 1.0], "RandomCrawl": [0.0, 0.0], "A": [0.5, 0.5]}, rate)
-    scores = scores_of([ONE], rows)
+    scores = scores_of([ONE], rows, {})
     mine = scores[scores.policy == "A"]
     assert list(mine.state) == [state, state]
     assert list(mine.score) == ([0.5, 0.5] if state == PLAYS else [0.0, 0.0])
@@ -122,7 +122,7 @@ def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() 
         *rows_of(ONE, {BOUND: [1.0] * 4, "RandomCrawl": [0.0] * 4, "A": [0.1, 0.2, 0.3, 0.4]}),
         *rows_of(TWO, {BOUND: [1.0] * 4, "RandomCrawl": [3.0] * 4, "B": [1.0] * 4}),
     ]
-    scores = scores_of([ONE, TWO], rows)
+    scores = scores_of([ONE, TWO], rows, {})
     assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
     third, first, second = standings(scores)
     assert (first.policy, second.policy, third.policy) == ("B", "A", "RandomCrawl")
@@ -174,20 +174,30 @@ def test_rows_that_are_missing_or_damaged_are_named(
         elif not lost:
             rows.append(row._replace(value=np.inf))
             message = message.replace("got nan", "got inf").replace(NO_ROWS, ".* got inf; start")
-    assert len(scores_of([ONE, TWO], complete)) == 8
+    assert len(scores_of([ONE, TWO], complete, {})) == 8
     with pytest.raises(ValueError, match=message):
-        scores_of([ONE, TWO], rows)
+        scores_of([ONE, TWO], rows, {})
+
+
+def test_who_can_act_in_a_task_needs_its_rows() -> None:
+    values = {BOUND: [1.0, 1.0], "RandomCrawl": [0.0, 0.0], "A": [0.5, 0.5]}
+    other = {**values, "A": []}
+    rows = [*rows_of(ONE, values), *rows_of(TWO, other)]
+    scores = scores_of([ONE, TWO], rows, {"one": ["A"], "two": []})
+    assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
+    with pytest.raises(ValueError, match=f"task two, A, seed 0: {NO_ROWS}"):
+        scores_of([ONE, TWO], rows, {"one": ["A"], "two": ["A"]})
 
 
 def test_no_rows_are_none_of_any_task() -> None:
     with pytest.raises(ValueError, match=f"task one, bound, seed 0: {NO_ROWS}"):
-        scores_of([ONE], [])
+        scores_of([ONE], [], {})
 
 
 def test_a_bound_that_is_played_needs_its_rows() -> None:
     values = {BOUND: [1.0], "RandomCrawl": [0.0], "A": [0.5], ORACLE: [2.0]}
     task = replace(ONE, bound=ORACLE)
     rows = rows_of(task, values)
-    assert matrix(scores_of([task], rows), "A") == pytest.approx(0.25)
+    assert matrix(scores_of([task], rows, {}), "A") == pytest.approx(0.25)
     with pytest.raises(ValueError, match=f"task one, {ORACLE}, seed 0: {NO_ROWS}"):
-        scores_of([task], [row for row in rows if row.policy != ORACLE])
+        scores_of([task], [row for row in rows if row.policy != ORACLE], {})

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+import policies
+from agents.catalog import SHIPPED
+from agents.evolution import StoredIndex, save_index
+from agents.evolution.belief.inputs import INPUTS as BELIEF_INPUTS
+from agents.evolution.index.inputs import INPUTS as INDEX_INPUTS
+from agents.evolution.index.inputs import SCALES
+from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
+from agents.evolution.outcomes.inputs import number_of_weights
+from agents.evolution.stored import OUTCOMES
+from scripts.suite.kinds import (
+    KINDS,
+    TRAINED,
+    YOURS,
+    Entrant,
+    entrant_of,
+    trained_entrant,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_shipped_entrant_is_of_a_kind_and_of_a_file() -> None:
+    known = [*policies.names(fragments=True, oracle=False), *agents.names()]
+    for label in known:
+        found = entrant_of(label)
+        assert found.kind in KINDS, label
+        assert (ROOT / found.file).is_file(), label
+        assert not found.page or (ROOT / found.page.partition("#")[0]).is_file(), label
+        assert (found.kind == TRAINED) == (label in agents.names()) == bool(found.by)
+    assert entrant_of("my_module:MyPolicy") == Entrant(YOURS)
+
+
+def test_the_words_of_an_agent_are_by_what_and_on_what() -> None:
+    made = json.loads((SHIPPED / "noisy-clone" / "score.json").read_text())["made"]
+    found = entrant_of("noisy-clone")
+    assert found[4:] == ("cloning", "noisy", "imitates GreedyNCIS", f"`{made['command']}`")
+    assert entrant_of("noisy-clone").words == "trained: cloning on noisy"
+    assert entrant_of("noisy-pages").words == "trained: PPO on noisy"
+    assert entrant_of("BeliefNCIS").words == "learning formula"
+
+
+def written(folder: Path, config: dict[str, Any]) -> Path:
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("base", "size", "by", "formula"),
+    [
+        ("none", SCALES + 2 * len(INDEX_INPUTS) + 2, "evolution", ""),
+        ("BeliefNCIS", len(BELIEF_INPUTS) * 2 + 2, "evolution", "corrects BeliefNCIS"),
+        (OUTCOMES, number_of_weights(len(OUTCOME_INPUTS), 1), "crawl outcomes", ""),
+    ],
+)
+def test_an_index_says_by_its_base_how_it_was_trained(
+    tmp_path: Path, base: str, size: int, by: str, formula: str
+) -> None:
+    save_index(written(tmp_path, {"instance": "bursty"}), StoredIndex(np.zeros(size), base))
+    assert trained_entrant(tmp_path)[4:] == (by, "bursty", formula, "")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"algorithm": "ppo", "env_args": {"instance": "late"}}, ("PPO", "late")),
+        ({"algorithm": "crawl outcomes", "instance": ["a", "b"]}, ("crawl outcomes", "a, b")),
+        ({"algorithm": "crawl outcomes", "instance": list("abcd")}, ("crawl outcomes", "4 laws")),
+        ({"stages": [{"algorithm": "ppo"}, {"algorithm": "a2c"}]}, ("A2C", "")),
+    ],
+)
+def test_a_configuration_says_by_what_and_on_what(
+    tmp_path: Path, config: dict[str, Any], words: tuple[str, str]
+) -> None:
+    assert trained_entrant(written(tmp_path, config))[4:6] == words
+
+
+def test_a_configuration_without_an_algorithm_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"config\.json must say the algorithm of the training"):
+        trained_entrant(written(tmp_path, {"seed": 0}))
