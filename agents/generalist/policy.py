@@ -51,7 +51,8 @@ class LearnedBelief(DescribedBelief):
 def formula_of(env: Any) -> str | None:
     """Return the name of the policy that the agent is in an environment; None for its own belief.
 
-    It follows from the reward, the form of action and the columns of the observation.
+    It follows from the reward, the form of action and the columns of the observation. Where pages
+    are born and die, on recorded traces, the correction loses, and the belief stays as it is.
     """
     core: Any = getattr(env, "unwrapped", env)
     reward = getattr(getattr(core, "objective", None), "reward", "freshness")
@@ -68,9 +69,10 @@ def formula_of(env: Any) -> str | None:
     if reward == "penalty":
         name = "GreedyHarmonic" if known else "LambdaLearnAndCrawl"
         return name if form in TAGS[name].acts else None
-    return None
+    return BELIEF if "alive" in columns else None
 
 
+BELIEF = "BeliefNCIS"
 BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLearnAndCrawlBinary"}
 """Policies of rates where a page is fresh or stale, by those where missed changes count."""
 
@@ -81,7 +83,7 @@ def load_generalist(folder: str | Path, env: Any, **binding: Any) -> ActingPolic
     Args:
         folder: the output folder of :func:`agents.generalist.training.train`.
         env: what it is to act in.
-        **binding: as for :class:`LearnedBelief`, where it acts by its belief.
+        **binding: as for the policy that it is there.
 
     Raises:
         ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
@@ -92,4 +94,4 @@ def load_generalist(folder: str | Path, env: Any, **binding: Any) -> ActingPolic
     name = formula_of(env)
     if name is None:
         return LearnedBelief(env, stored=stored, **binding)
-    return policies.make(name, env)
+    return policies.make(name, env, **binding)

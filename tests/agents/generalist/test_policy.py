@@ -24,6 +24,7 @@ ACTS = {
     "quality": "FragmentStatic",
     "quality-unknown": "LearningLongevity",
     "offers-rates": "DiscreteLambdaCrawl",
+    "garden-directory-4": "BeliefNCIS",
 }
 
 
@@ -36,7 +37,7 @@ def folder(tmp_path):
 PLAYED = (
     *ACTS,
     *("noisy", "noisy-scores", "noisy-refresh", "sources", "cold"),
-    *("offers-scores", "garden-directory-4"),
+    "offers-scores",
 )
 
 
