@@ -58,6 +58,10 @@ def load(
         if cycle is not None:
             raise ValueError(f"cycle must be None for a generalist, got {cycle!r}")
         return load_generalist(file.parent, env)
+    if file.name == "scorer.npz":
+        from agents.networks.page_scorer import PageScorer, ScoringAgent
+
+        return ScoringAgent(PageScorer.load(file), env, cycle=cycle)
     from agents.sb3.loading import load as load_network
 
     return load_network(file, env, cycle=cycle)

@@ -23,14 +23,10 @@ class RunArguments:
     FREE: ClassVar[tuple[str, ...]] = ()
     """Arguments in which a resumed run may differ from the earlier one."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the arguments by name."""
-        return asdict(self)
-
     def to_json(self) -> str:
         """Return the arguments as JSON; ValueError for values that are not plain."""
         try:
-            return json.dumps(self.to_dict(), indent=2) + "\n"
+            return json.dumps(asdict(self), indent=2) + "\n"
         except TypeError as error:
             raise ValueError(f"arguments must hold plain values: {error}") from None
 

@@ -4,7 +4,7 @@ With --seeds, runs that differ in their seed are trained side by side, each in a
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
 
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
-with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve an index from reward alone),
+with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve a correction of BeliefNCIS),
 or "index" (learn an index from whether crawls at random found a change, in seconds).
 Hyperparameters are the recommended ones of the environment, overridden by --hyperparameters,
 overridden by options. A clone can be trained further by reward: ppo --start FOLDER, with the
@@ -281,7 +281,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         help="Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
-        "generations=500 or sigma=0.05 of es, rounds=4 of clone; can be repeated.",
+        "generations=50 or sigma=0.05 of es, rounds=4 of clone; can be repeated.",
     ),
 ]
 RECOMMENDED = "the recommended value"

@@ -2,9 +2,9 @@
 
 The network maximises the logarithm of the probability of the teacher's actions: cross-entropy for
 a page, Plackett and Luce's likelihood for the top pages in order. In the first round the teacher
-plays; then, with ``own_states``, the student plays and the teacher labels its states (DAgger: Ross,
-Gordon and Bagnell 2011), since a clone that errs reaches states that its teacher never does. All
-rounds' examples are learned from together.
+plays; then the student plays and the teacher labels its states (DAgger: Ross, Gordon and Bagnell
+2011), since a clone that errs reaches states that its teacher never does. All rounds' examples are
+learned from together, and the critic learns their returns.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ import torch
 from numpy.typing import NDArray
 
 import policies
-from agents.cloning.examples import Examples
 from agents.progress import ProgressBar
-from agents.runs import CONFIG, RunArguments, read_rows, replace_text, write_rows
+from agents.runs import CONFIG, RunArguments, append_row, replace_text, write_rows
 from agents.sb3.arguments import TrainArguments, make_lanes, pin
 from agents.sb3.bridge import CrawlVecEnv
-from agents.sb3.loading import MODEL, Agent
-from agents.sb3.model_file import load_model, read_arguments, save_model
+from agents.sb3.loading import MODEL, Agent, load
+from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.training import fresh_model
 from crawl_envs.types import Policy
-from crawl_envs.types.arguments import one_of
+from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.files import claim, claiming
 
-CLONE, ROUNDS, EXAMPLES = "clone.json", "rounds.csv", "examples.npz"
+CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
 LAST_RATE = 0.02
 """The step size falls linearly to this share of it."""
@@ -60,19 +59,13 @@ class CloneArguments(RunArguments):
     """Steps of the optimiser per round."""
     minibatch: int = 256
     """Decisions per step of the optimiser."""
-    own_states: bool = True
-    """From the second round on, the student plays and the teacher labels."""
-    critic: bool = True
-    """Train the critic on the returns."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.teacher, str) and ":" in self.teacher):
             one_of("teacher", self.teacher, policies.names(), "module:Class")
         policies.find(self.teacher)
         for name in ("rounds", "every", "updates", "minibatch"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+            whole(name, getattr(self, name), 1)
 
 
 class Round(NamedTuple):
@@ -96,23 +89,20 @@ def clone(
     clone_arguments: CloneArguments,
     out: str | Path,
     *,
-    build: Callable[[Any], Policy] | None = None,
     resume: bool = False,
     progress: bool = False,
 ) -> Agent:
     """Clone a policy, and write the clone to a folder that ``TrainArguments.start`` can name.
 
-    The folder gets ``model.zip`` and ``config.json`` as from a training run, ``clone.json`` and
-    ``rounds.csv``. All is saved after every round, with the examples so far; a resumed run gives
-    the same weights as an uninterrupted one.
+    The folder gets ``config.json`` as from a training run, ``clone.json``, ``rounds.csv``, and at
+    the end ``model.zip``.
 
     Args:
         arguments: the environment, algorithm and network; ``steps`` and ``rollout`` are not used.
             The algorithm must have an actor and a critic: a2c, maskableppo or ppo.
         clone_arguments: the teacher, and how to clone it.
         out: the folder, made if need be.
-        build: makes the teacher from its environment, instead of by ``clone_arguments.teacher``.
-        resume: resume the run in ``out``, if it has saved a model.
+        resume: return the clone in ``out``, if there is one of the same arguments.
         progress: show a progress bar on standard error.
 
     Raises:
@@ -126,42 +116,45 @@ def clone(
             f"algorithm must be one of {', '.join(ACTOR_CRITICS)} to clone a policy, "
             f"got {arguments.algorithm!r}"
         )
-    resuming = _resuming(out, arguments, clone_arguments, resume)
+    if (out / MODEL).exists():
+        return _finished(out, arguments, clone_arguments, resume)
     env = make_lanes(arguments, arguments.lanes, training=True)
     if env.action_form in ("rates", "shares"):
         raise ValueError(
             f"env_args must name an action of pages to clone a policy, got {env.action_form!r}"
         )
-    teacher = build(env) if build is not None else policies.make(clone_arguments.teacher, env)
+    teacher = policies.make(clone_arguments.teacher, env)
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
+    replace_text(out / CONFIG, arguments.to_json())
+    replace_text(out / CLONE, clone_arguments.to_json())
+    write_rows(out / ROUNDS, Round, ())
     with threads(arguments.threads):
-        model = load_model(out / MODEL)[0] if resuming else fresh_model(env, arguments)
-        run = _Cloning(model, env, teacher, arguments, clone_arguments, out)
-        if not resuming:
-            replace_text(out / CONFIG, arguments.to_json())
-            replace_text(out / CLONE, clone_arguments.to_json())
-        run.go(progress)
-    return Agent(model, arguments, env.features)
+        run = _Cloning(fresh_model(env, arguments), env, teacher, arguments, clone_arguments)
+        run.go(out / ROUNDS, progress)
+        save_model(run.model, arguments, out / MODEL)
+    return Agent(run.model, arguments, env.features)
 
 
-def _resuming(
+def _finished(
     out: Path, arguments: TrainArguments, clone_arguments: CloneArguments, resume: bool
-) -> bool:
-    """Return whether there is a run to resume; raise ValueError if it is another one."""
-    if not (out / MODEL).exists():
-        return False
+) -> Agent:
+    """Return the clone in a folder; raise ValueError if it is another one."""
     if not resume:
         raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
     if not (out / CLONE).exists():
         raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
     clone_arguments.check_resumes(CloneArguments.from_json((out / CLONE).read_text()))
-    return True
+    return load(out / MODEL)
 
 
 class _Cloning:
-    """A run of cloning, round by round; the model counts the rounds done."""
+    """A run of cloning, round by round.
+
+    ``examples`` are observations (n, m, F), the teacher's actions (n, ...) and discounted returns
+    (n,).
+    """
 
     def __init__(
         self,
@@ -170,33 +163,24 @@ class _Cloning:
         teacher: Policy,
         arguments: TrainArguments,
         clone_arguments: CloneArguments,
-        out: Path,
     ) -> None:
         self.model, self.env, self.teacher = model, env, teacher
-        self.arguments, self.clone_arguments, self.out = arguments, clone_arguments, out
-        done = getattr(model, "clone_rounds", 0)
-        self.rows = read_rows(out / ROUNDS, Round)[:done] if done else []
-        if len(self.rows) < done:
-            raise ValueError(f"{out / ROUNDS} must hold {done} rounds, got {len(self.rows)}")
-        unfinished = 0 < done < clone_arguments.rounds
-        self.examples = Examples.load(out / EXAMPLES, done) if unfinished else Examples()
-        self.began = time.perf_counter() - (self.rows[-1].seconds if self.rows else 0.0)
+        self.arguments, self.clone_arguments = arguments, clone_arguments
+        self.examples: tuple[NDArray[Any], ...] = ()
 
-    def go(self, progress: bool) -> None:
-        """Play and learn the remaining rounds."""
+    def go(self, curve: Path, progress: bool) -> None:
+        """Play and learn all rounds."""
+        began = time.perf_counter()
         with ProgressBar("{task.fields[seen]}", shown=progress) as bar:
             total = self.clone_arguments.rounds * (1 + self.clone_arguments.updates)
             task = bar.add_task("cloning", total=total, seen="")
-            bar.advance(task, len(self.rows) * (1 + self.clone_arguments.updates))
-            while len(self.rows) < self.clone_arguments.rounds:
-                number = len(self.rows)
+            for number in range(self.clone_arguments.rounds):
                 agreement, mean_reward = self._play(number)
                 seen = f"round {number + 1}, agreement {agreement:.3f}, reward {mean_reward:.4f}"
                 bar.update(task, advance=1, seen=seen)
                 loss = self._learn(number, lambda: bar.advance(task))
-                seconds = time.perf_counter() - self.began
-                self.rows.append(Round(number, agreement, loss, mean_reward, seconds))
-                self._save()
+                seconds = time.perf_counter() - began
+                append_row(curve, Round(number, agreement, loss, mean_reward, seconds))
 
     def _seed(self, number: int, part: int) -> int:
         """Return the seed of a part of a round."""
@@ -206,7 +190,7 @@ class _Cloning:
     def _play(self, number: int) -> tuple[float, float]:
         """Play an episode in all lanes; return the agreement and the mean reward."""
         env, every = self.env, self.clone_arguments.every
-        student_plays = self.clone_arguments.own_states and number > 0
+        student_plays = number > 0
         env.seed(self._seed(number, 0))
         pin(env, self.arguments)
         observations: Any = env.reset()
@@ -232,7 +216,9 @@ class _Cloning:
                 break
         by_step = np.array(rewards)
         targets = returns(by_step, self.arguments.gamma)[when]
-        self.examples.add(np.concatenate(seen), np.concatenate(labels), targets.reshape(-1))
+        new = np.concatenate(seen), np.concatenate(labels), targets.reshape(-1)
+        known = self.examples or tuple(column[:0] for column in new)
+        self.examples = tuple(map(np.concatenate, zip(known, new, strict=True)))
         return float(np.mean(agreed)), float(by_step.mean())
 
     def _learn(self, number: int, tick: Callable[[], None]) -> float:
@@ -245,7 +231,8 @@ class _Cloning:
             rate = self.arguments.learning_rate * (1.0 - (1.0 - LAST_RATE) * done)
             for group in policy.optimizer.param_groups:
                 group["lr"] = rate
-            losses.append(self._update(*self.examples.draw(rng, self.clone_arguments.minibatch)))
+            drawn = rng.integers(len(self.examples[-1]), size=self.clone_arguments.minibatch)
+            losses.append(self._update(*(torch.from_numpy(each[drawn]) for each in self.examples)))
             tick()
         policy.set_training_mode(False)
         return float(np.mean(losses[-max(1, updates // 10) :]))
@@ -256,26 +243,14 @@ class _Cloning:
         """Take one step of the optimiser; return the actor's loss."""
         policy = self.model.policy
         values, log_prob, _ = policy.evaluate_actions(observations, actions)
-        loss = cloned = -log_prob.mean()
-        if self.clone_arguments.critic:
-            error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
-            loss = loss + VALUE_WEIGHT * error.square().mean()
+        cloned = -log_prob.mean()
+        error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
+        loss = cloned + VALUE_WEIGHT * error.square().mean()
         policy.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), self.model.max_grad_norm)
         policy.optimizer.step()
         return float(cloned.detach())
-
-    def _save(self) -> None:
-        """Save the run; the examples first, so that the model never lacks them."""
-        over = len(self.rows) == self.clone_arguments.rounds
-        if not over:
-            self.examples.save(self.out / EXAMPLES)
-        write_rows(self.out / ROUNDS, Round, self.rows)
-        self.model.clone_rounds = len(self.rows)
-        save_model(self.model, self.arguments, self.out / MODEL)
-        if over:
-            (self.out / EXAMPLES).unlink(missing_ok=True)
 
 
 def returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Indices learned from reward alone, by evolution strategies, or from the outcomes of crawls.
+"""Indices learned from the outcomes of crawls, and evolved corrections of a belief.
 
 Nothing here needs torch.
 

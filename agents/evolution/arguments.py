@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 
-from agents.evolution.stored import BELIEF, EVOLVED, OUTCOMES, chosen_inputs
+from agents.evolution.stored import BELIEF, chosen_inputs
 from agents.runs import RunArguments
 from crawl_envs import instances
 from crawl_envs.types import Instance
-from crawl_envs.types.arguments import one_of
+from crawl_envs.types.arguments import one_of, real, whole
 
 REVEALS = ("parameters", "importance")
 BANDWIDTH_STREAM = 1
@@ -45,7 +44,7 @@ class EpisodeArguments(RunArguments):
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
     reveal: str = "parameters"
-    """As for ``CrawlNCIS-v0``; all bases but ``BeliefNCIS`` need ``parameters``."""
+    """As for ``CrawlNCIS-v0``; ``parameters``, or for an evolution ``importance``."""
     hidden: int = 12
     """Hidden units, >= 1."""
     validation_episodes: int = 32
@@ -61,19 +60,12 @@ class EpisodeArguments(RunArguments):
         kinds = get_type_hints(type(self))
         for entry in fields(self):
             value, kind = getattr(self, entry.name), kinds[entry.name]
-            if kind is int and (type(value) is not int or value < (entry.name != "seed")):
-                least = int(entry.name != "seed")
-                raise ValueError(f"{entry.name} must be an integer >= {least}, got {value!r}")
-            if kind is float:
-                if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise ValueError(f"{entry.name} must be a number, got {value!r}")
-                if not 0.0 < value < math.inf:
-                    raise ValueError(f"{entry.name} must be finite and > 0, got {value!r}")
-                object.__setattr__(self, entry.name, float(value))
-        if self.bandwidth_spread < 1.0:
-            raise ValueError(f"bandwidth_spread must be >= 1, got {self.bandwidth_spread!r}")
-        if self.seed >= 2**16:
-            raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
+            if kind is int:
+                whole(entry.name, value, 1 if entry.name != "seed" else 0)
+            elif kind is float or (kind == float | None and value is not None):
+                object.__setattr__(self, entry.name, real(entry.name, value, above=0.0))
+        real("bandwidth_spread", self.bandwidth_spread, least=1.0)
+        whole("seed", self.seed, 0, 2**16 - 1)
         if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
@@ -88,11 +80,6 @@ class EpisodeArguments(RunArguments):
             return self.bandwidth
         way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
         return float(self.bandwidth * self.bandwidth_spread**way)
-
-    @property
-    def cycle(self) -> float:
-        """The time in which every page could be crawled once, T = m / R."""
-        return self.num_pages / self.bandwidth
 
     def draw(self, seed: int) -> Instance:
         """Return the instance of an episode.
@@ -120,7 +107,7 @@ class EpisodeArguments(RunArguments):
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionArguments(EpisodeArguments):
-    """Arguments of an evolution.
+    """Arguments of the evolution of a factor in [1/3, 3] for the crawl value of ``BeliefNCIS``.
 
     Raises:
         ValueError: a value outside its range, or an instance that cannot be drawn.
@@ -129,64 +116,43 @@ class EvolutionArguments(EpisodeArguments):
     FREE: ClassVar[tuple[str, ...]] = ("generations",)
 
     day: float | None = None
-    """Length of a day, in units of time, > 0, for the inputs of hours of base ``BeliefNCIS``."""
-    base: str = "none"
-    """``none``, or the policy whose crawl value gets a learned factor in [1/3, 3]: ``GreedyNCIS``
-    or ``BeliefNCIS``."""
+    """Length of a day, in units of time, > 0, for the inputs of hours."""
+    base: str = BELIEF
+    """The policy whose crawl value is corrected."""
     inputs: Sequence[str] = ()
-    """Inputs of the network of base ``BeliefNCIS``, among
-    :data:`agents.evolution.belief.inputs.INPUTS` and in that order; empty means all."""
-    generations: int = 500
+    """Inputs of the network, among :data:`agents.evolution.belief.inputs.INPUTS` and in that order;
+    empty means all."""
+    hidden: int = 6
+    """Hidden units, >= 1."""
+    validation_episodes: int = 24
+    """Episodes of a validation, always the same and none of the training, >= 1."""
+    generations: int = 100
     """Steps of the search, >= 1."""
     pairs: int = 16
     """Pairs of opposite candidates in a generation, >= 1."""
-    episodes: int = 8
+    episodes: int = 2
     """Episodes of each candidate of a generation, the same for all, >= 1."""
-    sigma: float = 0.1
+    sigma: float = 0.15
     """Standard deviation of a candidate's weights around the centre, > 0."""
-    learning_rate: float = 0.04
+    learning_rate: float = 0.03
     """Step size of Adam at the start, > 0."""
-    slowing: int = 200
+    slowing: int = 60
     """Generations after which the step size is a half, and after twice as many a third, >= 1."""
-    validation_every: int = 25
+    validation_every: int = 10
     """Generations between validations of the averaged centre, >= 1, and a divisor of
     ``generations``; the best centre is kept."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("base", self.base, EVOLVED)
-        self._check_reveal()
+        one_of("base", self.base, (BELIEF,))
+        one_of("reveal", self.reveal, REVEALS)
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        chosen_inputs(self.base, self.inputs)
         if self.generations % self.validation_every:
             raise ValueError(
                 f"generations must be a multiple of validation_every, {self.validation_every}, "
                 f"got {self.generations!r}"
             )
-
-    def _check_reveal(self) -> None:
-        """Raise ValueError where the base lacks or ignores ``reveal``, ``inputs`` or ``day``."""
-        allowed = REVEALS if self.base == BELIEF else REVEALS[:1]
-        if self.reveal not in allowed:
-            raise ValueError(
-                f"reveal must be one of {', '.join(allowed)} with base {self.base}, "
-                f"got {self.reveal!r}"
-            )
-        object.__setattr__(self, "inputs", tuple(self.inputs))
-        chosen_inputs(self.base, self.inputs)
-        if self.day is not None:
-            if self.base != BELIEF:
-                raise ValueError(f"day must be None with base {self.base}, got {self.day!r}")
-            if isinstance(self.day, bool) or not isinstance(self.day, int | float):
-                raise ValueError(f"day must be a number or None, got {self.day!r}")
-            if not 0.0 < self.day < math.inf:
-                raise ValueError(f"day must be finite and > 0, got {self.day!r}")
-            object.__setattr__(self, "day", float(self.day))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the arguments by name; other bases omit those of ``BeliefNCIS``."""
-        values = asdict(self)
-        if self.base != BELIEF:
-            del values["reveal"], values["day"], values["inputs"]
-        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,8 +162,6 @@ class OutcomeArguments(EpisodeArguments):
     Raises:
         ValueError: a value outside its range, or an instance that cannot be drawn.
     """
-
-    base: ClassVar[str] = OUTCOMES
 
     num_pages: int = 100
     """Pages of an instance, >= 1. Explored instances have at most MOST_PAGES, at the same bandwidth

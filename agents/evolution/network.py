@@ -1,30 +1,24 @@
 """A small network that scores pages, one at a time, from a few inputs each.
 
 score = skip . x + sum_j outer_j sat(bias_j + inner_j . x), with sat(z) = z / (1 + |z|).
-
-The score does not decrease in a rising input, since the weights between them are positive by
-construction: its row of ``skip``, its column of ``inner``, and all of ``outer``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import inlined
 
-BEND = 0.1
-"""Scale below which :func:`positive` bends."""
 BLOCK = 128
 """Pages that are scored together, so that their inputs stay in the cache."""
 
 
 class Weights(NamedTuple):
-    """The weights of a network of K inputs and H hidden units, after constraints (float64).
+    """The weights of a network of K inputs and H hidden units (float64).
 
     ``inner`` (H, K), ``bias`` (H,), ``outer`` (H,), ``skip`` (K,).
     """
@@ -33,16 +27,6 @@ class Weights(NamedTuple):
     bias: FloatArray
     outer: FloatArray
     skip: FloatArray
-
-
-def positive(free: FloatArray) -> FloatArray:
-    """Map any numbers to positive ones: (x + sqrt(x^2 + BEND^2)) / 2, near x where x is large."""
-    return np.asarray(0.5 * (free + np.hypot(free, BEND)))
-
-
-def number_of_weights(num_inputs: int, hidden: int) -> int:
-    """Return the number of weights of K inputs and H hidden units: H (K + 2) + K."""
-    return hidden * (num_inputs + 2) + num_inputs
 
 
 def hidden_units(num_weights: int, num_inputs: int) -> int:
@@ -58,30 +42,6 @@ def hidden_units(num_weights: int, num_inputs: int) -> int:
             f"got {num_weights}"
         )
     return hidden
-
-
-def network_of(free: FloatArray, rising: Sequence[bool] | BoolArray) -> Weights:
-    """Return the weights from free numbers.
-
-    Args:
-        free: any numbers, (H (K + 2) + K,): inner, bias, outer and skip in turn.
-        rising: inputs in which the score must not decrease, (K,) bool; without any, the weights
-            are the free numbers themselves.
-
-    Raises:
-        ValueError: no network has that number of weights.
-    """
-    up = np.asarray(rising, np.bool_)
-    hidden = hidden_units(free.size, up.size)
-    inner = free[: hidden * up.size].reshape(hidden, up.size)
-    bias, outer = free[hidden * up.size : -up.size].reshape(2, hidden)
-    skip = free[-up.size :]
-    return Weights(
-        np.ascontiguousarray(np.where(up, positive(inner), inner)),
-        bias.copy(),
-        positive(outer) if up.any() else outer.copy(),
-        np.where(up, positive(skip), skip),
-    )
 
 
 @inlined()

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.evolution import stored
 from agents.evolution.arguments import OutcomeArguments
-from agents.evolution.fitness import Evaluator, baselines_of
+from agents.evolution.fitness import freshness_of
 from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, History, learned
 from agents.evolution.outcomes.recording import recorded
 from agents.evolution.stored import OUTCOMES, StoredIndex, read_index, save_index
@@ -24,6 +24,8 @@ from crawl_envs.types.files import claim, claiming
 
 CYCLES = 24
 """Crawls per page of an explored episode."""
+RIVALS = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
+"""Policies to compare with; the best is the reference."""
 ROUND = 30
 """Length of a round on the progress bar, in explored episodes."""
 
@@ -82,15 +84,14 @@ def _fit(
 ) -> FloatArray:
     """Return the weights of the best validation; ``tick`` is told of each round."""
     started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
-    play = Evaluator(replace(arguments, bandwidth_spread=1.0), None)
-    seeds, rivals = validation_seeds(arguments), baselines_of(OUTCOMES)
-    reference = rivals[int(np.argmax(play(rivals, seeds).mean(axis=0)))]
+    played, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
+    reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
     for number, (_, free) in enumerate(rounds, start=1 - STALENESS_ROUNDS):
         if free is not None:
             rival = index_of(arguments, free)
-            mine, theirs = play([rival, reference], seeds).mean(axis=0)
+            mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)
             seconds = round(time.perf_counter() - started, 3)
             append_row(out / CURVE, CurveRow(number, float(mine), float(theirs), seconds))
             gap = f"{mine - theirs:+.4f} against {reference}"
@@ -103,10 +104,10 @@ def _fit(
 def check_finished(out: Path, arguments: OutcomeArguments) -> None:
     """Raise ValueError unless the index in a folder was learned with these arguments."""
     index = read_index(out)
-    if index.base != OUTCOMES:
-        raise ValueError(f"{out} holds an index that was not learned from outcomes of crawls")
-    if "log" in index.made:
-        raise ValueError(f"{out} holds an index that was learned from a crawl log")
+    if index.base != OUTCOMES or "log" in index.made:
+        raise ValueError(
+            f"{out} holds an index that was not learned from outcomes of random crawls"
+        )
     try:
         earlier = OutcomeArguments(**index.made)
     except TypeError as error:
@@ -116,8 +117,7 @@ def check_finished(out: Path, arguments: OutcomeArguments) -> None:
 
 def index_of(arguments: OutcomeArguments, free: FloatArray) -> StoredIndex:
     """Return an index of the given weights, with the arguments of its run."""
-    made = json.loads(arguments.to_json())
-    return StoredIndex(free, OUTCOMES, arguments.cycle, made)
+    return StoredIndex(free, OUTCOMES, json.loads(arguments.to_json()))
 
 
 def explore(arguments: OutcomeArguments, number: int) -> History:

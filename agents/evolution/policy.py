@@ -1,15 +1,13 @@
-"""The policy of a learned index."""
+"""The policies of learned indices."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.evolution.index import kernels
 from agents.evolution.outcomes.inputs import outcome_table
 from agents.evolution.outcomes.kernels import outcome_value
-from agents.evolution.stored import BELIEF, OUTCOMES, StoredIndex, read_index
+from agents.evolution.stored import BELIEF, StoredIndex, read_index
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import SignalPolicy
 from policies.ncis.greedy import SIGNAL_MODEL
@@ -19,48 +17,30 @@ if TYPE_CHECKING:
 
 
 class LearnedIndex(SignalPolicy):
-    """Crawls the page of the largest index, which a small network computes page by page.
+    """Crawls the page of the largest index, which small networks compute page by page.
 
-    The same network serves any number of pages. Several sources of signals are pooled into one.
-    The parameters of pages are its inputs, so the environment must reveal them.
+    The same networks serve any number of pages. Several sources of signals are pooled into one.
+    The parameters of pages are their inputs, so the environment must reveal them.
 
     Args:
         env: a crawl environment, or None with ``features``.
-        index: the weights, and the base that they correct.
-        cycle: the time T = m / R in which every page could be crawled once, > 0; None takes the
-            problem's, at its first bandwidth, or without an environment that of training. An index
-            learned from outcomes of crawls does not depend on it.
+        index: the weights, learned from outcomes of crawls.
         **binding: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
-        ValueError: a cycle that is not finite and positive; as for
-            :class:`policies.base.index.SignalPolicy`.
+        ValueError: an index of another base; as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
-    def __init__(
-        self, env: Any = None, *, index: StoredIndex, cycle: float | None = None, **binding: Any
-    ) -> None:
+    def __init__(self, env: Any = None, *, index: StoredIndex, **binding: Any) -> None:
         if index.base == BELIEF:
             raise ValueError(f"index must have another base than {BELIEF}: load it by load_index")
         super().__init__(env, **binding)
-        if cycle is not None and not 0.0 < cycle < math.inf:
-            raise ValueError(f"cycle must be finite and > 0, got {cycle!r}")
-        self.index, self.cycle = index, cycle
-        self._weights: Any = index.networks if index.base == OUTCOMES else index.weights
+        self.index, self._networks = index, index.networks
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        if self.index.base == OUTCOMES:
-            return outcome_value, outcome_table(problem.pooled(), self._weights)
-        cycle = self.cycle or problem.num_pages / problem.bandwidth
-        if math.isnan(cycle):
-            cycle = self.index.cycle
-        if self.index.base == "none":
-            table = kernels.learned_table(problem.pooled(), self._weights, cycle)
-            return kernels.learned_value, table
-        table = kernels.corrected_table(problem.pooled(), self._weights, cycle)
-        return kernels.corrected_value, table
+        return outcome_value, outcome_table(problem.pooled(), self._networks)
 
 
 FEATURES = (
@@ -76,7 +56,7 @@ def load_index(
     """Return the policy of the index in a folder.
 
     Args:
-        folder: the output folder of :func:`agents.evolution.train.evolve`.
+        folder: the output folder of a training.
         env: the environment to bind it to; without one it reads the columns ``features``, those
             of ``CrawlNCIS-v0`` unless ``binding`` says otherwise. An index of base ``BeliefNCIS``
             needs one.
@@ -86,7 +66,11 @@ def load_index(
     Raises:
         ValueError: there is no index, its file is damaged or foreign, or it does not fit ``env``.
     """
-    index = read_index(folder)
+    return policy_of(read_index(folder), env, **binding)
+
+
+def policy_of(index: StoredIndex, env: Any, **binding: Any) -> LearnedIndex | CorrectedBelief:
+    """Return the policy of an index; see :func:`load_index`."""
     if index.base == BELIEF:
         from agents.evolution.corrected_belief import CorrectedBelief
 

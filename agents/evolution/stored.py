@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from agents.evolution.belief.inputs import INPUTS as CORRECTION_INPUTS
-from agents.evolution.index.inputs import INPUTS, IndexWeights, weights_of
 from agents.evolution.network import hidden_units
 from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
 from agents.evolution.outcomes.inputs import OutcomeNetworks, networks_of
@@ -24,10 +23,9 @@ INDEX = "index.json"
 FORMAT = "crawl-envs index 1"
 BELIEF = "BeliefNCIS"
 OUTCOMES = "outcomes"
-EVOLVED = ("none", "GreedyNCIS", BELIEF)
-BASES = (*EVOLVED, OUTCOMES)
-"""Bases of an index: nothing, or the crawl value of a policy, which it corrects; or the outcomes of
-crawls, from which it was learned."""
+INPUTS = {BELIEF: CORRECTION_INPUTS, OUTCOMES: OUTCOME_INPUTS}
+"""Inputs by base of an index: the policy whose crawl value it corrects, or the outcomes of crawls,
+from which it was learned."""
 LARGEST = 1e6
 """Largest absolute weight; trained networks have weights of about 1."""
 
@@ -37,15 +35,12 @@ class StoredIndex:
     """A learned index: the free numbers of its network, and its training.
 
     Attributes:
-        free: numbers up to LARGEST in size: the weights themselves with the bases ``BeliefNCIS``
-            and ``outcomes`` (:func:`agents.evolution.outcomes.inputs.networks_of`), else the
-            argument of :func:`agents.evolution.index.inputs.weights_of`.
-        base: one of BASES.
-        cycle: the time T = m / R in training, > 0.
+        free: the weights in a row, up to LARGEST in size.
+        base: ``BeliefNCIS`` or ``outcomes``.
         made: how it was trained, plain values as JSON has them.
         day: with base ``BeliefNCIS``, the length of a day, > 0, for the inputs of hours; None for
             none.
-        inputs: the network's inputs: with base ``BeliefNCIS`` some of
+        inputs: the networks' inputs: all, or with base ``BeliefNCIS`` some of
             :data:`agents.evolution.belief.inputs.INPUTS`, in that order; empty means all.
 
     Raises:
@@ -53,16 +48,13 @@ class StoredIndex:
     """
 
     free: FloatArray
-    base: str = "none"
-    cycle: float = 1.0
+    base: str
     made: Mapping[str, Any] = field(default_factory=dict)
     day: float | None = None
     inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        one_of("base", self.base, BASES)
-        if not 0.0 < self.cycle < math.inf:
-            raise ValueError(f"cycle must be finite and > 0, got {self.cycle!r}")
+        one_of("base", self.base, INPUTS)
         free = np.array(self.free, np.float64)
         if free.ndim != 1 or not np.all(np.isfinite(free)):
             odd = free[~np.isfinite(free)]
@@ -78,16 +70,9 @@ class StoredIndex:
             )
         if self.base == BELIEF:
             hidden_units(free.size, len(self.inputs))
-        elif self.base == OUTCOMES:
-            networks_of(free, len(self.inputs))
         else:
-            weights_of(free)
+            networks_of(free, len(self.inputs))
         object.__setattr__(self, "free", free)
-
-    @property
-    def weights(self) -> IndexWeights:
-        """The weights after constraints; for the bases ``none`` and ``GreedyNCIS``."""
-        return weights_of(self.free)
 
     @property
     def networks(self) -> OutcomeNetworks:
@@ -99,7 +84,6 @@ class StoredIndex:
         values = {
             "format": FORMAT,
             "base": self.base,
-            "cycle": self.cycle,
             "inputs": list(self.inputs),
             **({} if self.day is None else {"day": self.day}),
             "made": dict(self.made),
@@ -114,8 +98,7 @@ def chosen_inputs(base: str, inputs: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ValueError: the base has no such inputs, or has them in another order.
     """
-    known = {BELIEF: CORRECTION_INPUTS, OUTCOMES: OUTCOME_INPUTS}.get(base, INPUTS)
-    chosen = tuple(inputs)
+    known, chosen = INPUTS[base], tuple(inputs)
     if not chosen:
         return known
     if chosen != tuple(name for name in known if name in chosen):
@@ -152,7 +135,6 @@ def read_index(folder: str | Path) -> StoredIndex:
         return StoredIndex(
             np.array(values["weights"], np.float64),
             values["base"],
-            float(values["cycle"]),
             dict(values["made"]),
             values.get("day"),
             tuple(values["inputs"]),

@@ -1,4 +1,4 @@
-"""Evolving an index: from arguments to a folder that :func:`agents.evolution.load_index` reads."""
+"""Evolving a correction: from arguments to a folder for :func:`agents.evolution.load_index`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from agents.evolution import stored
 from agents.evolution.arguments import EpisodeArguments, EvolutionArguments
-from agents.evolution.fitness import Candidate, Evaluator, baselines_of, evaluator
-from agents.evolution.index.inputs import initial_weights
-from agents.evolution.stored import BELIEF, StoredIndex, read_index, save_index
+from agents.evolution.corrected_belief import initial_correction
+from agents.evolution.fitness import Candidate, Map, freshness_of, mapping
+from agents.evolution.stored import StoredIndex, chosen_inputs, read_index, save_index
 from agents.evolution.strategy import Centre, candidates_of, noise_of, start_at, stepped
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, append_row, read_object, read_rows, replace_text, write_rows
@@ -33,7 +33,7 @@ TRAINING_SEEDS, VALIDATION_SEEDS = 2**40, 2**41
 class CurveRow(NamedTuple):
     """A validation: generations so far, and its measurements.
 
-    ``freshness`` of the averaged centre, ``reference`` that of the best analytic policy, both
+    ``freshness`` of the averaged centre, ``reference`` that of the policy it is compared with, both
     means over the episodes; ``seconds`` of wall time so far, including earlier runs.
     """
 
@@ -47,10 +47,10 @@ class CurveRow(NamedTuple):
 class Run:
     """State of a run."""
 
+    arguments: EvolutionArguments
     centre: Centre
     best: FloatArray
     best_freshness: float
-    reference: str
 
 
 def training_seeds(arguments: EvolutionArguments, generation: int) -> list[int]:
@@ -75,7 +75,7 @@ def evolve(
     workers: int = 1,
     progress: bool = False,
 ) -> StoredIndex:
-    """Evolve an index from reward alone, and write it to a folder.
+    """Evolve a correction of BELIEF-NCIS from reward alone, and write it to a folder.
 
     All candidates of a generation play the same episodes, new ones in every generation; their
     fitness is the freshness. The folder gets ``index.json``, the averaged centre that was best on
@@ -105,14 +105,12 @@ def evolve(
     resuming = (out / STATE).exists()
     if (resuming or (out / stored.INDEX).exists()) and not resume:
         raise ValueError(f"{out} holds an index already; resume it, or choose another folder")
-    run = read_state(out / STATE, arguments) if resuming else None
+    run = read_state(out / STATE, arguments) if resuming else begun(arguments)
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())
-    with evaluator(arguments, workers) as play:
-        if run is None:
-            run = _begin(arguments, play)
-        elif run.best_freshness > -math.inf:
+    with mapping(workers) as each:
+        if run.best_freshness > -math.inf:
             save_index(out, index_of(arguments, run.best))
         # Rows after the generation from which the run resumes are dropped.
         done = run.centre.generation
@@ -120,7 +118,7 @@ def evolve(
         rows = [row for row in rows if row.generation <= done]
         write_rows(out / CURVE, CurveRow, rows)
         earlier = rows[-1].seconds if rows else 0.0
-        _search(run, play, out, time.perf_counter() - earlier, progress)
+        _search(run, each, out, time.perf_counter() - earlier, progress)
     return read_index(out)
 
 
@@ -128,73 +126,66 @@ def index_of(arguments: EvolutionArguments, free: FloatArray) -> StoredIndex:
     """Return an index of the given weights, with the arguments of its run."""
     made = json.loads(arguments.to_json())
     seen = tuple(arguments.inputs)
-    return StoredIndex(free, arguments.base, arguments.cycle, made, arguments.day, seen)
+    return StoredIndex(free, arguments.base, made, arguments.day, seen)
+
+
+def begun(arguments: EvolutionArguments) -> Run:
+    """Return the initial state of a run."""
+    free = first_weights(arguments)
+    return Run(arguments, start_at(free), free, -math.inf)
 
 
 def first_weights(arguments: EvolutionArguments) -> FloatArray:
-    """Return the initial weights of a run."""
+    """Return the initial weights of a run, which correct nothing."""
+    inputs = chosen_inputs(arguments.base, arguments.inputs)
     rng = np.random.default_rng([arguments.seed, 2])
-    if arguments.base == BELIEF:
-        from agents.evolution.corrected_belief import initial_correction
-
-        inputs = stored.chosen_inputs(arguments.base, arguments.inputs)
-        return initial_correction(arguments.hidden, len(inputs), rng)
-    return initial_weights(arguments.hidden, rng, correction=arguments.base != "none")
+    return initial_correction(arguments.hidden, len(inputs), rng)
 
 
-def _begin(arguments: EvolutionArguments, play: Evaluator[EvolutionArguments]) -> Run:
-    """Return the initial state of a run, with the best analytic policy as the reference."""
-    rivals = baselines_of(arguments.base)
-    fresh = play(rivals, validation_seeds(arguments)).mean(axis=0)
-    free = first_weights(arguments)
-    return Run(start_at(free), free, -math.inf, rivals[int(np.argmax(fresh))])
-
-
-def _search(
-    run: Run, play: Evaluator[EvolutionArguments], out: Path, started: float, progress: bool
-) -> None:
+def _search(run: Run, each: Map, out: Path, started: float, progress: bool) -> None:
     """Step up to the last generation, saving on the way; ``started`` is the time of the start."""
-    arguments = play.arguments
+    arguments = run.arguments
     bar = ProgressBar(f"{COUNT} generations, {{task.fields[gap]}}", shown=progress)
     with bar:
         task = bar.add_task(
             "evolving", total=arguments.generations, completed=run.centre.generation, gap="-"
         )
         while run.centre.generation < arguments.generations:
-            run.centre, gap = generation_of(run, play)
+            run.centre, gap = generation_of(run, each)
             validated = run.centre.generation % arguments.validation_every == 0
             if validated:
-                row = _validate(run, play, time.perf_counter() - started)
+                row = _validate(run, each, time.perf_counter() - started)
                 append_row(out / CURVE, row)
                 save_index(out, index_of(arguments, run.best))
             if validated or run.centre.generation % SAVE_EVERY == 0:
                 save_state(out / STATE, arguments, run)
-            bar.update(task, advance=1, gap=f"{gap:+.4f} against {run.reference}")
+            bar.update(task, advance=1, gap=f"{gap:+.4f} against {arguments.base}")
 
 
-def generation_of(run: Run, play: Evaluator[EvolutionArguments]) -> tuple[Centre, float]:
+def generation_of(run: Run, each: Map) -> tuple[Centre, float]:
     """Play a generation.
 
     Returns:
-        The centre after it, and the mean freshness of its candidates above the reference's.
+        The centre after it, and the mean freshness of its candidates above the base's.
     """
-    arguments, centre = play.arguments, run.centre
+    arguments, centre = run.arguments, run.centre
     noise = noise_of(centre, arguments.pairs, arguments.seed)
     rivals: list[Candidate] = [
         index_of(arguments, free) for free in candidates_of(centre, noise, arguments.sigma)
     ]
     seeds = training_seeds(arguments, centre.generation)
-    fresh = play([*rivals, run.reference], seeds).mean(axis=0)
+    fresh = freshness_of(arguments, [*rivals, arguments.base], seeds, each).mean(axis=0)
     gap = float(fresh[:-1].mean() - fresh[-1])
     step_size = arguments.learning_rate / (1.0 + centre.generation / arguments.slowing)
     return stepped(centre, noise, fresh[:-1], arguments.sigma, step_size), gap
 
 
-def _validate(run: Run, play: Evaluator[EvolutionArguments], seconds: float) -> CurveRow:
+def _validate(run: Run, each: Map, seconds: float) -> CurveRow:
     """Play the averaged centre, and keep it where it is the best so far."""
-    average = run.centre.average
-    rivals: list[Candidate] = [index_of(play.arguments, average), run.reference]
-    mine, theirs = play(rivals, validation_seeds(play.arguments)).mean(axis=0)
+    arguments, average = run.arguments, run.centre.average
+    rivals: list[Candidate] = [index_of(arguments, average), arguments.base]
+    fresh = freshness_of(arguments, rivals, validation_seeds(arguments), each)
+    mine, theirs = fresh.mean(axis=0)
     if mine > run.best_freshness:
         run.best, run.best_freshness = average, float(mine)
     return CurveRow(run.centre.generation, float(mine), float(theirs), round(seconds, 3))
@@ -206,7 +197,6 @@ def save_state(path: Path, arguments: EvolutionArguments, run: Run) -> None:
         "format": STATE_FORMAT,
         "arguments": json.loads(arguments.to_json()),
         "generation": run.centre.generation,
-        "reference": run.reference,
         "best_freshness": run.best_freshness if math.isfinite(run.best_freshness) else None,
         "best": run.best.tolist(),
         **{name: getattr(run.centre, name).tolist() for name in ARRAYS},
@@ -232,15 +222,11 @@ def read_state(path: Path, arguments: EvolutionArguments) -> Run:
         best = values["best_freshness"]
         freshness = -math.inf if best is None else float(best)
         generation = int(values["generation"])
-        reference = str(values["reference"])
-        rivals = baselines_of(earlier.base)
-        if reference not in rivals:
-            raise ValueError(f"reference must be one of {', '.join(rivals)}, got {reference!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
     arguments.check_resumes(earlier)
     best_free = arrays.pop("best")
-    return Run(Centre(**arrays, generation=generation), best_free, freshness, reference)
+    return Run(arguments, Centre(**arrays, generation=generation), best_free, freshness)
 
 
 def _numbers(values: Any, arguments: EvolutionArguments) -> FloatArray:

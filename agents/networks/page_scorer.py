@@ -6,15 +6,13 @@ only the weights, in NumPy, and :class:`ScoringAgent` acts with it. It is saved 
 arrays and a line of JSON, without pickles.
 
 The network measures time in units of T = m / R. An agent needs the T of the environment, not that
-of the training, through ``env`` or as ``cycle``. With T = 1 instead of 2, an agent would take pages
-for twice as old, and rates for half as high, as they are in its unit of time.
+of the training, through ``env`` or as ``cycle``.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +28,11 @@ from agents.networks.scaled_columns import (
     scaled_columns,
 )
 from crawl_envs.spaces.actions import top_pages
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.files import replacing
 
 SCORER = "scorer.npz"
 FORMAT = "crawl_envs page scorer 1"
-CHUNK = 16384
-"""Pages per pass through the network, so that its layers stay in the cache."""
 LAYERS = ("rows.weight", "rows.bias", "alone.weight", "alone.bias", "all.weight")
 HEAD = ("score.weight", "score.bias")
 FORMS = ("page", "scores", "refresh")
@@ -66,18 +63,11 @@ class ScorerTraits:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
-        if self.action_form not in FORMS:
-            raise ValueError(
-                f"action_form must be one of {', '.join(FORMS)} to act on any number of pages, "
-                f"got {self.action_form!r}"
-            )
+        one_of("action_form", self.action_form, FORMS)
 
 
 class PageScorer:
     """Scores pages by their rows of an observation.
-
-    It takes one pass over the pages for their mean and one for their scores, by chunks, so that
-    its memory beyond the scores does not grow with their number.
 
     Args:
         traits: properties of the scorer.
@@ -88,15 +78,20 @@ class PageScorer:
     """
 
     def __init__(self, traits: ScorerTraits, weights: dict[str, NDArray[Any]]) -> None:
-        self.traits = traits
-        self.columns: ScaledColumns = scaled_columns(traits.features)
-        self.weights = {name: _weight(weights, name) for name in (*LAYERS, *HEAD)}
-        width, columns = len(self.weights["rows.bias"]), len(traits.features)
+        self.traits, self.columns = traits, scaled_columns(traits.features)
+        names = (*LAYERS, *HEAD)
+        for name in names:
+            if name not in weights:
+                raise ValueError(f"weights must hold {', '.join(names)}, {name} is missing")
+        self.weights = {name: np.ascontiguousarray(weights[name], np.float32) for name in names}
+        width, columns = self.weights["rows.bias"].size, len(traits.features)
         square = (width, width)
         shapes = ((width, columns), (width,), square, (width,), square, (1, width), (1,))
         for (name, array), shape in zip(self.weights.items(), shapes, strict=True):
             if array.shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+            if not np.all(np.isfinite(array)):
+                raise ValueError(f"{name} must be finite")
 
     def scores(self, observation: ArrayLike, cycle: float) -> Floats:
         """Return a score per page, (m,), -inf where it does not exist.
@@ -108,41 +103,24 @@ class PageScorer:
         Raises:
             ValueError: an observation of another shape, or a bad ``cycle``.
         """
-        rows = np.asarray(observation, np.float32)
+        rows, w = np.asarray(observation, np.float32), self.weights
         if rows.ndim != 2 or rows.shape[1] != len(self.traits.features) or not len(rows):
             raise ValueError(
                 f"observation must have shape (m, {len(self.traits.features)}), got {rows.shape}"
             )
-        columns = self.columns
-        alive = None if columns.alive is None else rows[:, columns.alive] > 0.5
-        frame = _Frame.of(rows, columns, check_cycle(cycle), alive)
-        w = self.weights
-        total, count = np.zeros(len(w["rows.bias"])), 0
-        for chunk in _chunks(len(rows)):
-            first = self._first(rows[chunk], frame)
-            if alive is not None:
-                first = first[alive[chunk]]
-            total += first.sum(0, dtype=np.float64)
-            count += len(first)
-        mean = (total / max(count, 1)).astype(np.float32)
-        context = mean @ w["all.weight"].T + w["alone.bias"]
-        scores = np.empty(len(rows), np.float32)
-        for chunk in _chunks(len(rows)):
-            second = self._first(rows[chunk], frame) @ w["alone.weight"].T
-            second += context
-            np.maximum(second, 0.0, out=second)
-            scores[chunk] = second @ w["score.weight"][0]
-        scores += w["score.bias"]
-        if alive is not None:
-            scores[~alive] = -np.inf
+        column = self.columns.alive
+        alive = np.ones(len(rows), bool) if column is None else rows[:, column] > 0.5
+        first = scaled(rows, self.columns, check_cycle(cycle), alive) @ w["rows.weight"].T
+        first += w["rows.bias"]
+        np.maximum(first, 0.0, out=first)
+        known = first if alive.all() else first[alive]
+        mean = (known.sum(0, dtype=np.float64) / max(len(known), 1)).astype(np.float32)
+        second = first @ w["alone.weight"].T
+        second += mean @ w["all.weight"].T + w["alone.bias"]
+        np.maximum(second, 0.0, out=second)
+        scores: Floats = second @ w["score.weight"][0] + w["score.bias"]
+        scores[~alive] = -np.inf
         return scores
-
-    def _first(self, rows: Floats, frame: _Frame) -> Floats:
-        """Return the first layer's output for some pages, (n, width)."""
-        hidden: Floats = scale(rows, self.columns, frame) @ self.weights["rows.weight"].T
-        hidden += self.weights["rows.bias"]
-        np.maximum(hidden, 0.0, out=hidden)
-        return hidden
 
     def save(self, path: str | Path) -> None:
         """Write this scorer to a file atomically.
@@ -174,47 +152,22 @@ class PageScorer:
             raise ValueError(f"{path} is not a page scorer of this suite: {error}") from None
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Units of the rows of one observation: factors under the logarithm, (F,)."""
-
-    gain: Floats
-
-    @classmethod
-    def of(cls, rows: Floats, columns: ScaledColumns, cycle: float, alive: Any) -> _Frame:
-        share = 1.0 if alive is None else max(float(alive.mean()), 1.0 / len(rows))
-        gain = np.array(columns.gain) / (cycle * share) ** np.array(columns.cycle_power, np.float64)
-        if columns.importance is not None:
-            weight = rows[:, columns.importance]
-            weight = weight if alive is None else weight[alive]
-            mean = weight.mean(dtype=np.float64) if weight.size else 0.0
-            gain[columns.importance] /= max(mean, LEAST_WEIGHT)
-        return cls(gain.astype(np.float32))
-
-
-def scale(rows: Floats, columns: ScaledColumns, frame: _Frame) -> Floats:
-    """Return scaled rows, (n, F); see :mod:`agents.networks.scaled_columns`."""
-    scaled: Floats = np.log1p(rows * frame.gain)
-    scaled += np.array(columns.shift, np.float32)
-    scaled += rows * np.array(columns.keep, np.float32)
+def scaled(rows: Floats, columns: ScaledColumns, cycle: float, alive: NDArray[np.bool_]) -> Floats:
+    """Return scaled rows, (m, F); see :mod:`agents.networks.scaled_columns`."""
+    share = max(float(alive.mean()), 1.0 / len(rows))
+    gain = np.array(columns.gain) / (cycle * share) ** np.array(columns.cycle_power, np.float64)
+    if columns.importance is not None:
+        weight = rows[alive, columns.importance]
+        mean = weight.mean(dtype=np.float64) if weight.size else 0.0
+        gain[columns.importance] /= max(mean, LEAST_WEIGHT)
+    result: Floats = np.log1p(rows * gain.astype(np.float32))
+    result += np.array(columns.shift, np.float32)
+    result += rows * np.array(columns.keep, np.float32)
     for k in columns.recalls:
-        scaled[:, k] = np.arctanh((2.0 * rows[:, k] - 1.0) / RECALL_BOUND)
+        result[:, k] = np.arctanh((2.0 * rows[:, k] - 1.0) / RECALL_BOUND)
     for k in columns.others:
-        scaled[:, k] = np.sign(rows[:, k]) * np.log1p(np.abs(rows[:, k]))
-    return scaled
-
-
-def _chunks(num_pages: int) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, num_pages, CHUNK))
-
-
-def _weight(weights: dict[str, NDArray[Any]], name: str) -> Floats:
-    if name not in weights:
-        raise ValueError(f"weights must hold {', '.join((*LAYERS, *HEAD))}, {name} is missing")
-    array = np.ascontiguousarray(weights[name], np.float32)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite")
-    return array
+        result[:, k] = np.sign(rows[:, k]) * np.log1p(np.abs(rows[:, k]))
+    return result
 
 
 class ScoringAgent:
@@ -229,7 +182,7 @@ class ScoringAgent:
         scorer: the network.
         env: the environment that it acts in, single, vector or bridge; T = m / R of each lane is
             read at every decision.
-        cycle: T, without an environment.
+        cycle: T, without an environment; None for that of the training, at its number of pages.
         seed: of random actions.
 
     Raises:
@@ -246,11 +199,7 @@ class ScoringAgent:
         self._core = None if env is None else getattr(env, "unwrapped", env)
         self._rng = np.random.default_rng(seed)
         if env is not None:
-            self.check_fits(env)
-
-    def check_fits(self, env: Any) -> None:
-        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
-        check_columns(env, self.features, self.scorer.traits.action_form)
+            check_columns(env, self.features, scorer.traits.action_form)
 
     def predict(
         self,
@@ -300,12 +249,11 @@ class ScoringAgent:
 
     def _act(self, scores: Floats, deterministic: bool) -> NDArray[Any]:
         form, draw = self.scorer.traits.action_form, self.scorer.traits.draws and not deterministic
+        if draw:  # the difference of two Gumbel numbers is logistic
+            noise = self._rng.logistic if form == "refresh" else self._rng.gumbel
+            scores = scores + noise(size=len(scores)).astype(np.float32)
         if form == "refresh":
-            if draw:  # the difference of two Gumbel numbers is logistic
-                scores = scores + self._rng.logistic(size=len(scores)).astype(np.float32)
             return np.asarray(scores > 0.0, np.int8)
-        if draw:
-            scores = scores + self._rng.gumbel(size=len(scores)).astype(np.float32)
         if form == "page":
             return np.asarray(np.argmax(scores), np.int64)
         return encode_scores(scores, getattr(self._core, "batch", len(scores)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,12 @@ class Columns(NamedTuple):
             history if features != "metadata" else history[:, :0],
             metadata if features != "history" else metadata[:, :0],
         )
+
+
+Table: TypeAlias = tuple[Columns, NDArray[np.bool_]]
+"""Scaled columns of n examples and their labels, (n,) bool."""
+Report: TypeAlias = Callable[[float, str], None]
+"""Callback for the progress of training: a share in [0, 1], and a short text."""
 
 
 def columns_of(offers: OfferFeatures, pages: NDArray[np.int64] | None = None) -> Columns:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from agents.predictors import check_tasks, load
 from agents.predictors.predictor import Predictor
-from agents.predictors.saving import check_tasks, load
 from crawl_envs.types import Tracker
 from crawl_envs.types.offer_features import OfferFeatures
 from policies.offers.rates import OfferRates

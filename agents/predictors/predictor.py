@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.auc import auc, both_classes
 from agents.predictors.calibration import Calibration, calibrate
-from agents.predictors.columns import Columns, Scaling, columns_of
+from agents.predictors.columns import Columns, Report, Scaling, columns_of
 from agents.predictors.examples import Examples
-from agents.predictors.model import Model, Report, silent
 from agents.predictors.stored import Stored, reading, write
 from crawl_envs.types.arguments import one_of, real, whole
 from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
@@ -58,19 +57,22 @@ class Predictor:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        self.task, self.features = (
-            one_of("task", task, TASKS),
-            one_of("features", features, FEATURES),
-        )
+        self.task = one_of("task", task, TASKS)
+        self.features = one_of("features", features, FEATURES)
         self.model, self.seed = one_of("model", model, MODELS), whole("seed", seed, 0)
         self._kind, settings_of = kind_of(model)
         for name in settings:
             one_of("setting", name, tuple(settings_of.__dataclass_fields__))
         self.settings = settings_of(**settings)
         self.calibration, self.validation_auc = Calibration(), float("nan")
-        self._fitted: tuple[Scaling, Model] | None = None
+        self._fitted: tuple[Scaling, Any] | None = None
 
-    def fit(self, train: Examples, validation: Examples, report: Report = silent) -> Predictor:
+    def fit(
+        self,
+        train: Examples,
+        validation: Examples,
+        report: Report = lambda done, text: None,
+    ) -> Predictor:
         """Train, choose by validation AUC, and calibrate the odds.
 
         Args:
@@ -94,7 +96,7 @@ class Predictor:
         scaling = Scaling.learn(train.columns.of(self.features).history)
         columns = [self._scaled(scaling, each.columns) for each in (train, validation)]
         tables = zip(columns, labels, strict=True)
-        model: Model = self._kind.fit(self.settings, *tables, self.seed, report)
+        model = self._kind.fit(self.settings, *tables, self.seed, report)
         odds = model.log_odds(columns[1])
         self._fitted = scaling, model
         self.validation_auc, self.calibration = auc(labels[1], odds), calibrate(odds, labels[1])
@@ -126,8 +128,8 @@ class Predictor:
         scaling, model = self._known()
         return self.calibration(model.log_odds(self._scaled(scaling, columns)))
 
-    def _known(self) -> tuple[Scaling, Model]:
-        """Return what was learned."""
+    def _known(self) -> tuple[Scaling, Any]:
+        """Return what was learned: the scaling of columns, and a network or trees."""
         if self._fitted is None:
             raise ValueError(f"the predictor of {self.task!r} must be fitted or loaded first")
         return self._fitted

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors.auc import auc
-from agents.predictors.columns import Columns, FloatColumns, IdColumns
-from agents.predictors.model import Report, Table, silent
+from agents.predictors.columns import Columns, FloatColumns, IdColumns, Report, Table
+from agents.predictors.ids import TargetStatistics, Vocabulary
 from agents.predictors.stored import Stored
-from agents.predictors.target_statistics import TargetStatistics
-from agents.predictors.vocabulary import Vocabulary
 from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.compiling import compiled
 
@@ -171,7 +169,7 @@ class Trees:
         train: Table,
         validation: Table,
         seed: int,
-        report: Report = silent,
+        report: Report = lambda done, text: None,
     ) -> Trees:
         """Grow trees on one table; keep the number of the best AUC on another.
 

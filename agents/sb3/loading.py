@@ -17,14 +17,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.catalog import AGENT_FILES
 from agents.networks.extraction import extract_scorer, page_network
-from agents.networks.page_scorer import PageScorer, ScoringAgent, check_columns, cycle_of
+from agents.networks.page_scorer import ScoringAgent, check_columns, cycle_of
 from agents.networks.scaled_columns import check_cycle
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits
 from agents.sb3.model_file import load_model
 from crawl_envs.types import BoolArray
 
-MODEL, _, _, SCORER = AGENT_FILES
+MODEL = AGENT_FILES[0]
 
 
 class Agent:
@@ -218,10 +218,8 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
         ) from None
 
 
-def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent | ScoringAgent:
-    """Return the agent of a file, ``model.zip`` or ``scorer.npz``; see :func:`agents.load`."""
-    if file.name == SCORER:
-        return ScoringAgent(PageScorer.load(file), env, cycle=cycle)
+def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent:
+    """Return the agent of a file ``model.zip``; see :func:`agents.load`."""
     model, arguments = load_model(file)
     return Agent(model, arguments, _traits(model).features, env, cycle=cycle)
 

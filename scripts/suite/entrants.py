@@ -37,8 +37,6 @@ BOUND, BUDGET = "bound", "budget"
 """Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
 LEAST_SERVED = "least_served"
 """Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
-PERCEPTRON = "-mlp"
-"""Agents for the size of their training; torch's rounding, and so their rows, are a processor's."""
 
 
 class Replay:
@@ -140,9 +138,8 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
     """
-    shipped = [name for name in agents.names() if not name.endswith(PERCEPTRON)]
-    formulas = policies.names(fragments=True, oracle=False)
-    known = [candidate_of(name) for name in dict.fromkeys((*formulas, *shipped, *given))]
+    shipped = *policies.names(fragments=True, oracle=False), *agents.names()
+    known = [candidate_of(name) for name in dict.fromkeys((*shipped, *given))]
     labels = [candidate.label for candidate in known]
     for label in labels:
         if labels.count(label) > 1:

@@ -96,7 +96,7 @@ def trained_entrant(folder: Path) -> Entrant:
     elif not by and (folder / "index.json").exists():
         base = read_index(folder).base
         by = "crawl outcomes" if base == OUTCOMES else "evolution"
-        formula = f"corrects {base}" if base not in ("none", OUTCOMES) else ""
+        formula = f"corrects {base}" if base != OUTCOMES else ""
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

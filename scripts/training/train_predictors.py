@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
-from agents.predictors import FEATURES, MODELS, TASKS
+from agents.predictors import FEATURES, MODELS, PROVENANCE, TASKS, load, save
 from agents.predictors.auc import auc
 from agents.predictors.examples import (
     ClickWeightedSample,
@@ -37,7 +37,6 @@ from agents.predictors.examples import (
     split_days,
 )
 from agents.predictors.predictor import Predictor
-from agents.predictors.saving import PROVENANCE, load, save
 from agents.progress import ProgressBar
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.instances.market import market

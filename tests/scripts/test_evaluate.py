@@ -99,7 +99,6 @@ def test_an_index_is_evaluated_under_its_own_reveal(tmp_path):
     args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
     arguments = EvolutionArguments(
         instance="noisy",
-        base="BeliefNCIS",
         generations=1,
         validation_every=1,
         **args,

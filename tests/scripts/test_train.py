@@ -216,7 +216,7 @@ def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
 
 def test_an_index_is_compared_under_its_own_reveal(tmp_path):
     args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
-    arguments = EvolutionArguments(instance="noisy", base="BeliefNCIS", **args)
+    arguments = EvolutionArguments(instance="noisy", **args)
     environment = jobs.Evolution(arguments).environment
     assert environment.env_args == {"instance": "noisy", **args}
     env = make_lanes(environment, 1, training=False)

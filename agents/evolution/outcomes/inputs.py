@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.evolution.index.inputs import STATIC, static_inputs
 from agents.evolution.outcomes.kernels import (
     BASES,
     IMPORTANCE,
@@ -19,7 +18,12 @@ from agents.evolution.outcomes.kernels import (
 )
 from crawl_envs.types import FloatArray, Problem
 
-INPUTS = STATIC[2:]
+FLOOR = 0.05
+"""Added to the arguments of logarithms."""
+INPUTS = (
+    *("log_unsignalled_rate", "log_signalled_rate", "log_false_signal_rate"),
+    *("recall", "precision"),
+)
 """Inputs of a page. The unit of time is 1 over its change rate, so that none depends on others."""
 LARGEST_LOG_WEIGHT = 15.0
 Layers = tuple[FloatArray, ...]
@@ -80,8 +84,14 @@ def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatA
 def page_inputs(problem: Problem) -> FloatArray:
     """Return the inputs of each page, (m, K), with all parameters and one source of signals."""
     assert problem.change_rate is not None
-    static = static_inputs(problem, _inverse(problem.change_rate))
-    return static[-len(INPUTS) :].T
+    assert problem.recall is not None
+    assert problem.false_signal_rate is not None
+    change, recall, false = problem.change_rate, problem.recall, problem.false_signal_rate
+    true = recall * change
+    signals = true + false
+    precision = np.divide(true, signals, out=np.ones_like(true), where=signals > 0.0)
+    rates = np.stack([(1.0 - recall) * change, true, false]) * _inverse(change)
+    return np.vstack([np.log(FLOOR + rates), recall, precision]).T
 
 
 def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:

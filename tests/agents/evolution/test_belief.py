@@ -13,16 +13,18 @@ from agents.evolution import LearnedIndex, StoredIndex, load_index, read_index, 
 from agents.evolution.belief import kernels
 from agents.evolution.belief.inputs import INPUTS
 from agents.evolution.corrected_belief import CorrectedBelief, initial_correction, spread
-from agents.evolution.network import forward, network_of, number_of_weights
+from agents.evolution.network import forward
+from agents.evolution.outcomes import inputs as outcomes
 from agents.evolution.policy import FEATURES
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.instances import STRESS
 from policies.ncis.belief.kernels import read_page
 from policies.ncis.belief.policy import places_of
 from tests.agents.evolution.belief_twin import Twin
-from tests.agents.evolution.index_twins import naive_network
+from tests.agents.evolution.network_twin import naive_network, number_of_weights, weights_of
 
 SMALL = {"num_pages": 20, "bandwidth": 20.0, "horizon": 5.0}
+OUTCOME_WEIGHTS = np.zeros(outcomes.number_of_weights(len(outcomes.INPUTS), 1))
 
 
 def env_of(setting: str, seed: int = 3, **changes):
@@ -124,7 +126,7 @@ def test_factors_are_bounded_and_all_that_could_be_first_is_corrected(setting, s
         factors = scores[values > 0.0] / values[values > 0.0]
         assert np.all(factors >= 1.0 / 3.0 - 1e-12)
         assert np.all(factors <= 3.0 + 1e-12)
-        outputs = [naive_network(index.free, [False] * len(INPUTS), row) for row in features.T]
+        outputs = [naive_network(index.free, row) for row in features.T]
         everywhere = values * np.exp(np.log(3.0) * np.tanh(np.array(outputs) / np.log(3.0)))
         left = values < values.max() / 9.0
         np.testing.assert_allclose(scores[~left], everywhere[~left], rtol=1e-9)
@@ -170,14 +172,11 @@ def test_one_network_serves_any_number_of_pages_and_sources():
 
 
 def test_files_bring_a_correction_back(tmp_path):
-    index = random_index(4, cycle=2.0, made={"seed": 4}, day=0.5)
+    index = random_index(4, made={"seed": 4}, day=0.5)
     save_index(tmp_path, index)
     again = read_index(tmp_path)
     np.testing.assert_array_equal(again.free, index.free)
-    assert (again.base, again.cycle, again.made, again.day) == (
-        *("BeliefNCIS", 2.0, {"seed": 4}),
-        0.5,
-    )
+    assert (again.base, again.made, again.day) == ("BeliefNCIS", {"seed": 4}, 0.5)
     assert again.inputs == INPUTS
     env = env_of("periodic")
     first, *others = (
@@ -193,8 +192,8 @@ def test_files_bring_a_correction_back(tmp_path):
 
 def test_bad_input(tmp_path):
     env = env_of("bursty")
-    with pytest.raises(ValueError, match="index must have the base BeliefNCIS, got 'none'"):
-        CorrectedBelief(env, index=StoredIndex(np.zeros(16 + 24), "none"))
+    with pytest.raises(ValueError, match="index must have the base BeliefNCIS, got 'outcomes'"):
+        CorrectedBelief(env, index=StoredIndex(OUTCOME_WEIGHTS, "outcomes"))
     with pytest.raises(ValueError, match="index must have another base than BeliefNCIS"):
         LearnedIndex(features=FEATURES, index=random_index())
     with pytest.raises(ValueError, match=r"weights must be .* K = 33 inputs"):
@@ -203,7 +202,7 @@ def test_bad_input(tmp_path):
         with pytest.raises(ValueError, match="day must be None, or finite and > 0"):
             random_index(day=day)
     with pytest.raises(ValueError, match="day must be None, or finite and > 0 with base"):
-        StoredIndex(np.zeros(16 + 24), "none", day=1.0)
+        StoredIndex(OUTCOME_WEIGHTS, "outcomes", day=1.0)
     save_index(tmp_path, random_index())
     with pytest.raises(ValueError, match="env must be a crawl environment"):
         agents.load(tmp_path)
@@ -218,15 +217,15 @@ def test_a_network_that_sees_some_inputs_has_no_weights_for_others():
     hidden, rng = 3, np.random.default_rng(8)
     index = StoredIndex(rng.normal(size=hidden * 5 + 3), "BeliefNCIS", inputs=seen)
     rows = rng.normal(size=(len(INPUTS), 40))
-    weights, out = network_of(spread(index), [False] * len(INPUTS)), np.empty(40)
-    forward(weights, rows, out)
+    out = np.empty(40)
+    forward(weights_of(spread(index), len(INPUTS)), rows, out)
     few = rows[[0, 6, len(INPUTS) - 1]]
-    expected = [naive_network(index.free, [False] * 3, column) for column in few.T]
+    expected = [naive_network(index.free, column) for column in few.T]
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match=r"must have the inputs fresh, .* got last_changed, fresh"):
         StoredIndex(np.zeros(8), "BeliefNCIS", inputs=("last_changed", "fresh"))
-    with pytest.raises(ValueError, match=r"must have the inputs log_importance, .* all of them"):
-        StoredIndex(np.zeros(8), "none", inputs=("recall",))
+    with pytest.raises(ValueError, match=r"must have the inputs log_unsignalled.* all of them"):
+        StoredIndex(OUTCOME_WEIGHTS, "outcomes", inputs=("recall",))
 
 
 @pytest.mark.parametrize("signals", ["both", "mentions"])

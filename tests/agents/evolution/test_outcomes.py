@@ -17,14 +17,13 @@ from agents.evolution.arguments import OutcomeArguments
 from agents.evolution.outcome_training import explore, learn_index
 from agents.evolution.outcomes import fitting, learning
 from agents.evolution.outcomes.crossing import crossing_integral, crossing_integrals
-from agents.evolution.outcomes.inputs import INPUTS, number_of_weights
+from agents.evolution.outcomes.inputs import FLOOR, INPUTS, number_of_weights
 from agents.evolution.outcomes.kernels import BASES, LEVELS, NUM_BASES, NUM_LEVELS
 from agents.evolution.policy import FEATURES
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Problem
 from policies.scheduler import CrawlScheduler
-from tests.agents.evolution.index_twins import FLOOR
 
 HIDDEN = 3
 PROBLEM = instances.make("noisy", num_pages=30, bandwidth=12.0, seed=3).problem()
@@ -277,7 +276,7 @@ def test_compiled_play_is_that_of_the_steps():
         ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
         ({"reveal": "importance"}, "reveal must be one of"),
         ({"instance": "unheard"}, "unheard"),
-        ({"bandwidth_spread": 0.5}, "bandwidth_spread must be >= 1"),
+        ({"bandwidth_spread": 0.5}, "bandwidth_spread must be finite and >= 1"),
     ],
 )
 def test_bad_arguments(changes, words):

@@ -8,14 +8,12 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from agents.predictors import load, names, network
-from agents.predictors.adagrad import ProximalAdagrad
 from agents.predictors.auc import auc
 from agents.predictors.columns import Columns
-from agents.predictors.network import Network, NetworkSettings
+from agents.predictors.ids import TargetStatistics, Vocabulary
+from agents.predictors.network import Network, NetworkSettings, ProximalAdagrad
 from agents.predictors.stored import Stored
-from agents.predictors.target_statistics import TargetStatistics
 from agents.predictors.trees import Nodes, Trees, TreeSettings, add_trees
-from agents.predictors.vocabulary import Vocabulary
 
 
 def naive_adagrad(weight, gradients, rate, l1, l2):

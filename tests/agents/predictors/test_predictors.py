@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from agents import predictors
-from agents.predictors import saving
 from agents.predictors.auc import auc
 from agents.predictors.examples import ClickWeightedSample, examples, split_days
 from agents.predictors.predicted_rates import PredictedRates
@@ -132,15 +131,15 @@ def test_trees_load_without_scikit_learn_and_nothing_light_imports_torch(tables,
 
 
 def test_folders_are_saved_and_loaded(log, three, tmp_path, monkeypatch):
-    saving.save(tmp_path / "mine", three, {"seed": 0, "days": [1, 2]})
+    predictors.save(tmp_path / "mine", three, {"seed": 0, "days": [1, 2]})
     loaded = predictors.load(tmp_path / "mine")
     assert list(loaded) == list(predictors.TASKS)
     offers = log.features(95)
     for task, predictor in three.items():
         np.testing.assert_array_equal(loaded[task].predict(offers), predictor.predict(offers))
-    assert saving.made(tmp_path / "mine") == {"seed": 0, "days": [1, 2]}
+    assert predictors.made(tmp_path / "mine") == {"seed": 0, "days": [1, 2]}
     monkeypatch.setattr(predictors, "SHIPPED", tmp_path)
-    monkeypatch.setattr(saving, "SHIPPED", tmp_path)
+    monkeypatch.setattr(predictors, "SHIPPED", tmp_path)
     assert predictors.names() == ("mine",)
     assert predictors.load("mine")["price"].calibration == three["price"].calibration
     size = sum(path.stat().st_size for path in (tmp_path / "mine").iterdir())
@@ -149,7 +148,7 @@ def test_folders_are_saved_and_loaded(log, three, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", predictors.names())
 def test_shipped_predictors_load_and_say_how_they_were_made(name):
-    made = saving.made(name)
+    made = predictors.made(name)
     assert {"command", "seed", "offers", "seconds", "table"} <= set(made)
     for task, predictor in predictors.load(name).items():
         assert predictor.task == task
@@ -233,5 +232,5 @@ def test_missing_files_and_bad_provenance_are_named(three, tmp_path):
     with pytest.raises(ValueError, match=r"there is no provenance\.json in nowhere"):
         predictors.load("nowhere")
     with pytest.raises(TypeError, match="set is not JSON serializable"):
-        saving.save(tmp_path / "new", three, {"what": {1}})
+        predictors.save(tmp_path / "new", three, {"what": {1}})
     assert not (tmp_path / "new").exists()

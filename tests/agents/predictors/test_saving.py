@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from agents import predictors
-from agents.predictors import saving
 from agents.predictors.examples import examples
 from agents.predictors.predicted_rates import PredictedRates
 from agents.predictors.predictor import Predictor
@@ -207,7 +206,7 @@ def test_folders_that_do_not_fit_are_named(files, tmp_path):
     with pytest.raises(
         ValueError, match=r"provenance\.json is damaged: it must hold values by name"
     ):
-        saving.made(tmp_path)
+        predictors.made(tmp_path)
     assert list(predictors.load(tmp_path)) == list(predictors.TASKS)
     load_changed(files, tmp_path / "click.npz", "trees")
     with pytest.raises(ValueError, match=r"click\.npz is a predictor of another task, 'price'"):

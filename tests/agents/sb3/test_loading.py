@@ -14,7 +14,7 @@ import torch
 
 import agents
 from agents.networks.extraction import extract_scorer
-from agents.networks.page_scorer import CHUNK, PageScorer, ScorerTraits, ScoringAgent, encode_scores
+from agents.networks.page_scorer import PageScorer, ScorerTraits, ScoringAgent, encode_scores
 from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.loading import Agent, start_from
 from agents.sb3.model_file import load_model, save_model
@@ -130,14 +130,6 @@ def test_the_scorer_is_its_formula(pages):
     scores = PageScorer(ScorerTraits(**TRAITS), weights).scores(rows, 3.0)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, slow_scores(weights, rows, 3.0), rtol=1e-4, atol=1e-4)
-
-
-def test_chunks_do_not_show(monkeypatch):
-    scorer, rows = PageScorer(ScorerTraits(**TRAITS), weights_of(7)), rows_of(1000)
-    assert len(rows) < CHUNK
-    whole = scorer.scores(rows, 3.0)
-    monkeypatch.setattr("agents.networks.page_scorer.CHUNK", 7)
-    np.testing.assert_allclose(scorer.scores(rows, 3.0), whole, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "maskableppo", "dqn", "sac"])
@@ -344,8 +336,7 @@ def test_weights_that_do_not_fit_are_named(change, message):
 def test_the_scorer_needs_no_torch(tmp_path):
     PageScorer(ScorerTraits(**TRAITS), weights_of(7)).save(tmp_path / "scorer.npz")
     code = (
-        "import sys; from agents.networks.page_scorer import PageScorer; "
-        f"PageScorer.load({str(tmp_path / 'scorer.npz')!r}); "
+        f"import sys, agents; agents.load({str(tmp_path)!r}); "
         "print({'torch', 'stable_baselines3'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,8 +12,6 @@ import policies
 from agents.catalog import SHIPPED
 from agents.evolution import StoredIndex, save_index
 from agents.evolution.belief.inputs import INPUTS as BELIEF_INPUTS
-from agents.evolution.index.inputs import INPUTS as INDEX_INPUTS
-from agents.evolution.index.inputs import SCALES
 from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
 from agents.evolution.outcomes.inputs import number_of_weights
 from agents.evolution.stored import OUTCOMES
@@ -57,7 +55,6 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
 @pytest.mark.parametrize(
     ("base", "size", "by", "formula"),
     [
-        ("none", SCALES + 2 * len(INDEX_INPUTS) + 2, "evolution", ""),
         ("BeliefNCIS", len(BELIEF_INPUTS) * 2 + 2, "evolution", "corrects BeliefNCIS"),
         (OUTCOMES, number_of_weights(len(OUTCOME_INPUTS), 1), "crawl outcomes", ""),
     ],

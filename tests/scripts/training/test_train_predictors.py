@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import scripts.training.train_predictors
 from agents import predictors
-from agents.predictors import FEATURES, TASKS, saving
+from agents.predictors import FEATURES, TASKS
 from agents.predictors.examples import split_days
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
@@ -70,7 +70,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     again = run("--quick", "--model", model, "--out", out)
     assert again.exit_code == 2
     assert "out must hold no predictors yet" in again.output
-    assert saving.made(out) == made
+    assert predictors.made(out) == made
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
     out = tmp_path / "out"
     done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)
     assert done.exit_code == 0, done.output
-    made = saving.made(out)
+    made = predictors.made(out)
     assert (made["offers"], made["days"], made["per_day"]) == (300, 22, 200)
 
 

@@ -48,15 +48,12 @@ def small(form: str = "page", batch: int = 1, num_pages: int = 30) -> Any:
 
 
 def test_those_that_can_act_are_played() -> None:
-    labels = {name: set(noisy.played(name)) for name in (50, 100, 1000)}
-    flat = {noisy.FLAT, noisy.FLAT_SAMPLED}
-    assert labels[50] == labels[1000] == labels[100] - flat
-    assert labels[100] == {*noisy.ANALYTIC, *noisy.SAVED_AS}
+    assert set(noisy.played()) == {*noisy.ANALYTIC, *noisy.SAVED_AS}
 
 
 def test_agents_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "names", lambda: ("noisy-index",))
-    assert set(noisy.played(100)) == {*noisy.ANALYTIC, noisy.INDEX}
+    assert set(noisy.played()) == {*noisy.ANALYTIC, noisy.INDEX}
     assert noisy.tabulated(num_pages=20, horizon=2.0).labels == (noisy.FORMULA, noisy.INDEX)
 
 
@@ -90,27 +87,14 @@ def test_a_page_set_chooses_the_best_few_where_several_are_asked_for(label: str)
 
 def test_agents_beat_random_crawling_by_far() -> None:
     mean: dict[str, list[float]] = {}
-    for label, factory in noisy.played(50).items():
+    for label, factory in noisy.played().items():
         for seed in range(4):
             env = small(num_pages=50)
             env.reset(seed=seed)
             mean.setdefault(label, []).append(play(env, factory(env), seed).freshness)
     top, low = np.mean(mean[noisy.REFERENCE]), np.mean(mean[noisy.RANDOM])
-    for label in noisy.ANY_SIZE:
+    for label in noisy.SAVED_AS:
         assert np.mean(mean[label]) > low + 0.7 * (top - low)
-
-
-def test_a_perceptron_samples_actions_repeatably() -> None:
-    env = small(num_pages=noisy.FLAT_PAGES)
-    observation, _ = env.reset(seed=0)
-    name = noisy.SAVED_AS[noisy.FLAT_SAMPLED]
-    drawn = []
-    for _ in range(2):
-        policy = noisy.Sampling(env, name=name)
-        drawn.append([int(policy.predict(observation, deterministic=True)[0]) for _ in range(8)])
-    best = noisy.perceptron(env, name=name).predict(observation, deterministic=True)[0]
-    assert drawn[0] == drawn[1]
-    assert set(drawn[0]) != {int(best)}
 
 
 def test_scores_and_losses_are_of_means() -> None:
@@ -230,7 +214,7 @@ def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> 
     for name in ("learned_values", "learned_instants"):
         noisy.PICTURES[name](rows, tmp_path / f"{name}.png")
     values, instants = drawn
-    agents_drawn = len(noisy.ANY_SIZE)
+    agents_drawn = len(noisy.SAVED_AS)
     assert len(values.axes) == agents_drawn * len(charts.PAGES_SHOWN)
     assert len(instants.axes) == agents_drawn * len(learned_values.FEW_SIGNALS)
     # Eight lines per page, and the agent's level.

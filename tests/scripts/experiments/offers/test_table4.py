@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from agents import predictors
-from agents.predictors import TASKS, saving
+from agents.predictors import TASKS
 from agents.predictors.examples import UniformSample
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
@@ -48,7 +48,7 @@ def test_samples_have_the_named_share_by_clicks(log):
 
 def test_the_mix_is_that_of_the_shipped_predictors():
     for name in experiment.SHIPPED.values():
-        made = saving.made(name)
+        made = predictors.made(name)
         assert made["per_day"] == experiment.SAMPLED * made["offers"]
         assert made["share_by_clicks"] == experiment.SHARE
 

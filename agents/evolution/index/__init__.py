@@ -1,4 +1,0 @@
-"""An index learned from reward alone, by evolution strategies.
-
-Public modules: inputs, kernels.
-"""
