@@ -6,12 +6,13 @@ With --seeds, runs that differ in their seed are trained side by side, each in a
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
 with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve a correction of BeliefNCIS),
 or "index" (learn an index from whether crawls at random found a change, in seconds).
-Hyperparameters are the recommended ones of the environment, overridden by --hyperparameters,
-overridden by options. A clone can be trained further by reward: ppo --start FOLDER, with the
-network of the clone. Common analytic policies that can act in the environment, or those of
---policies, are evaluated once and saved in OUT: before the training of a single run, whose progress
-bar shows the best of them. Other action forms are an argument of the environment: --env-arg
-action=scores.
+Hyperparameters are the recommended ones, by one rule for all environments, overridden by
+--hyperparameters, overridden by options. Where the number of pages can differ, an agent is trained
+on 20 at the same m / R, and ranked on those of the environment; --train-pages 0 trains on those
+too. A clone can be trained further by reward: ppo --start FOLDER, with its network. Common analytic
+policies that can act in the environment, or those of --policies, are evaluated once and saved in
+OUT: before the training of a single run, whose progress bar shows the best of them. Other action
+forms are an argument of the environment: --env-arg action=scores.
 
 With --log, "index" learns from the crawls of a log of one's own instead of an environment, and
 nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from --column
@@ -33,10 +34,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
-import typer
 from rich.console import Console
 
 from agents.runs import read_rows
@@ -48,78 +47,30 @@ from crawl_envs.evaluation import Row, mean_and_half_width
 from scripts.logs import options as log_options
 from scripts.logs.learning import learn_from_log
 from scripts.reporting import tables
-from scripts.reporting.commands import Fresh, at_least, command, one_line_errors, words_of
-from scripts.reporting.commands import default_folder as folder_named
-from scripts.reporting.comparisons import OF_FRAGMENTS, is_oracle, policy_factories
-from scripts.reporting.options import given_only, named_values, read_instance, refuse
+from scripts.reporting.commands import at_least, command_of, default_folder, given, one_line_errors
+from scripts.reporting.comparisons import OF_FRAGMENTS, policy_factories
+from scripts.reporting.options import refuse
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.training.baselines import (
-    REWARD,
-    SIMPLE,
-    baseline_rows,
-    best_baseline,
-    best_first,
-    lane_rows,
-    without_duplicates,
-)
+from scripts.training.baselines import SIMPLE, baseline_rows, best_baseline
+from scripts.training.cells import agent_rows, compared
 from scripts.training.generalist import KIND as GENERALIST
 from scripts.training.generalist import train_generalist
-from scripts.training.jobs import VALIDATED, Builder, Job
+from scripts.training.jobs import Job
+from scripts.training.options import TrainOptions
 from scripts.training.pictures import draw_curve, draw_ranking
-from scripts.training.ranking import (
-    COLUMNS,
-    ONE_HISTORY,
-    TRACE,
-    RankedPolicy,
-    note_of,
-    rank_policies,
-    table_of,
-)
-from scripts.training.recipes import INDEX, KINDS, job_of, read_hyperparameters
+from scripts.training.ranking import COLUMNS, ONE_HISTORY, TRACE, note_of, table_of
+from scripts.training.recipes import INDEX, job_of
 from scripts.training.requests import (
     RUN,
     Request,
     check_same,
     discard,
+    folder_of_run,
     import_own,
-    own_names,
-    read_request,
+    request_of,
     save_request,
-    updated,
 )
 from scripts.training.seeds import curve_of, folder_of, requests_of, train_seeds
-
-SHOWN = 4
-"""Number of analytic policies in the table, besides the simple ones."""
-
-
-def agent_rows(build: Builder, job: Job, episodes: int) -> list[Row]:
-    """Evaluate an agent on the seeds of the comparison: its best actions, then sampled ones.
-
-    The seeds differ from those of the training. A recorded trace, however, is the same for all
-    seeds: there, and with a pinned instance, this is performance on the training data.
-    """
-    rows = lane_rows(job.label, build, job.environment, episodes)
-    if job.samples_actions:
-        rows += lane_rows(
-            f"{job.label}, drawn", build, job.environment, episodes, deterministic=False
-        )
-    return rows
-
-
-def compared(
-    own: Sequence[Row], others: Sequence[Row], job: Job
-) -> tuple[list[RankedPolicy], str | None]:
-    """Return the ranking of the agent, the simple and the best policies, and the best of them.
-
-    Oracles, evaluated only if named, are ranked but never the best.
-    """
-    ranked = without_duplicates(others, best_first(others))
-    oracles = [row.policy for row in others if is_oracle(row.policy)]
-    kept = {*SIMPLE, *ranked[:SHOWN], *oracles}
-    rows = [*own, *(row for row in others if row.policy in kept)]
-    best = ranked[0] if ranked else None
-    return rank_policies(rows, REWARD, job.label, best), best
 
 
 def measured(arguments: TrainArguments) -> str:
@@ -148,7 +99,9 @@ def curves_of(job: Job, out: Path) -> Curves | None:
     curve = job.curve(out)
     if curve is None:
         return None
-    learning, held_out = f"{job.label}, while learning", "best actions, held-out seeds"
+    few = job.environment.train_pages
+    learning = f"{job.label}, while learning" + (f", on {few} pages" if few else "")
+    held_out = "best actions, held-out seeds"
     rows = [
         *((x, y, 0.0, learning) for x, y in zip(curve.after, curve.reached, strict=True)),
         *((*row, held_out) for row in read_rows(out / VALIDATION, ValidationRow)),
@@ -156,11 +109,67 @@ def curves_of(job: Job, out: Path) -> Curves | None:
     return pd.DataFrame(rows, columns=["x", "y", "half", "label"]), curve.unit
 
 
+def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
+    """Evaluate the policies, train or go on, one run or several, then compare, draw and print.
+
+    Raises:
+        ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
+        OSError: ``out`` cannot be written.
+    """
+    single = request.seeds is None
+    at_least(1, episodes=request.episodes, **({} if single else {"seeds": request.seeds}))
+    policy_factories(request.policies)
+    requests = requests_of(request)
+    jobs = {folder_of(out, each): job_of(each) for each in requests}
+    begin(out, request, jobs, fresh)
+    job = next(iter(jobs.values()))
+    tables.console().print(job.pages(), soft_wrap=True)
+    started = time.perf_counter()
+    others = baseline_rows(job.environment, request.episodes, out, request.policies)
+    if single:
+        job.run(out, best_baseline(others))
+    else:
+        train_seeds(requests, out)
+    with Console(stderr=True).status("comparing with the analytic policies"):
+        own = [
+            row._replace(setting=folder.name.replace("-", " "))
+            for folder, each in jobs.items()
+            for row in agent_rows(each, folder, request.episodes)
+        ]
+    if single:
+        own = [row._replace(setting="") for row in own]
+        title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
+        report(job, own, others, out, curves_of(job, out), title)
+    else:
+        report_runs(request, job, own, others, out)
+    used = {**job.used(), "pages": job.pages()}
+    used |= {} if single else {"seeds": [each.options["seed"] for each in requests]}
+    seconds = time.perf_counter() - started
+    write_provenance(out / "provenance.json", "scripts.train", seconds, used=used)
+
+
+def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
+    """Check the runs in their folders, and save the request; with ``fresh``, discard old ones."""
+    if not fresh:
+        check_same(out, request)
+    for folder, job in jobs.items():
+        job.check(None if fresh else folder)
+    check_folder(out)
+    if fresh:
+        discard(out)
+    save_request(out, request)
+
+
 def report(
-    job: Job, own: list[Row], others: list[Row], out: Path, curves: Curves | None, title: str
+    job: Job,
+    own: Sequence[Row],
+    others: Sequence[Row],
+    out: Path,
+    curves: Curves | None,
+    title: str,
 ) -> None:
     """Write, draw and print the ranking."""
-    ranking, best = compared(own, others, job)
+    ranking, best = compared(own, others, job.label)
     write_csv(out / "rows.csv", Row._fields, [*own, *others])
     write_csv(out / "ranking.csv", COLUMNS, ranking)
     axis = measured(job.environment)
@@ -177,78 +186,23 @@ def report(
     console.print(note, soft_wrap=True)
 
 
-def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
-    """Evaluate the baselines, train or go on, then compare, draw and print.
-
-    Raises:
-        ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
-        OSError: ``out`` cannot be written.
-    """
-    job, episodes, specs = job_of(request), request.episodes, request.policies
-    at_least(1, episodes=episodes)
-    policy_factories(specs)
-    begin(out, request, {out: job}, fresh)
-    started = time.perf_counter()
-    others = baseline_rows(job.environment, episodes, out, specs)
-    build = job.run(out, beside=best_baseline(others))
-    with Console(stderr=True).status("comparing with the analytic policies"):
-        own = agent_rows(build, job, episodes)
-    title = f"{job.label} in {job.environment.env_id}, seed {job.environment.seed}"
-    report(job, own, others, out, curves_of(job, out), title)
-    seconds = time.perf_counter() - started
-    write_provenance(out / "provenance.json", "scripts.train", seconds, used=job.used())
-
-
-def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
-    """Check the runs in their folders, and save the request; with ``fresh``, discard old ones."""
-    if not fresh:
-        check_same(out, request)
-    for folder, job in jobs.items():
-        job.check(None if fresh else folder)
-    check_folder(out)
-    if fresh:
-        discard(out)
-    save_request(out, request)
-
-
-def train_and_average(request: Request, out: Path, fresh: bool) -> None:
-    """Train runs of several seeds side by side, then compare, draw and print their mean.
-
-    Raises:
-        ValueError: as for :func:`train_and_compare`.
-    """
-    episodes, specs = request.episodes, request.policies
-    at_least(1, episodes=episodes, seeds=request.seeds)
-    policy_factories(specs)
-    requests = requests_of(request)
-    jobs = [job_of(each) for each in requests]
-    folders = [folder_of(out, each) for each in requests]
-    begin(out, request, dict(zip(folders, jobs, strict=True)), fresh)
-    started = time.perf_counter()
-    train_seeds(requests, out)
-    others = baseline_rows(jobs[0].environment, episodes, out, specs)
-    rows = []
-    with Console(stderr=True).status("comparing with the analytic policies"):
-        for each, job in zip(requests, jobs, strict=True):
-            build = job.load(folder_of(out, each))
-            rows += [
-                row._replace(setting=f"seed {each.options['seed']}")
-                for row in lane_rows(job.label, build, job.environment, episodes)
-            ]
-    data, unit = curve_of(requests, out)
+def report_runs(
+    request: Request, job: Job, rows: Sequence[Row], others: Sequence[Row], out: Path
+) -> None:
+    """Write, draw and print the means over several runs, and their spread."""
+    data, unit = curve_of(requests_of(request), out)
     write_csv(out / "curve.csv", list(data.columns), data.itertuples(index=False))
     names = {"after": "x", "mean": "y"}
-    curves = data.rename(columns=names).assign(label=f"{jobs[0].label}, mean of {len(jobs)} runs")
-    title = f"{jobs[0].label} in {jobs[0].environment.env_id}, {len(jobs)} runs; band: 95% interval"
-    report(jobs[0], mean_rows(rows), others, out, (curves, unit) if unit else None, title)
-    by_run = pd.DataFrame(rows).groupby("setting", sort=False)["value"].mean()
+    label = f"{job.label}, mean of {request.seeds} runs"
+    curves = data.rename(columns=names).assign(label=label)
+    title = f"{job.label} in {job.environment.env_id}, {request.seeds} runs; band: 95% interval"
+    report(job, mean_rows(rows), others, out, (curves, unit) if unit else None, title)
+    best = pd.DataFrame([row for row in rows if row.policy == job.label])
+    by_run = best.groupby("setting", sort=False)["value"].mean()
     mean, half = mean_and_half_width(by_run.tolist())
     said = ", ".join(f"{name}: {value:.4f}" for name, value in by_run.items())
     tables.console().print(f"over runs {mean:.4f} ± {half:.4f}  ({said})", soft_wrap=True)
     write_csv(out / "runs.csv", ("run", "mean_reward"), by_run.items())
-    seconds = time.perf_counter() - started
-    used = {**jobs[0].used(), "seeds": [each.options["seed"] for each in requests]}
-    write_provenance(out / "provenance.json", "scripts.train", seconds, used=used)
 
 
 def mean_rows(rows: Sequence[Row]) -> list[Row]:
@@ -259,213 +213,17 @@ def mean_rows(rows: Sequence[Row]) -> list[Row]:
     return [Row(**each, setting="") for each in mean.to_dict("records")]
 
 
-Algorithm = Annotated[str | None, typer.Argument(help=f"One of {', '.join(KINDS)}.")]
-EnvId = Annotated[str | None, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Output folder.", show_default="runs/ALGORITHM-ENV and --env-arg, --seed"),
-]
-EnvArg = Annotated[
-    list[str] | None,
-    typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
-]
-InstanceFile = Annotated[
-    Path | None, typer.Option(help="JSON file with the arguments of a fixed Instance to train on.")
-]
-Hyperparameters = Annotated[
-    Path | None,
-    typer.Option(help="YAML file in the format of RL-Zoo, such as scripts.tune writes."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
-        "generations=50 or sigma=0.05 of es, rounds=4 of clone; can be repeated.",
-    ),
-]
-RECOMMENDED = "the recommended value"
-Steps = Annotated[
-    int | None,
-    typer.Option(help="Steps over all lanes, rounded up to rollouts.", show_default=RECOMMENDED),
-]
-Lanes = Annotated[
-    int | None, typer.Option(help="Number of parallel lanes.", show_default=RECOMMENDED)
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of network and episodes.", show_default="0")]
-Network = Annotated[
-    str | None,
-    typer.Option(
-        help="pages (one scorer shared by any number of pages), mlp, plain (unscaled mlp), or "
-        "module:Class, a features extractor of one's own.",
-        show_default="pages",
-    ),
-]
-Width = Annotated[int | None, typer.Option(help="Units of a hidden layer.", show_default="32")]
-LearningRate = Annotated[
-    float | None, typer.Option(help="Step size of the optimiser.", show_default=RECOMMENDED)
-]
-Gamma = Annotated[float | None, typer.Option(help="Discount per step.", show_default=RECOMMENDED)]
-Start = Annotated[
-    str | None, typer.Option(help="Folder of an agent with the same network, to start from.")
-]
-Teacher = Annotated[
-    str | None, typer.Option(help="Policy to clone; clone only.", show_default="GreedyNCIS")
-]
-Workers = Annotated[int | None, typer.Option(help="Processes; es only.", show_default="1")]
-Episodes = Annotated[
-    int | None, typer.Option(help="Number of seeds of the comparison.", show_default="32")
-]
-Policies = Annotated[
-    str | None,
-    typer.Option(
-        help="Policies to compare with, besides the simple ones: comma-separated list of Name or "
-        "Name:key=value, or all. Oracles must be named.",
-        show_default="common policies that can act in the environment",
-    ),
-]
-Seeds = Annotated[int | None, typer.Option(help="Number of runs side by side, from --seed on.")]
-Tensorboard = Annotated[
-    bool | None, typer.Option("--tensorboard", help="Write logs for TensorBoard.")
-]
-Validation = Annotated[
-    int | None,
-    typer.Option(
-        help="Episodes on held-out seeds, played up to 20 times while learning; 0 for none.",
-        show_default=str(VALIDATED),
-    ),
-]
-Callbacks = Annotated[
-    list[str] | None,
-    typer.Option("--callback", help="A callback of one's own, module:Class; can be repeated."),
-]
-Logs = Annotated[
-    list[Path] | None,
-    typer.Option("--log", help="Crawl log to learn an index from; can be repeated. index only."),
-]
-Until = Annotated[
-    float | None,
-    typer.Option(help="Last day of the log to learn from.", show_default="its last crawl"),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(help="Go on with the run in this folder; all arguments are those of the run."),
-]
-
-
-def main(
-    algorithm: Algorithm = None,
-    env_id: EnvId = None,
-    out: Out = None,
-    env_arg: EnvArg = None,
-    instance: InstanceFile = None,
-    hyperparameters: Hyperparameters = None,
-    setting: Set = None,
-    steps: Steps = None,
-    lanes: Lanes = None,
-    seed: Seed = None,
-    network: Network = None,
-    width: Width = None,
-    learning_rate: LearningRate = None,
-    gamma: Gamma = None,
-    start: Start = None,
-    teacher: Teacher = None,
-    workers: Workers = None,
-    episodes: Episodes = None,
-    policies: Policies = None,
-    seeds: Seeds = None,
-    tensorboard: Tensorboard = None,
-    validation: Validation = None,
-    callback: Callbacks = None,
-    resume: Resume = None,
-    fresh: Fresh = False,
-    log: Logs = None,
-    until: Until = None,
-    column: log_options.Column = None,
-    format: log_options.Format = None,
-    events: log_options.Events = None,
-    pages: log_options.Pages = None,
-    time_unit: log_options.TimeUnit = None,
-    clock_tolerance: log_options.ClockTolerance = log_options.CLOCK_TOLERANCE,
-    max_bad: log_options.MaxBad = log_options.MAX_BAD,
-    merge: log_options.Merge = None,
-) -> None:
-    """Train, compare and draw."""
-    reading = log_options.Reading(
-        column, format, events, time_unit, clock_tolerance, max_bad, merge
-    )
-    options = {
-        "steps": steps,
-        "lanes": lanes,
-        "seed": seed,
-        "network": network,
-        "width": width,
-        "learning_rate": learning_rate,
-        "gamma": gamma,
-        "start": start,
-        "teacher": teacher,
-        "workers": workers,
-        "tensorboard": tensorboard,
-        "validation": validation,
-        "callbacks": tuple(callback) if callback else None,
-    }
-    if log:
-        if algorithm != INDEX or env_id is not None:
-            raise ValueError(f"--log must follow {INDEX} alone, got {algorithm} {env_id or ''}")
-        others = {"env_arg": env_arg or None, "instance": instance, "set": setting or None}
-        others |= {"hyperparameters": hyperparameters, "seeds": seeds, "episodes": episodes}
-        others |= {"policies": policies, "resume": resume, **options, "seed": None}
-        refuse(others, "to --log")
-        learn_from(log, reading, pages, until, seed or 0, out, fresh)
-        return
-    plain = log_options.CLOCK_TOLERANCE, log_options.MAX_BAD
-    of_logs = {"column": column or None, "format": format, "events": events, "pages": pages}
-    of_logs |= {"time_unit": time_unit, "merge": merge or None, "until": until}
-    of_logs["clock_tolerance"] = None if clock_tolerance == plain[0] else clock_tolerance
-    of_logs["max_bad"] = None if max_bad == plain[1] else max_bad
-    refuse(of_logs, "without --log")
-    if algorithm == GENERALIST:
-        others = {"env_id": env_id, "env_arg": env_arg or None, "instance": instance}
-        others |= {"set": setting or None, "hyperparameters": hyperparameters, "seeds": seeds}
-        others |= {"episodes": episodes, "policies": policies, "resume": resume}
-        refuse({**others, **options, "seed": None}, f"to {GENERALIST}")
-        train_generalist(out, seed or 0, fresh)
-        return
-    request = base_request(algorithm, env_id, resume)
-    request = updated(
-        request,
-        env_args=named_values(env_arg or []),
-        instance=read_instance(instance),
-        options=given_only(options),
-        settings=named_values(setting or [], "set"),
-        hyperparameters=read_hyperparameters(hyperparameters, request.env_id),
-        seeds=seeds,
-        episodes=episodes,
-        policies=tuple(words_of("--policies", policies)) or None,
-    )
-    import_own(own_names(given_only(options)))
-    folder = resume or out or default_folder(request)
-    with one_line_errors(f"stopped; go on with --resume {folder}"):
-        (train_and_compare if request.seeds is None else train_and_average)(request, folder, fresh)
-
-
-def learn_from(
-    paths: list[Path],
-    reading: log_options.Reading,
-    pages: Path | None,
-    until: float | None,
-    seed: int,
-    out: Path | None,
-    fresh: bool,
-) -> None:
+def learn_from(options: TrainOptions) -> None:
     """Learn an index from a log, and print the log-loss of its held-out crawls."""
-    folder, started = out or folder_named(INDEX, paths[0].name), time.perf_counter()
+    paths, until, seed = options.log or [], options.until, options.seed or 0
+    folder, started = options.out or default_folder(INDEX, paths[0].name), time.perf_counter()
     if (folder / RUN).exists():
         raise ValueError(f"{folder} holds a run in an environment; name another --out")
+    reading = log_options.Reading(*(getattr(options, name) for name in log_options.Reading._fields))
     log = log_options.read_log(paths, reading)
-    _, group = log_options.weights_and_groups(log, pages, reading.merge)
+    _, group = log_options.weights_and_groups(log, options.pages, reading.merge)
     last = math.inf if until is None else until
-    loss, crawls = learn_from_log(log, group, folder, until=last, seed=seed, fresh=fresh)
+    loss, crawls = learn_from_log(log, group, folder, until=last, seed=seed, fresh=options.fresh)
     seconds = time.perf_counter() - started
     used = {"log": [str(path) for path in paths], "until": until, "seed": seed}
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
@@ -475,30 +233,32 @@ def learn_from(
     )
 
 
-def base_request(algorithm: str | None, env_id: str | None, resume: Path | None) -> Request:
-    """Return the request of the run to resume, or a new one.
+def main(options: TrainOptions) -> None:
+    """Train, compare and draw."""
+    asked = given(options)
+    if options.log:
+        if options.algorithm != INDEX or options.env_id is not None:
+            got = f"{options.algorithm} {options.env_id or ''}"
+            raise ValueError(f"--log must follow {INDEX} alone, got {got}")
+        taken = (*options.OF_LOGS, "algorithm", "seed", "out", "fresh")
+        refuse({name: value for name, value in asked.items() if name not in taken}, "to --log")
+        learn_from(options)
+        return
+    refuse({name: asked.get(name) for name in options.OF_LOGS}, "without --log")
+    if options.algorithm == GENERALIST:
+        taken = ("algorithm", "seed", "out", "fresh")
+        others = {name: value for name, value in asked.items() if name not in taken}
+        refuse(others, f"to {GENERALIST}")
+        train_generalist(options.out, options.seed or 0, options.fresh)
+        return
+    request = request_of(options)
+    import_own(asked)
+    folder = options.resume or options.out or folder_of_run(request)
+    with one_line_errors(f"stopped; go on with --resume {folder}"):
+        train_and_compare(request, folder, options.fresh)
 
-    Raises:
-        ValueError: neither or both are named, or there is no run to resume.
-    """
-    if resume is not None:
-        if algorithm is not None or env_id is not None:
-            raise ValueError("--resume takes the algorithm and the environment from the run")
-        return read_request(resume)
-    if algorithm is None or env_id is None:
-        raise ValueError("ALGORITHM and ENV_ID must be given, or --resume FOLDER")
-    return Request(kind=algorithm, env_id=env_id)
 
-
-def default_folder(request: Request) -> Path:
-    """Return the folder of a run that names its environment, seeds and network."""
-    own = {"seed": request.options.get("seed"), "network": request.options.get("network")}
-    named = {**request.env_args, **given_only(own), **given_only({"seeds": request.seeds})}
-    words = [f"{name}={value}" for name, value in named.items()]
-    return folder_named(request.kind, request.env_id, *words)
-
-
-app = command(main, __doc__)
+app = command_of(main, TrainOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -1,5 +1,7 @@
 """Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
+ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows, or "es".
+
 A trial trains for --steps steps (es: generations) in four stages. After each stage, the mean reward
 on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the
 trial is pruned if it is below the median of earlier trials. Trials are saved in a SQLite file as
@@ -14,20 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 
 from agents.progress import COUNT, ProgressBar
+from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.files import replacing
 from scripts.reporting import tables
-from scripts.reporting.commands import Fresh, at_least, command, default_folder, one_line_errors
+from scripts.reporting.commands import at_least, command_of, default_folder, one_line_errors
 from scripts.reporting.options import named_values, read_instance
 from scripts.reporting.rows import check_folder, write_csv
-from scripts.training.ranges import TUNED, entry_of
+from scripts.training.options import TuneOptions
+from scripts.training.ranges import entry_of
 from scripts.training.trials_picture import draw_trials
-from scripts.training.tuning import STAGES, VALIDATION_SEED, Ended, Study, Tuning, best_of
+from scripts.training.tuning import STAGES, Ended, Study, Tuning, best_of
 
 BEST, TRIALS, PICTURE, DATABASE = "best.yml", "trials.csv", "trials.png", "study.db"
 SHOWN = 10
@@ -108,64 +111,34 @@ def tune(tuning: Tuning, study: Study, trials: int, out: Path) -> None:
         console.print(f"no trial was completed, so there is no {BEST}")
 
 
-Algorithm = Annotated[str, typer.Argument(help=f"One of {', '.join(TUNED)}.")]
-EnvId = Annotated[str, typer.Argument(help="Id of the environment, such as CrawlNCIS-v0.")]
-EnvArg = Annotated[
-    list[str] | None,
-    typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
-]
-InstanceFile = Annotated[
-    Path | None, typer.Option(help="JSON file with the arguments of a fixed Instance to train on.")
-]
-Trials = Annotated[int, typer.Option(help="Total number of trials, with those of earlier runs.")]
-Steps = Annotated[int, typer.Option(help="Steps of a trial over all lanes; es: generations.")]
-Episodes = Annotated[int, typer.Option(help="Number of validation seeds.")]
-Seed = Annotated[int, typer.Option(help="Seed of the search and of the training of each trial.")]
-Storage = Annotated[
-    Path | None, typer.Option(help="SQLite file of the trials.", show_default=f"OUT/{DATABASE}")
-]
-Out = Annotated[
-    Path | None, typer.Option(help="Output folder.", show_default="runs/tune-ALGORITHM-ENV")
-]
-
-
-def main(
-    algorithm: Algorithm,
-    env_id: EnvId,
-    env_arg: EnvArg = None,
-    instance: InstanceFile = None,
-    trials: Trials = 40,
-    steps: Steps = 200_000,
-    episodes: Episodes = 32,
-    seed: Seed = 0,
-    storage: Storage = None,
-    out: Out = None,
-    fresh: Fresh = False,
-) -> None:
+def main(options: TuneOptions) -> None:
     """Search, write and draw."""
-    folder = out or default_folder("tune", algorithm, env_id)
-    file = storage or folder / DATABASE
-    at_least(1, trials=trials)
+    if options.algorithm is None or options.env_id is None:
+        raise ValueError("ALGORITHM and ENV_ID must be given")
+    folder = options.out or default_folder("tune", options.algorithm, options.env_id)
+    file = options.storage or folder / DATABASE
+    at_least(1, trials=options.trials)
     tuning = Tuning(
-        algorithm=algorithm,
-        env_id=env_id,
-        env_args=named_values(env_arg or []),
-        instance=read_instance(instance),
-        steps=steps,
-        episodes=episodes,
-        seed=seed,
+        algorithm=options.algorithm,
+        env_id=options.env_id,
+        env_args=named_values(options.env_arg or []),
+        instance=read_instance(options.instance),
+        steps=options.steps,
+        episodes=options.episodes,
+        seed=options.seed,
+        train_pages=options.train_pages,
     )
     check_folder(folder)
     check_folder(file.parent, shared=True)
-    study = Study(tuning, file, fresh=fresh)
+    study = Study(tuning, file, fresh=options.fresh)
     try:
         with one_line_errors(f"stopped; {file} has the finished trials; the same command goes on"):
-            tune(tuning, study, trials, folder)
+            tune(tuning, study, options.trials, folder)
     finally:
         study.close()
 
 
-app = command(main, __doc__)
+app = command_of(main, TuneOptions, __doc__)
 
 if __name__ == "__main__":
     app()

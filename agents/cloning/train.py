@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 import policies
 from agents.progress import ProgressBar
 from agents.runs import CONFIG, RunArguments, append_row, replace_text, write_rows
-from agents.sb3.arguments import TrainArguments, make_lanes, pin
+from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.lanes import make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, load
 from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
@@ -226,9 +227,10 @@ class _Cloning:
         rng, policy = np.random.default_rng(self._seed(number, 1)), self.model.policy
         policy.set_training_mode(True)
         updates, losses = self.clone_arguments.updates, []
+        size, _ = step_size(self.arguments.learning_rate)
         for update in range(updates):
             done = (number * updates + update) / (self.clone_arguments.rounds * updates)
-            rate = self.arguments.learning_rate * (1.0 - (1.0 - LAST_RATE) * done)
+            rate = size * (1.0 - (1.0 - LAST_RATE) * done)
             for group in policy.optimizer.param_groups:
                 group["lr"] = rate
             drawn = rng.integers(len(self.examples[-1]), size=self.clone_arguments.minibatch)

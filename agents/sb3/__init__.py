@@ -1,7 +1,7 @@
 """Training and loading agents of Stable-Baselines3.
 
 Public modules: algorithms, arguments, belief_columns, bridge, comparison, curve, hyperparameters,
-loading, model_file, own_classes, torch_threads, training, validation.
+lanes, loading, model_file, own_classes, torch_threads, training, validation.
 """
 
 from crawl_envs.types.own_packages import check_own

@@ -164,6 +164,8 @@ def network_arguments(
     }
     if algorithm == "recurrentppo":
         kwargs["lstm_hidden_size"] = width
+    elif algorithm not in OFF_POLICY:
+        kwargs["share_features_extractor"] = False
     if batch is not None and algorithm in ("a2c", "ppo"):
         kwargs["batch"] = batch
     return {"policy": page_policy(algorithm), "policy_kwargs": kwargs}

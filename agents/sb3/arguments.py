@@ -4,140 +4,101 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, get_type_hints
+from functools import partial
+from typing import Any, ClassVar, get_type_hints
 
-import gymnasium as gym
-
-import crawl_envs
 from agents.catalog import ALGORITHMS
 from agents.runs import RunArguments
-from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import (
     OFF_POLICY,
     algorithm_class,
-    check_action,
     check_model_arguments,
     check_network,
 )
-from agents.sb3.bridge import CrawlVecEnv
-from crawl_envs.envs.overrides import beyond_lanes
-from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.envs.vector import CrawlVectorEnv
-from crawl_envs.evaluation import make_env
-from crawl_envs.types import Instance
-from crawl_envs.types.arguments import whole
+from agents.sb3.hyperparameters import WIDTH
+from crawl_envs.types.arguments import flag, real, share, whole
 
 PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
 
 
-class Expected(NamedTuple):
-    """A constraint on an argument of an algorithm's class, in words and as a test."""
-
-    words: str
-    holds: Callable[[Any], bool]
+Check = Callable[[str, Any], Any]
+"""Raises ValueError for a bad value of a named argument."""
 
 
-def _is_real(value: Any) -> bool:
-    """Return whether a value is a finite number and not a bool."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max
+def _nothing(name: str, value: Any) -> None:
+    if value is not None:
+        raise ValueError(f"{name} must be None, got {value!r}")
 
 
-def _whole(least: int) -> Expected:
-    return Expected(
-        f"an integer >= {least}", lambda value: type(value) is int and bool(value >= least)
-    )
+def _positive_or_none(name: str, value: Any) -> None:
+    if value is not None:
+        real(name, value, above=0.0)
 
 
-def _or_none(expected: Expected) -> Expected:
-    return Expected(
-        f"None or {expected.words}", lambda value: value is None or expected.holds(value)
-    )
+def _gradient_steps(name: str, value: Any) -> None:
+    if value != -1:
+        whole(name, value, 1)
 
 
-def _is_entropy(value: Any) -> bool:
-    """Return whether a value is a valid entropy coefficient of SAC."""
-    if not isinstance(value, str):
-        return _is_real(value) and value >= 0
-    word, separator, start = value.partition("_")
-    try:
-        return word == "auto" and (not separator or 0.0 < float(start) < math.inf)
-    except ValueError:
-        return False
+def _entropy(name: str, value: Any) -> None:
+    """Check a coefficient of SAC: a number, or ``auto`` with or without its start."""
+    word, separator, start = str(value).partition("_")
+    with suppress(ValueError):
+        if word == "auto" and (not separator or 0.0 < float(start) < math.inf):
+            return
+    real(name, value, least=0.0)
 
 
-def _is_buffer_arguments(value: Any) -> bool:
-    """Return whether a value is valid as arguments of a replay buffer."""
-    return value is None or (
-        isinstance(value, Mapping)
-        and set(value) <= {"handle_timeout_termination"}
-        and all(type(flag) is bool for flag in value.values())
-    )
+def _number_or_auto(name: str, value: Any) -> None:
+    if value != "auto":
+        real(name, value)
 
 
-FLAG = Expected("True or False", lambda value: type(value) is bool)
-NOTHING = Expected("None", lambda value: value is None)
-POSITIVE = Expected("finite and > 0", lambda value: _is_real(value) and value > 0)
-NOT_NEGATIVE = Expected("finite and >= 0", lambda value: _is_real(value) and value >= 0)
-SHARE = Expected("a number in [0, 1]", lambda value: _is_real(value) and 0 <= value <= 1)
-POSITIVE_SHARE = Expected("a number in (0, 1]", lambda value: _is_real(value) and 0 < value <= 1)
-EXPECTED: Mapping[str, Expected] = {
-    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), NOTHING),
-    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), POSITIVE),
-    **dict.fromkeys(("clip_range_vf", "target_kl"), _or_none(POSITIVE)),
-    **dict.fromkeys(("ent_coef", "vf_coef"), NOT_NEGATIVE),
-    **dict.fromkeys(("exploration_fraction", "tau"), POSITIVE_SHARE),
-    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), SHARE),
-    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), FLAG),
-    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), FLAG),
-    **dict.fromkeys(("buffer_size", "n_epochs", "stats_window_size"), _whole(1)),
-    **dict.fromkeys(("target_update_interval", "train_freq"), _whole(1)),
-    "batch_size": _whole(1),
-    "gradient_steps": Expected(
-        "an integer >= 1, or -1", lambda value: type(value) is int and (value == -1 or value >= 1)
-    ),
-    "learning_starts": _whole(0),
-    "replay_buffer_kwargs": Expected(
-        "None or handle_timeout_termination with True or False", _is_buffer_arguments
-    ),
-    "rollout_buffer_kwargs": NOTHING,
-    "sde_sample_freq": _whole(-1),
-    "target_entropy": Expected(
-        "a finite number or 'auto'", lambda value: _is_real(value) or value == "auto"
-    ),
-    "tensorboard_log": Expected(
-        "None or a folder", lambda value: value is None or isinstance(value, str)
-    ),
-    "verbose": Expected("0, 1 or 2", lambda value: type(value) is int and 0 <= value <= 2),
+COUNT: Check = partial(whole, least=1)
+CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), _nothing),
+    **dict.fromkeys(("replay_buffer_kwargs", "rollout_buffer_kwargs", "tensorboard_log"), _nothing),
+    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), partial(real, above=0.0)),
+    **dict.fromkeys(("clip_range_vf", "target_kl"), _positive_or_none),
+    **dict.fromkeys(("ent_coef", "vf_coef"), partial(real, least=0.0)),
+    **dict.fromkeys(("exploration_fraction", "tau"), partial(share, above=True)),
+    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), share),
+    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), flag),
+    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), flag),
+    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "stats_window_size"), COUNT),
+    **dict.fromkeys(("target_update_interval", "train_freq"), COUNT),
+    "gradient_steps": _gradient_steps,
+    "learning_starts": partial(whole, least=0),
+    "sde_sample_freq": partial(whole, least=-1),
+    "target_entropy": _number_or_auto,
+    "verbose": partial(whole, least=0, most=2),
 }
-"""Constraints on the arguments of the algorithms' classes, by name."""
-ENTROPY = Expected("finite and >= 0, 'auto' or 'auto_' and a number > 0", _is_entropy)
+"""Checks of the arguments of the algorithms' classes, by name."""
 
 
-def expected_of(algorithm: str, name: str) -> Expected | None:
-    """Return the constraint on an argument of an algorithm's class; None if there is none.
+def check_of(algorithm: str, name: str) -> Check | None:
+    """Return the check of an argument of an algorithm's class; None if there is none.
 
     With normalised advantages, a batch of one would have no standard deviation.
     """
     if name == "ent_coef" and algorithm == "sac":
-        return ENTROPY
+        return _entropy
     if name == "batch_size" and algorithm not in OFF_POLICY:
-        return _whole(2)
-    return EXPECTED.get(name)
+        return partial(whole, least=2)
+    return CHECKS.get(name)
 
 
 def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
     """Raise ValueError for an invalid value of an argument of an algorithm's class."""
     for name, value in model_args.items():
-        expected = expected_of(algorithm, name)
-        if expected is not None and not expected.holds(value):
-            raise ValueError(f"{name} must be {expected.words}, got {value!r}")
+        check = check_of(algorithm, name)
+        if check is not None:
+            check(name, value)
 
 
 MOST = {"seed": 2**31 - 1, "width": 10_000, "steps": 10**12, "lanes": 1_000_000}
@@ -164,6 +125,9 @@ class TrainArguments(RunArguments):
     false: then each lane keeps its first one."""
     instance: Mapping[str, Any] | None = None
     """Arguments of :class:`crawl_envs.Instance`, to train and compare on this instance only."""
+    train_pages: int = 0
+    """Pages of the environment in training, at the same time T = m / R and horizon; 0: its own.
+    With the network ``pages``, without memory, an agent of few pages acts on any number."""
     steps: int = 200_000
     """Steps in all, over all lanes, >= 1; on-policy algorithms finish the last rollout."""
     lanes: int = 64
@@ -173,10 +137,10 @@ class TrainArguments(RunArguments):
     network: str = "pages"
     """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`; or ``module:Class``, a features
     extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
-    width: int = 32
+    width: int = WIDTH
     """Units of a hidden layer, >= 1."""
-    learning_rate: float = 1e-3
-    """Step size of the optimiser, > 0."""
+    learning_rate: float | str = 1e-3
+    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step."""
     gamma: float = 0.95
     """Discount per step, in [0, 1); the time scale of rewards is 1 / (1 - gamma) steps."""
     rollout: int = 64
@@ -205,108 +169,37 @@ class TrainArguments(RunArguments):
             if not isinstance(value, Mapping) and not (name == "instance" and value is None):
                 raise ValueError(f"{name} must be arguments by name, got {value!r}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        least = {"seed": 0, "rollout": 2}
+        least = {"seed": 0, "rollout": 2, "train_pages": 0}
         for entry in fields(self):
             if get_type_hints(type(self))[entry.name] is int:
                 value = getattr(self, entry.name)
                 whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
-        if not POSITIVE.holds(self.learning_rate):
-            raise ValueError(f"learning_rate must be finite and > 0, got {self.learning_rate!r}")
-        if not (_is_real(self.gamma) and 0.0 <= self.gamma < 1.0):
-            raise ValueError(f"gamma must lie in [0, 1), got {self.gamma!r}")
+        real("learning_rate", step_size(self.learning_rate)[0], above=0.0)
+        share("gamma", self.gamma, below=True)
+        if self.train_pages and not self.any_size:
+            raise ValueError(
+                "train_pages must be 0 but for the network 'pages' without memory on the "
+                f"environment's own instances, got {self.train_pages}"
+            )
         if self.start is not None and not isinstance(self.start, str):
             raise ValueError(f"start must be None or a folder, got {self.start!r}")
         check_model_arguments(self.algorithm, self.model_args)
         check_model_values(self.algorithm, self.model_args)
 
-    @classmethod
-    def recommended(
-        cls, algorithm: str, env_id: str = "CrawlNCIS-v0", **own: Any
-    ) -> TrainArguments:
-        """Return the recommended arguments (:mod:`agents.sb3.hyperparameters`), updated by ``own``.
-
-        Raises:
-            ValueError: as the class, and for an unknown algorithm.
-        """
-        known = hyperparameters.defaults(algorithm, env_id)
-        return cls(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
+    @property
+    def any_size(self) -> bool:
+        """Whether the number of pages in training may differ from that of the environment."""
+        alike = self.network == "pages" and self.algorithm != "recurrentppo"
+        return alike and self.instance is None
 
 
-def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
-    """Make the environment of a run, pinned to its instance if it has one.
-
-    The instance is pinned from the next reset on, until one with a seed.
-
-    Args:
-        arguments: arguments of the run.
-        lanes: number of lanes.
-        training: draw a new instance for every episode, unless ``env_args`` overrides it.
-
-    Raises:
-        ValueError: an unknown id, invalid arguments of the environment or the instance, or an
-            action form that the algorithm does not support.
-    """
-    env_id = arguments.env_id
-    rows = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
-    env_args = {"resample": training, **rows, **arguments.env_args}
-    try:
-        if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
-            vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
-        else:
-            vector = _vector(make_env(env_id, **env_args), lanes)
-    except TypeError as error:
-        raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
-    env = CrawlVecEnv(vector)
-    if env.vector.lanes.observation_form != "table":
-        raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
-    check_action(arguments.algorithm, env.action_form)
-    pin(env, arguments)
-    return env
+FALLING = "lin_"
+"""Before a step size that falls linearly to 0, as in RL-Zoo."""
 
 
-def _has_vector(arguments: TrainArguments) -> bool:
-    """Return whether an id of others has a vector entry point; ValueError if it is no crawl env."""
-    spec = make_env(arguments.env_id, **arguments.env_args).spec
-    return spec is not None and spec.vector_entry_point is not None
-
-
-def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
-    """Return a batch of a single environment, for ids without a vector entry point.
-
-    Its class has the accessors of the single one.
-
-    Raises:
-        ValueError: the environment has wrappers, a limit of steps or overridden methods, which the
-            batch would not have.
-    """
-    core, beyond = env.unwrapped, beyond_lanes(env)
-    assert isinstance(core, CrawlEnv)
-    if beyond:
-        raise ValueError(
-            "env_id must have no wrappers or max_episode_steps, and leave step, reset and the like "
-            f"to CrawlEnv, since lanes step together, got {env} with {', '.join(beyond)}: train it "
-            "by make_vec_env of Stable-Baselines3, or change its objective"
-        )
-    accessors = [base for base in type(core).__mro__ if not issubclass(base, gym.Env)]
-    bases = [base for base in accessors if base not in CrawlEnv.__mro__]
-    batch = type("CrawlVector", (*bases, CrawlVectorEnv), {})
-    vector: CrawlVectorEnv = batch(
-        core.make_lanes(lanes), core.objective, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP
-    )
-    vector.spec = env.spec
-    return vector
-
-
-def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
-    """Pin the instance of a run, if it has one, at the next reset."""
-    if arguments.instance is not None:
-        try:
-            instance = Instance(**arguments.instance)
-        except TypeError as error:
-            raise ValueError(f"instance does not fit Instance: {_first_line(error)}") from None
-        env.set_options({"instance": instance})
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of an error message."""
-    return str(error).splitlines()[0]
+def step_size(learning_rate: Any) -> tuple[Any, bool]:
+    """Return the first step size, and whether it falls linearly to 0."""
+    falls = isinstance(learning_rate, str) and learning_rate.startswith(FALLING)
+    with suppress(ValueError):
+        return (float(learning_rate.removeprefix(FALLING)) if falls else learning_rate), falls
+    return learning_rate, falls

@@ -16,7 +16,7 @@ from agents.sb3.algorithms import (
     network_arguments,
     schedule_arguments,
 )
-from agents.sb3.arguments import TrainArguments
+from agents.sb3.arguments import TrainArguments, step_size
 from crawl_envs.spaces.actions import (
     ACTION_FORMS,
     BandwidthShares,
@@ -131,7 +131,7 @@ def build_model(
             rollout=arguments.rollout,
             observation_bytes=4 * traits.num_pages * len(traits.features),
         ),
-        "learning_rate": arguments.learning_rate,
+        "learning_rate": step_size(arguments.learning_rate)[0],
         "gamma": arguments.gamma,
         **arguments.model_args,
     }

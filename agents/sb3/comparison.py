@@ -9,7 +9,8 @@ import numpy as np
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecMonitor
 
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.lanes import make_lanes
 from crawl_envs.types import FloatArray, Policy
 
 FIRST_SEED = 1_000_000

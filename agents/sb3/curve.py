@@ -88,7 +88,8 @@ class CurveCallback(BaseCallback):
         return done + -(-(self.steps - done) // rollout) * rollout
 
     def _on_step(self) -> bool:
-        self._recent.append(float(self.locals["rewards"].mean()))
+        lanes: Any = self.training_env  # ScaledRewards
+        self._recent.append(float(lanes.raw.mean()))
         seen_whole = len(self._recent) == self._recent.maxlen
         if seen_whole and self.num_timesteps - self._since >= self.every:
             self._add_row()

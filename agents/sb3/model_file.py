@@ -27,9 +27,9 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from agents.sb3.arguments import SHARE, TrainArguments
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits, build_model
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import share, whole
 from crawl_envs.types.files import replacing
 
 DESCRIPTION = "crawl_envs_agent.json"
@@ -162,8 +162,8 @@ def _progress(entries: Any) -> dict[str, float]:
     for name, value in entries.items():
         if name in COUNTS:
             whole(name, value, 0, MOST_COUNTED)
-        elif not SHARE.holds(value):
-            raise ValueError(f"{name} must be {SHARE.words}, got {value!r}")
+        else:
+            share(name, value)
     return entries
 
 

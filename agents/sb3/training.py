@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.runs import CONFIG, CURVE, read_rows, replace_text, write_rows
-from agents.sb3.arguments import TrainArguments, make_lanes, pin
+from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
 from agents.sb3.curve import CurveCallback, CurveRow
+from agents.sb3.lanes import make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
+from agents.sb3.scaled_rewards import ScaledRewards
 from agents.sb3.torch_threads import threads
 from agents.sb3.validation import VALIDATION, ValidationCallback
 from crawl_envs.types.files import claim, claiming
@@ -28,6 +31,7 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    until: int | None = None,
     progress: bool = False,
     beside: str = "",
     tensorboard: bool = False,
@@ -48,6 +52,7 @@ def train(
         arguments: arguments of the run.
         out: the folder, created if necessary.
         resume: continue the run in ``out``, if it has a saved model.
+        until: end after that many steps already, to go on later; None: after ``arguments.steps``.
         progress: show a progress bar on standard error.
         beside: text in the bar beside the mean reward, for example a level to reach.
         tensorboard: also write the logs of Stable-Baselines3 to ``tensorboard`` in the folder.
@@ -83,7 +88,16 @@ def train(
         if validation:
             path = out / VALIDATION
             more.append(ValidationCallback(path, arguments, env.features, validation))
-        _learn(model, arguments, out, rows, more, progress=progress, beside=beside)
+        _learn(
+            model,
+            arguments,
+            out,
+            rows,
+            more,
+            until or arguments.steps,
+            progress=progress,
+            beside=beside,
+        )
     return Agent(model, arguments, env.features)
 
 
@@ -107,15 +121,19 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
     problem = env.get_attr("problem", 0)[0]
     pin(env, arguments)
     traits = ModelTraits.of(env, problem.num_pages / problem.bandwidth)
-    model = build_model(arguments, traits, VecMonitor(env))
+    model = build_model(arguments, traits, _scaled(env, arguments))
     if arguments.start is not None:
         start_from(model, arguments.start)
     return model
 
 
+def _scaled(env: CrawlVecEnv, arguments: TrainArguments) -> ScaledRewards:
+    return ScaledRewards(VecMonitor(env), arguments.gamma)
+
+
 def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
     """Load a model to continue training, in new episodes."""
-    model, _ = load_model(path, VecMonitor(env))
+    model, _ = load_model(path, _scaled(env, arguments))
     entropy = np.random.SeedSequence([arguments.seed, model.num_timesteps])
     model.set_random_seed(int(entropy.generate_state(1)[0] >> 1))
     return model
@@ -135,25 +153,40 @@ class SaveCallback(BaseCallback):
         return True
 
 
+def falling(size: float, part: float, remaining: float) -> float:
+    """Return a step size that would fall to 0 at the end of a run of which ``part`` is made now.
+
+    Args:
+        size: at the start of the run.
+        part: share of the run's steps after which this part ends.
+        remaining: share of these steps that remain.
+    """
+    return size * max(1.0 - (1.0 - remaining) * part, 0.0)
+
+
 def _learn(
     model: BaseAlgorithm,
     arguments: TrainArguments,
     out: Path,
     rows: list[CurveRow],
     callbacks: list[BaseCallback],
+    until: int,
     *,
     progress: bool,
     beside: str,
 ) -> None:
-    """Train up to ``arguments.steps`` steps, with saves."""
-    left = arguments.steps - model.num_timesteps
+    """Train up to ``until`` steps, with saves."""
+    left = until - model.num_timesteps
     if left <= 0:
         return
+    size, falls = step_size(arguments.learning_rate)
+    if falls:
+        model.lr_schedule = partial(falling, size, until / arguments.steps)
     curve = CurveCallback(
         out / CURVE,
         rows,
         every=max(1, arguments.steps // arguments.curve_rows),
-        steps=arguments.steps,
+        steps=until,
         progress=progress,
         beside=beside,
     )

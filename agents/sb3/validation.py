@@ -66,9 +66,11 @@ class ValidationCallback(BaseCallback):
             self._validate()
 
     def _validate(self) -> None:
-        agent = Agent(self.model, self.arguments, self.features)
         rewards = mean_rewards(
-            lambda env: agent, self.arguments, episodes=self.episodes, seed=VALIDATION_SEED
+            lambda env: Agent(self.model, self.arguments, self.features, env),
+            self.arguments,
+            episodes=self.episodes,
+            seed=VALIDATION_SEED,
         )
         mean, half = mean_and_half_width(rewards.tolist())
         row = ValidationRow(self.num_timesteps, round(mean, 6), round(half, 6))

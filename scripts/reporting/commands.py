@@ -6,12 +6,17 @@ with 130. Each prints one line on standard error.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -54,6 +59,62 @@ def command(main: Callable[..., None], about: str | None) -> typer.Typer:
             main(**options)
 
     return app
+
+
+def command_of(main: Callable[[Any], None], kind: type, about: str | None) -> typer.Typer:
+    """Return the command of a function of a dataclass: every field is an argument.
+
+    The text below a field is its help, and the end of the text in brackets the default as shown.
+    Fields of ``kind.POSITIONAL`` are arguments without a name; fields with annotations of typer
+    keep those.
+
+    Args:
+        main: the function; its errors are printed in one line.
+        kind: the class of its argument.
+        about: help of the command.
+    """
+    texts = _texts(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    parameters = []
+    for entry in fields(kind):
+        hint, name = hints[entry.name], entry.name
+        if not hasattr(hint, "__metadata__"):
+            words, _, shown = texts[name].removesuffix(".").removesuffix("]").partition(" [")
+            look: dict[str, Any] = {"help": f"{words}.", "show_default": shown or True}
+            option = f"--{name.replace('_', '-')}"
+            positional = name in kind.POSITIONAL  # type: ignore[attr-defined]  # of such classes
+            made = typer.Argument(**look) if positional else typer.Option(option, **look)
+            hint = Annotated[hint, made]
+        default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+        kinds = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kinds, default=default, annotation=hint))
+
+    def called(**options: Any) -> None:
+        main(kind(**options))
+
+    called.__name__ = main.__name__
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer's
+    return command(called, about)
+
+
+def _texts(kind: type) -> dict[str, str]:
+    """Return the texts below the fields of a dataclass and its bases, by name."""
+    texts: dict[str, str] = {}
+    for base in kind.__mro__[-2::-1]:
+        [tree] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for field, text in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                texts[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
+    return texts
+
+
+def given(options: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass of options that are not at their defaults, by name."""
+    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    plain = {entry.name: entry.default for entry in fields(options)}
+    return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
 
 
 @contextmanager

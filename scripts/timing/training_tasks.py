@@ -62,6 +62,7 @@ def _training(env: Any, features: tuple[str, ...]) -> Task:
 
     from agents.sb3 import hyperparameters
     from agents.sb3.algorithms import network_arguments
+    from agents.sb3.arguments import step_size
     from agents.sb3.torch_threads import threads
 
     settings = hyperparameters.defaults("ppo")
@@ -70,7 +71,7 @@ def _training(env: Any, features: tuple[str, ...]) -> Task:
         seed=0,
         device="cpu",
         n_steps=FRAMES // env.num_envs,
-        learning_rate=settings["learning_rate"],
+        learning_rate=step_size(settings["learning_rate"])[0],
         gamma=settings["gamma"],
         **hyperparameters.model_arguments("ppo"),
         **network_arguments("ppo", "pages", features, 1.0, hyperparameters.WIDTH),

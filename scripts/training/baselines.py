@@ -57,10 +57,12 @@ def baseline_rows(
     episodes: int,
     folder: Path,
     specs: Sequence[str] = (),
+    *,
+    seed: int = FIRST_SEED,
 ) -> list[Row]:
     """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
 
-    They are saved in ``baselines.parquet`` and reused for the same environment, seeds and version
+    They are saved in the folder and reused for the same environment, seeds and version
     of the suite.
 
     Args:
@@ -68,13 +70,14 @@ def baseline_rows(
         episodes: number of seeds.
         folder: folder of the saved rows.
         specs: as for :func:`chosen_names`.
+        seed: the first seed.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
     """
     factories = policy_factories(chosen_names(arguments.env_id, specs))
-    about = _about(arguments, episodes, list(factories))
-    path = folder / BASELINES
+    about = _about(arguments, episodes, seed, list(factories))
+    path = folder / (BASELINES if seed == FIRST_SEED else f"{seed}-{BASELINES}")
     if path.exists():
         rows, stored = read_rows(path)
         if stored == about:
@@ -85,7 +88,7 @@ def baseline_rows(
         for label, factory in factories.items():
             bar.update(task, description=f"baseline: {label}")
             try:
-                rows += lane_rows(label, factory, arguments, episodes)
+                rows += lane_rows(label, factory, arguments, episodes, seed=seed)
             except ValueError:
                 if label in specs:
                     raise
@@ -112,12 +115,14 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*SIMPLE, *chosen)))
 
 
-def _about(arguments: TrainArguments, episodes: int, labels: list[str]) -> dict[str, Any]:
+def _about(
+    arguments: TrainArguments, episodes: int, seed: int, labels: list[str]
+) -> dict[str, Any]:
     plain = asdict(arguments)
     return {
         **{name: plain[name] for name in ("env_id", "env_args", "instance")},
         "episodes": episodes,
-        "first_seed": FIRST_SEED,
+        "first_seed": seed,
         "policies": labels,
         "version": version("crawl-envs"),
     }

@@ -19,6 +19,7 @@ import policies
 from agents.catalog import AGENT_FILES, SHIPPED
 from agents.runs import read_object
 from agents.sb3.arguments import TrainArguments
+from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.evaluation import PolicyFactory, Row, make_env
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
@@ -27,9 +28,6 @@ from scripts.reporting.comparisons import is_policy, policy_factories
 from scripts.reporting.options import PREFIX
 from scripts.reporting.settings import Setting
 from scripts.training.baselines import chosen_names
-
-FIRST_SEED = 1_000_000
-"""First seed of evaluations, distinct from common training seeds."""
 
 
 class Candidate(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -16,9 +17,10 @@ from agents.evolution.arguments import EpisodeArguments, EvolutionArguments, Out
 from agents.evolution.stored import INDEX
 from agents.runs import CURVE, read_rows
 from agents.sb3 import hyperparameters
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.curve import CurveRow
-from agents.sb3.loading import MODEL, Agent, load, start_file
+from agents.sb3.lanes import make_lanes, pages_in_words
+from agents.sb3.loading import MODEL, load, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.own_classes import own_class
 from agents.sb3.training import train
@@ -29,6 +31,7 @@ VALIDATED = 8
 """Default number of episodes of a validation."""
 
 Builder = Callable[[Any], Policy]
+"""Makes the policy from its environment."""
 
 
 class LearningCurve(NamedTuple):
@@ -39,43 +42,55 @@ class LearningCurve(NamedTuple):
     unit: str
 
 
-class Job(Protocol):
+@dataclass(frozen=True)
+class Job(ABC):
     """A training run."""
 
+    SAMPLES: ClassVar[bool] = False
+    """Whether the agent can also sample its actions."""
+
+    arguments: Any
+
     @property
+    @abstractmethod
     def label(self) -> str:
         """Name of the agent."""
 
     @property
+    @abstractmethod
     def environment(self) -> TrainArguments:
-        """Environment of the training."""
+        """The environment that the agent is meant for."""
 
-    @property
-    def samples_actions(self) -> bool:
-        """Whether it can also sample its actions."""
+    @abstractmethod
+    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
+        """Train, or go on with the run in a folder; ``beside`` is shown next to the reward."""
 
-    def check(self, out: Path | None) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
-
-    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
-        """Train, or go on with the run in a folder; return a function that loads the agent.
-
-        ``beside`` is text shown next to the current reward.
-        """
-
+    @abstractmethod
     def load(self, out: Path) -> Builder:
         """Return a function of an environment that loads the agent of a folder."""
 
+    def check(self, out: Path | None) -> None:
+        """Raise ValueError for arguments that conflict with the environment or the folder."""
+        make_lanes(self.environment, 1, training=False).close()
+
     def curve(self, out: Path) -> LearningCurve | None:
         """Return the learning curve of a folder; None without one in rewards."""
+        return None
 
     def used(self) -> dict[str, Any]:
         """Return all settings, as plain values."""
+        return asdict(self.arguments)
+
+    def pages(self) -> str:
+        """Say on how many pages the agent is trained and ranked."""
+        return pages_in_words(self.environment)
 
 
 @dataclass(frozen=True)
-class ModelJob:
+class ModelJob(Job):
     """A run that trains a model of Stable-Baselines3."""
+
+    SAMPLES = True
 
     arguments: TrainArguments
 
@@ -84,37 +99,38 @@ class ModelJob:
         """Arguments of environment, algorithm and network."""
         return self.arguments
 
-    @property
-    def samples_actions(self) -> bool:
-        """True: a model can sample its actions."""
-        return True
-
     def check(self, out: Path | None) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
-        make_lanes(self.arguments, 1, training=False).close()
+        super().check(out)
+        make_lanes(self.arguments, 1, training=True).close()
         if self.arguments.start is not None:
             read_arguments(start_file(self.arguments.start))
         if out is not None and (out / MODEL).exists():
             self.arguments.check_resumes(read_arguments(out / MODEL))
 
     def load(self, out: Path) -> Builder:
-        """Return the agent of a folder, for any environment."""
-        agent = load(out / MODEL)
-        if isinstance(agent, Agent):
+        """Return a function of an environment that loads the agent of a folder."""
+
+        def build(env: Any) -> Policy:
+            agent = load(out / MODEL, env)
             agent.model.set_random_seed(self.arguments.seed)
-        return lambda env: agent
+            return agent
+
+        return build
 
 
 @dataclass(frozen=True)
 class Learning(ModelJob):
     """A training run of an algorithm of Stable-Baselines3; see :func:`agents.sb3.training.train`.
 
-    ``callbacks`` are named ``module:Class``; the modules are imported already.
+    ``callback`` has names ``module:Class``; the modules are imported already. ``until`` ends the
+    run before ``arguments.steps``, None for not.
     """
 
     tensorboard: bool = False
     validation: int = VALIDATED
-    callbacks: tuple[str, ...] = ()
+    callback: tuple[str, ...] = ()
+    until: int | None = None
 
     @property
     def label(self) -> str:
@@ -129,21 +145,21 @@ class Learning(ModelJob):
 
     def own_callbacks(self) -> list[BaseCallback]:
         """Return new callbacks of one's own."""
-        return [own_class("callback", name, BaseCallback)() for name in self.callbacks]
+        return [own_class("callback", name, BaseCallback)() for name in self.callback]
 
-    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
         """Train; see :func:`agents.sb3.training.train`."""
         train(
             self.arguments,
             out,
             resume=True,
+            until=self.until,
             progress=progress,
             beside=beside,
             tensorboard=self.tensorboard,
             validation=self.validation,
             callbacks=self.own_callbacks(),
         )
-        return self.load(out)
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the mean reward during training."""
@@ -154,12 +170,12 @@ class Learning(ModelJob):
     def used(self) -> dict[str, Any]:
         """Return the arguments of the run and the recommended hyperparameters."""
         recommended = hyperparameters.model_arguments(self.label, self.arguments.env_id)
-        return {**asdict(self.arguments), "recommended": recommended}
+        return {**super().used(), "recommended": recommended}
 
 
 @dataclass(frozen=True)
 class Cloning(ModelJob):
-    """A training run that clones a policy."""
+    """A run that clones a policy; it learns in rounds, recorded in rounds.csv."""
 
     clone_arguments: CloneArguments
 
@@ -168,21 +184,17 @@ class Cloning(ModelJob):
         """Name of the clone."""
         return f"clone of {self.clone_arguments.teacher}"
 
-    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
         """Clone; see :func:`agents.cloning.train.clone`. ``beside`` is not used."""
         clone(self.arguments, self.clone_arguments, out, resume=True, progress=progress)
-        return self.load(out)
-
-    def curve(self, out: Path) -> None:
-        """Return None: a clone learns in rounds, recorded in rounds.csv."""
 
     def used(self) -> dict[str, Any]:
         """Return the arguments of the run and of cloning."""
-        return {**asdict(self.arguments), "clone": asdict(self.clone_arguments)}
+        return {**super().used(), "clone": asdict(self.clone_arguments)}
 
 
 @dataclass(frozen=True)
-class IndexJob:
+class IndexJob(Job):
     """A training run of an index; only the comparison needs torch."""
 
     arguments: EpisodeArguments
@@ -197,11 +209,6 @@ class IndexJob:
             seed=self.arguments.seed,
         )
 
-    @property
-    def samples_actions(self) -> bool:
-        """False: an index always takes its best action."""
-        return False
-
     def load(self, out: Path) -> Builder:
         """Return a function of an environment that loads the index of a folder."""
         return lambda env: load_index(out, env)
@@ -214,10 +221,6 @@ class IndexJob:
             [row.freshness for row in rows], [row.generation for row in rows], unit
         )
 
-    def used(self) -> dict[str, Any]:
-        """Return the arguments of the run."""
-        return asdict(self.arguments)
-
 
 @dataclass(frozen=True)
 class Evolution(IndexJob):
@@ -225,23 +228,18 @@ class Evolution(IndexJob):
 
     arguments: EvolutionArguments
     workers: int = 1
-
-    @property
-    def label(self) -> str:
-        """Name of the kind of run."""
-        return "es"
+    label = "es"
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for too few workers, or a folder with an index of another run."""
         at_least(1, workers=self.workers)
-        make_lanes(self.environment, 1, training=False).close()
+        super().check(out)
         if out is not None and (out / INDEX).exists():
             evolution.read_state(out / evolution.STATE, self.arguments)
 
-    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
         """Evolve; the progress bar shows the best analytic policy of the validation."""
         evolution.evolve(self.arguments, out, resume=True, workers=self.workers, progress=progress)
-        return self.load(out)
 
 
 @dataclass(frozen=True)
@@ -249,19 +247,14 @@ class Outcomes(IndexJob):
     """A training run that learns an index from outcomes of crawls."""
 
     arguments: OutcomeArguments
-
-    @property
-    def label(self) -> str:
-        """Name of the kind of run."""
-        return "index"
+    label = "index"
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for a folder with an index of another run."""
-        make_lanes(self.environment, 1, training=False).close()
+        super().check(out)
         if out is not None and (out / INDEX).exists():
             outcome_training.check_finished(out, self.arguments)
 
-    def run(self, out: Path, *, beside: str, progress: bool = True) -> Builder:
+    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
         """Learn; the progress bar shows the best analytic policy of the validation."""
         outcome_training.learn_index(self.arguments, out, resume=True, progress=progress)
-        return self.load(out)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import OFF_POLICY
+from agents.sb3.arguments import FALLING
 from agents.sb3.hyperparameters import WORDS
 from scripts.training.recipes import ES
 
@@ -27,18 +28,8 @@ RL_ZOO = {ours: zoo for zoo, ours in WORDS.items()}
 POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
-class Trial(Protocol):
-    """The part of an Optuna trial that draws hyperparameters."""
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """Return a number from a range."""
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """Return one of several values."""
-
-
-def suggested(trial: Trial, algorithm: str) -> dict[str, Any]:
-    """Draw the hyperparameters of a trial, by name; see :func:`rounded`."""
+def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
+    """Draw the hyperparameters of one of Optuna's trials, by name; see :func:`rounded`."""
     if algorithm == ES:
         return {
             "pairs": trial.suggest_categorical("pairs", (8, 16, 32)),
@@ -96,7 +87,7 @@ def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
         parameters: hyperparameters of a trial.
         steps: length of a stage, in steps over all lanes: an upper bound of rollouts.
     """
-    settings = dict(parameters)
+    settings = {**parameters, "learning_rate": f"{FALLING}{parameters['learning_rate']}"}
     if "rollout" in settings:
         settings["rollout"] = max(min(settings["rollout"], steps // settings["lanes"]), 2)
     if "minibatches" in settings:
@@ -123,9 +114,9 @@ def entry_of(
         steps: length of the trial.
         stages: number of stages of the trial.
     """
-    settings = settings_of(parameters, math.ceil(steps / stages))
     if algorithm == ES:
-        return {**settings, **generations_of(steps, 1, 1)}
+        return {**parameters, **generations_of(steps, 1, 1)}
+    settings = settings_of(parameters, math.ceil(steps / stages))
     width = settings.pop("width")
     renamed = {RL_ZOO.get(name, name): value for name, value in settings.items()}
     recommended = hyperparameters.settings(algorithm, env_id)

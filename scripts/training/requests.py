@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from agents.runs import read_object, replace_text
+from scripts.reporting.commands import default_folder, given, words_of
+from scripts.reporting.comparisons import plain_value
+from scripts.reporting.options import named_values, read_instance
+from scripts.training.hyperparameter_files import read_hyperparameters
+from scripts.training.options import TrainOptions
 
 RUN = "run.json"
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
@@ -24,14 +29,14 @@ RUN_FILES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A requested run; all are plain values.
+    """A requested run; all are plain values, with the contents of files.
 
     Attributes:
-        kind: an algorithm, ``clone`` or ``es``.
+        kind: kind of the run.
         env_id: id of the environment.
         env_args: arguments of the environment.
         instance: arguments of a fixed instance to train on.
-        options: given options, by the names of the arguments.
+        options: given options of the training itself, by name.
         settings: further ``name=value`` pairs, with priority over ``hyperparameters``.
         hyperparameters: the entry of a hyperparameter file.
         seeds: number of runs side by side; None for a single run.
@@ -51,6 +56,50 @@ class Request:
     policies: tuple[str, ...] = ()
 
 
+def request_of(options: TrainOptions) -> Request:
+    """Return the request of a command: a new one, or that of the run to resume, updated.
+
+    Raises:
+        ValueError: neither a kind and an environment nor a run to resume, or both; bad values.
+    """
+    kind, env_id, resume = options.algorithm, options.env_id, options.resume
+    if resume is not None and (kind is not None or env_id is not None):
+        raise ValueError("--resume takes the algorithm and the environment from the run")
+    if resume is not None:
+        request = read_request(resume)
+    elif kind is not None and env_id is not None:
+        request = Request(kind=kind, env_id=env_id)
+    else:
+        raise ValueError("ALGORITHM and ENV_ID must be given, or --resume FOLDER")
+    asked = given(options)
+    own = {name: asked[name] for name in options.LEARNING if name in asked}
+    if "learning_rate" in own:
+        own["learning_rate"] = plain_value(own["learning_rate"])
+    read = read_hyperparameters(options.hyperparameters, request.env_id)
+    named = words_of("--policies", options.policies)
+    instance = read_instance(options.instance)
+    return replace(
+        request,
+        env_args={**request.env_args, **named_values(options.env_arg or [])},
+        instance=request.instance if instance is None else instance,
+        options={**request.options, **own},
+        settings={**request.settings, **named_values(options.set or [], "set")},
+        hyperparameters={**request.hyperparameters, **read},
+        seeds=request.seeds if options.seeds is None else options.seeds,
+        episodes=request.episodes if options.episodes is None else options.episodes,
+        policies=tuple(named) or request.policies,
+    )
+
+
+def folder_of_run(request: Request) -> Path:
+    """Return the folder of a run that names its environment, seeds and network."""
+    named = {**request.env_args}
+    named |= {name: request.options.get(name) for name in ("seed", "network")}
+    named |= {"seeds": request.seeds}
+    words = [f"{name}={value}" for name, value in named.items() if value is not None]
+    return default_folder(request.kind, request.env_id, *words)
+
+
 def save_request(out: Path, request: Request) -> None:
     """Write a request to the folder of its run."""
     replace_text(out / RUN, json.dumps(asdict(request), indent=1) + "\n")
@@ -66,18 +115,6 @@ def read_request(out: Path) -> Request:
     if set(values) != {entry.name for entry in fields(Request)}:
         raise ValueError(f"{out / RUN} is damaged: it must hold the fields of a request")
     return Request(**{**values, "policies": tuple(values["policies"])})
-
-
-def updated(request: Request, **given: Any) -> Request:
-    """Return a request with given values; mappings are merged, None keeps what is there."""
-    changes = {}
-    for name, value in given.items():
-        kept = getattr(request, name)
-        if isinstance(value, Mapping) and name != "instance":
-            changes[name] = {**kept, **value}
-        elif value is not None:
-            changes[name] = value
-    return replace(request, **changes)
 
 
 def check_same(out: Path, request: Request) -> None:
@@ -98,14 +135,13 @@ def discard(out: Path) -> None:
     """Remove the run in a folder, if there is one; other files stay."""
     if not (out / RUN).exists():
         return
-    for path in out.glob(SEED_FOLDERS):
-        shutil.rmtree(path)
+    for path in (*out.glob(SEED_FOLDERS), out / TENSORBOARD):
+        shutil.rmtree(path, ignore_errors=True)
     for name in RUN_FILES:
         (out / name).unlink(missing_ok=True)
-    shutil.rmtree(out / TENSORBOARD, ignore_errors=True)
 
 
-def import_own(names: Iterable[str]) -> None:
+def import_own(options: Mapping[str, Any]) -> None:
     """Import the modules of classes of one's own, ``module:Class``, that a command named.
 
     Names in files are never imported.
@@ -113,15 +149,10 @@ def import_own(names: Iterable[str]) -> None:
     Raises:
         ValueError: a module that cannot be imported.
     """
-    for name in names:
+    for name in (options.get("network", ""), *options.get("callback", ())):
         module, colon, _ = name.partition(":")
         try:
             if colon:
                 importlib.import_module(module)
         except Exception as error:  # a module of one's own can raise anything
             raise ValueError(f"network or callback {name!r} cannot be imported: {error}") from None
-
-
-def own_names(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of classes of one's own in the options of a request."""
-    return (options.get("network", ""), *options.get("callbacks", ()))

@@ -20,7 +20,7 @@ from agents.sb3.validation import VALIDATION, ValidationRow
 from scripts.reporting.means import means
 from scripts.training.jobs import Job, LearningCurve
 from scripts.training.recipes import job_of
-from scripts.training.requests import Request, import_own, own_names
+from scripts.training.requests import Request, import_own
 
 CURVE = ("after", "mean", "half", "count")
 """Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
@@ -30,17 +30,19 @@ POLL = 0.5
 
 
 def requests_of(request: Request) -> list[Request]:
-    """Return the requests of the seeds, from that of the request on."""
+    """Return the requests of the seeds, from that of the request on; itself if it is of one run."""
+    if request.seeds is None:
+        return [request]
     first = request.options.get("seed", 0)
     return [
         replace(request, options={**request.options, "seed": first + place})
-        for place in range(request.seeds or 1)
+        for place in range(request.seeds)
     ]
 
 
 def folder_of(out: Path, request: Request) -> Path:
-    """Return the folder of the run of a seed."""
-    return out / f"seed-{request.options['seed']}"
+    """Return the folder of the run of a seed, ``out`` itself if there is only one run."""
+    return out if request.seeds is None else out / f"seed-{request.options['seed']}"
 
 
 def train_seeds(requests: Sequence[Request], out: Path) -> None:
@@ -64,8 +66,8 @@ def train_seeds(requests: Sequence[Request], out: Path) -> None:
 
 def run_request(request: Request, folder: Path) -> None:
     """Train one run, without a progress bar."""
-    import_own(own_names(request.options))
-    job_of(request).run(folder, beside="", progress=False)
+    import_own(request.options)
+    job_of(request).run(folder, progress=False)
 
 
 def _reached(job: Job, folder: Path) -> str:

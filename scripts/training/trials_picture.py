@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+import pandas as pd
 
-from scripts.reporting.charts import COLOURS, LINE_COLOUR, bare, save
+from scripts.reporting import charts
 from scripts.training.tuning import Ended
 
-ACROSS = 4
-"""Panels in a row."""
 LOGARITHMIC = ("learning_rate", "ent_coef", "sigma")
+COMPLETE, PRUNED, BEST = "complete", "pruned", "best so far"
+LOOKS = {
+    COMPLETE: {"linestyle": "none"},
+    PRUNED: {"linestyle": "none", "markerfacecolor": "none"},
+    BEST: {"marker": "", "drawstyle": "steps-post", "color": charts.LINE_COLOUR},
+}
 
 
 def draw_trials(
@@ -31,80 +32,29 @@ def draw_trials(
             order, followed by the other hyperparameters.
         title: title of the picture.
     """
-    names = list(
-        dict.fromkeys([*importances, *(name for one in trials for name in one.parameters)])
-    )
-    rows = 1 + math.ceil(len(names) / ACROSS)
-    figure = Figure(figsize=(11.0, 2.9 * rows), layout="constrained")
-    grid = figure.add_gridspec(rows, ACROSS)
-    history = figure.add_subplot(grid[0, :])
-    _draw_history(history, trials)
-    for place, name in enumerate(names):
-        axes = figure.add_subplot(grid[1 + place // ACROSS, place % ACROSS], sharey=history)
-        known = f" (explains {100.0 * importances[name]:.0f} %)" if name in importances else ""
-        _draw_setting(axes, trials, name)
-        axes.set_xlabel(f"{name}{known}")
-        if place % ACROSS:
-            axes.tick_params(axis="y", labelleft=False)
-        else:
-            axes.set_ylabel("mean reward")
-    handles, labels = history.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(title, fontsize=11)
-    save(figure, path)
-
-
-def _draw_history(axes: Axes, trials: Sequence[Ended]) -> None:
-    best, so_far = -math.inf, []
+    names = dict.fromkeys([*importances, *(name for one in trials for name in one.parameters)])
+    titles = {name: name for name in names}
+    titles |= {
+        name: f"{name} (explains {100.0 * part:.0f} %)" for name, part in importances.items()
+    }
+    best, rows = math.nan, [(math.nan, math.nan, COMPLETE, "trial")]
     for trial in trials:
-        best = max(best, trial.value) if trial.whole else best
-        so_far.append(best if math.isfinite(best) else math.nan)
-    _dots(axes, [trial.number for trial in trials], trials)
-    axes.step(
-        [trial.number for trial in trials],
-        so_far,
-        where="post",
-        color=LINE_COLOUR,
-        linewidth=1.0,
-        label="best so far",
+        label = COMPLETE if trial.whole else PRUNED
+        best = max(trial.value, -math.inf if math.isnan(best) else best) if trial.whole else best
+        rows += [(trial.number, trial.value, label, "trial"), (trial.number, best, BEST, "trial")]
+        rows += [(x, trial.value, label, titles[name]) for name, x in trial.parameters.items()]
+    order = {panel: place for place, panel in enumerate(("trial", *titles.values()))}
+    data = pd.DataFrame(rows, columns=["x", "y", "label", "panel"])
+    data = data.sort_values("panel", key=lambda panels: panels.map(order), kind="stable")
+    drawn = {name for one in trials if math.isfinite(one.value) for name in one.parameters}
+    logarithmic = {titles[name]: charts.Axis(scale="log") for name in drawn & {*LOGARITHMIC}}
+    axes = {panel: logarithmic.get(panel, charts.Axis()) for panel in order}
+    frame = charts.Frame(
+        title,
+        axes,
+        charts.Axis("mean reward on validation seeds"),
+        columns=4,
+        size=(2.8, 2.6),
+        shared="y",
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("trial")
-    axes.set_ylabel("mean reward\non validation seeds")
-    bare(axes)
-
-
-def _draw_setting(axes: Axes, trials: Sequence[Ended], name: str) -> None:
-    """Draw trials against a hyperparameter; categorical values are evenly spaced."""
-    drawn = [trial for trial in trials if name in trial.parameters]
-    values = [trial.parameters[name] for trial in drawn]
-    if name in LOGARITHMIC:
-        axes.set_xscale("log")
-    choices = sorted(set(values))
-    if not all(isinstance(value, float) for value in values) or len(choices) <= 5:
-        places = [choices.index(value) for value in values]
-        shifts = 0.24 * (np.random.default_rng(0).random(len(places)) - 0.5)
-        if name not in LOGARITHMIC:
-            axes.set_xticks(range(len(choices)), [f"{value:g}" for value in choices])
-            axes.set_xlim(-0.5, len(choices) - 0.5)
-            values = list(np.array(places) + shifts)
-    _dots(axes, values, drawn)
-    bare(axes)
-
-
-def _dots(axes: Axes, places: Sequence[float], trials: Sequence[Ended]) -> None:
-    for whole, fill, label in (
-        (True, COLOURS[0], "complete"),
-        (False, "none", "pruned"),
-    ):
-        chosen = [index for index, trial in enumerate(trials) if trial.whole == whole]
-        if chosen:
-            axes.scatter(
-                [places[index] for index in chosen],
-                [trials[index].value for index in chosen],
-                s=26,
-                marker="o" if whole else "s",
-                facecolors=fill,
-                edgecolors=COLOURS[0] if whole else COLOURS[1],
-                label=label,
-            )
+    charts.lines(data, path, frame, labels=tuple(LOOKS), own=LOOKS)

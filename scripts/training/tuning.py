@@ -11,25 +11,21 @@ from __future__ import annotations
 import math
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 
-from agents.evolution import load_index
-from agents.evolution.arguments import EvolutionArguments
-from agents.evolution.train import evolve
-from agents.sb3.arguments import TrainArguments, make_lanes
 from agents.sb3.comparison import mean_rewards
-from agents.sb3.training import train
-from crawl_envs.types import Policy
+from agents.sb3.lanes import make_lanes
+from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX
-from scripts.training.jobs import Learning
+from scripts.training.jobs import Job, Learning
 from scripts.training.ranges import (
     TUNED,
     generations_of,
@@ -41,8 +37,6 @@ from scripts.training.ranges import (
 from scripts.training.recipes import ES, job_of
 from scripts.training.requests import Request
 
-VALIDATION_SEED = 2_000_000
-"""First validation seed, distinct from the seeds of training and of comparisons."""
 STAGES = 4
 """Stages of a trial; after each it is validated, and may be pruned."""
 STARTUP = 8
@@ -68,6 +62,8 @@ class Tuning:
     episodes: int
     """Number of validation seeds."""
     seed: int
+    train_pages: int | None = None
+    """Pages in training; None for the recommended number."""
 
     def __post_init__(self) -> None:
         one_of("algorithm", self.algorithm, TUNED)
@@ -75,27 +71,30 @@ class Tuning:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
         object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        make_lanes(self.job({}, 1).environment, 1, training=False).close()
+        make_lanes(self.job({"learning_rate": 0.1}, 1).environment, 1, training=False).close()
 
-    def job(self, parameters: Mapping[str, Any], stage: int) -> Any:
+    def job(self, parameters: Mapping[str, Any], stage: int) -> Job:
         """Return the run of hyperparameters up to a stage."""
-        steps = math.ceil(self.steps * stage / STAGES)
         options: dict[str, Any] = {"seed": self.seed}
         if self.algorithm == ES:
             settings = {**parameters, **generations_of(self.steps, stage, STAGES)}
         else:
             settings = settings_of(parameters, math.ceil(self.steps / STAGES))
-            options |= {"steps": steps, "network": network_of(self.algorithm, self.env_id)}
-        return job_of(
-            Request(
-                kind=self.algorithm,
-                env_id=self.env_id,
-                env_args=self.env_args,
-                instance=self.instance,
-                options=options,
-                settings=settings,
-            )
+            options |= {"steps": self.steps, "network": network_of(self.algorithm, self.env_id)}
+            options |= {"validation": 0}
+        if self.train_pages is not None:
+            options["train_pages"] = self.train_pages
+        request = Request(
+            kind=self.algorithm,
+            env_id=self.env_id,
+            env_args=self.env_args,
+            instance=self.instance,
+            options=options,
+            settings=settings,
         )
+        job = job_of(request)
+        until = math.ceil(self.steps * stage / STAGES)
+        return replace(job, until=until) if isinstance(job, Learning) else job
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
         """Train up to a stage in a folder, resuming the stage before; return the mean reward.
@@ -103,20 +102,11 @@ class Tuning:
         It is the reward of the best actions, over the validation seeds.
         """
         job = self.job(parameters, stage)
-        build = _play(job, folder, resume=stage > 1)
-        rewards = mean_rewards(build, job.environment, episodes=self.episodes, seed=VALIDATION_SEED)
+        job.run(folder, progress=False)
+        rewards = mean_rewards(
+            job.load(folder), job.environment, episodes=self.episodes, seed=VALIDATION_SEED
+        )
         return float(rewards.mean())
-
-
-def _play(job: Any, folder: Path, resume: bool) -> Callable[[Any], Policy]:
-    """Train without a progress bar."""
-    if isinstance(job, Learning):
-        arguments: TrainArguments = job.arguments
-        agent = train(arguments, folder, resume=resume)
-        return lambda env: agent
-    evolution: EvolutionArguments = job.arguments
-    evolve(evolution, folder, resume=resume)
-    return lambda env: load_index(folder, env)
 
 
 class Ended(NamedTuple):

@@ -8,7 +8,8 @@ import gymnasium
 import pytest
 
 import policies
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.lanes import make_lanes
 from crawl_envs import evaluation
 from crawl_envs.envs.vector import vectorized
 from scripts import benchmark, evaluate, train

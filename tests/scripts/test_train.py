@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import agents
 from agents.evolution.arguments import EvolutionArguments
 from agents.runs import read_rows
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
+from agents.sb3.lanes import make_lanes
 from agents.sb3.training import train
 from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
@@ -26,8 +27,9 @@ from scripts.reporting.options import named_values
 from scripts.train import app, measured
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows, best_first, without_duplicates
+from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.ranking import rank_policies
-from scripts.training.recipes import job_of, read_hyperparameters
+from scripts.training.recipes import job_of
 from scripts.training.requests import Request
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
@@ -451,9 +453,10 @@ def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_pat
     assert (result.gamma, result.network) == (0.7, "pages")
     assert result.model_args == {"n_epochs": 2, "ent_coef": 0.01}
     defaults = agents.sb3.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
-    assert result.learning_rate == defaults["learning_rate"]
+    assert result.learning_rate == defaults["learning_rate"] == "lin_0.002"
     plain = job_of(request()).arguments
     assert {name: getattr(plain, name) for name in defaults} == defaults
+    assert plain.train_pages == 20
 
 
 @pytest.mark.parametrize(

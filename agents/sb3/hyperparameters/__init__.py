@@ -18,7 +18,7 @@ from crawl_envs.types.arguments import one_of
 
 FOLDER = Path(__file__).parent
 FALLBACK = "CrawlNCIS-v0"
-WIDTH = 16
+WIDTH = 32
 """Recommended units of a hidden layer."""
 WORDS = {
     "n_envs": "lanes",

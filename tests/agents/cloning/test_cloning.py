@@ -10,8 +10,9 @@ import agents
 import policies
 from agents.cloning.train import CloneArguments, Round, _Cloning, clone, returns
 from agents.runs import read_rows
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
+from agents.sb3.lanes import make_lanes
 from agents.sb3.training import train
 
 FEW = {"num_pages": 6, "bandwidth": 6.0, "horizon": 6.0, "instance": "noisy"}

@@ -11,12 +11,20 @@ import pytest
 import torch
 import yaml
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.utils import LinearSchedule
 
 import agents
 import crawl_envs
 from agents.sb3 import hyperparameters, zoo
-from agents.sb3.algorithms import CONTRIB, algorithm_class, network_arguments, schedule_arguments
+from agents.sb3.algorithms import (
+    ACTIONS,
+    CONTRIB,
+    algorithm_class,
+    network_arguments,
+    schedule_arguments,
+)
 from agents.sb3.arguments import TrainArguments
+from agents.sb3.lanes import recommended
 
 FORMS = {"sac": {"action": "scores"}, "CrawlHarmonic-v0": {"action": "page"}}
 CELLS = [
@@ -41,12 +49,15 @@ def test_a_zoo_can_build_the_model(algorithm, env_id):
         pytest.importorskip("sb3_contrib")
     entry = yaml.safe_load((hyperparameters.FOLDER / f"{algorithm}.yml").read_text())[env_id]
     lanes, steps = entry.pop("n_envs"), entry.pop("n_timesteps")
-    assert lanes == 64
+    assert lanes in (64, 128)
     assert steps >= 100_000
     if "." in entry["policy"]:
         module, _, name = entry["policy"].rpartition(".")
         entry["policy"] = getattr(importlib.import_module(module), name)
     entry["policy_kwargs"] = eval(entry["policy_kwargs"])
+    rate = str(entry["learning_rate"])
+    if rate.startswith("lin_"):
+        entry["learning_rate"] = LinearSchedule(float(rate.removeprefix("lin_")), 0.0, 1.0)
     small = {"n_steps": 4, "batch_size": 8, "buffer_size": 100, "learning_starts": 4}
     entry.update({name: value for name, value in small.items() if name in entry})
     form = FORMS.get(algorithm, FORMS.get(env_id, {}))
@@ -69,11 +80,13 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
         kept = {"policy", "policy_kwargs"} | set(hyperparameters.WORDS) & set(entry)
         assert rest | kept == set(entry)
         assert not rest & kept
-        arguments = TrainArguments.recommended(algorithm, env_id, steps=5, width=7)
+        form = {"action": ACTIONS.get(algorithm, "page")}
+        arguments = recommended(algorithm, env_id, steps=5, width=7, env_args=form)
         assert (arguments.algorithm, arguments.env_id) == (algorithm, env_id)
         assert (arguments.steps, arguments.width) == (5, 7)
         assert arguments.lanes == entry["n_envs"]
-        assert arguments.gamma == entry["gamma"]
+        if arguments.train_pages == 20 and form == {"action": "page"}:
+            assert arguments.gamma == entry["gamma"] == 0.95
         assert arguments.learning_rate == entry["learning_rate"]
         assert arguments.rollout == entry.get("n_steps", TrainArguments().rollout)
 

@@ -15,7 +15,8 @@ import torch
 import agents
 from agents.networks.extraction import extract_scorer
 from agents.networks.page_scorer import PageScorer, ScorerTraits, ScoringAgent, encode_scores
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.lanes import make_lanes
 from agents.sb3.loading import Agent, start_from
 from agents.sb3.model_file import load_model, save_model
 from agents.sb3.training import fresh_model, train

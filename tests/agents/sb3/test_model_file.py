@@ -12,8 +12,9 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 import agents
 from agents.sb3.algorithms import CONTRIB
-from agents.sb3.arguments import TrainArguments, make_lanes
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits
+from agents.sb3.lanes import make_lanes
 from agents.sb3.model_file import load_model, read_description, save_model
 from agents.sb3.training import fresh_model, train
 

@@ -23,10 +23,12 @@ import policies
 from agents.runs import read_rows
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import CONTRIB, OWN_WORDS, algorithm_class
-from agents.sb3.arguments import TrainArguments, check_model_values, expected_of, make_lanes
+from agents.sb3.arguments import TrainArguments, check_model_values, check_of
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.curve import CurveRow
+from agents.sb3.lanes import make_lanes, pages_in_words, recommended
+from agents.sb3.scaled_rewards import ScaledRewards
 from agents.sb3.training import train
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
@@ -130,7 +132,7 @@ def test_ppo_learns_which_page_matters(network, tmp_path):
 @pytest.mark.slow
 def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
     env_args = {"num_pages": 20, "bandwidth": 5.0, "horizon": 40.0, "instance": "noisy"}
-    arguments = TrainArguments.recommended("ppo", env_args=env_args, steps=100_000)
+    arguments = recommended("ppo", env_args=env_args, steps=100_000)
     agent = train(arguments, tmp_path)
     learned = mean_rewards(lambda env: agent, arguments)
     in_turn = mean_rewards(lambda env: policies.make("RoundRobin", env), arguments)
@@ -257,10 +259,12 @@ def test_the_progress_bar_ends_at_the_steps_that_are_made(algorithm, tmp_path, c
         ),
         ({"learning_rate": 0.0}, "learning_rate must be finite and > 0, got 0.0"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
+        ({"learning_rate": "lin_x"}, "learning_rate must be finite and > 0, got 'lin_x'"),
+        ({"train_pages": 5, "network": "mlp"}, "train_pages must be 0 but for .*, got 5"),
         ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
         ({"model_args": {"gamma": 0.5}}, "model_args must be among .*gae_lambda.*, got gamma=0.5"),
         ({"learning_rate": "x"}, "learning_rate must be finite and > 0, got 'x'"),
-        ({"gamma": "x"}, r"gamma must lie in \[0, 1\), got 'x'"),
+        ({"gamma": "x"}, r"gamma must be finite and >= 0, got 'x'"),
         ({"start": 3}, "start must be None or a folder, got 3"),
     ],
 )
@@ -274,27 +278,28 @@ def test_bad_arguments_are_named(changes, message):
     [
         *(("ppo", "batch_size", value, "an integer >= 2") for value in (0, -3, 1, 2.0, True)),
         *(("ppo", "n_epochs", value, "an integer >= 1") for value in (0, 1.5, "x", None)),
-        *(("ppo", "gae_lambda", value, "a number in [0, 1]") for value in (math.nan, 1.1, "x")),
+        *(("ppo", "gae_lambda", value, "finite and >= 0") for value in (math.nan, "x")),
+        ("ppo", "gae_lambda", 1.1, "in [0, 1]"),
         *(("a2c", "ent_coef", value, "finite and >= 0") for value in ("x", "auto", -1, 10**400)),
-        *(("ppo", "target_kl", value, "None or finite and > 0") for value in ("x", 0.0)),
-        *(("ppo", "verbose", value, "0, 1 or 2") for value in ("x", 3, True)),
+        *(("ppo", "target_kl", value, "finite and > 0") for value in ("x", 0.0)),
+        *(("ppo", "verbose", value, "an integer in [0, 2]") for value in ("x", 3, True)),
         *(("ppo", "clip_range", value, "finite and > 0") for value in ("x", -1, None)),
         ("ppo", "normalize_advantage", 1, "True or False"),
         ("ppo", "rollout_buffer_class", "x", "None"),
         ("dqn", "batch_size", 0, "an integer >= 1"),
         ("dqn", "learning_starts", -1, "an integer >= 0"),
-        ("dqn", "gradient_steps", 0, "an integer >= 1, or -1"),
-        ("dqn", "exploration_fraction", 0.0, "a number in (0, 1]"),
-        ("dqn", "replay_buffer_kwargs", {"x": 1}, "None or handle_timeout_termination"),
-        *(("sac", "ent_coef", value, "finite and >= 0, 'auto'") for value in ("auto_x", "auto_0")),
-        ("sac", "target_entropy", "x", "a finite number or 'auto'"),
+        ("dqn", "gradient_steps", 0, "an integer >= 1"),
+        ("dqn", "exploration_fraction", 0.0, "finite and > 0"),
+        ("dqn", "replay_buffer_kwargs", {"x": 1}, "None"),
+        *(("sac", "ent_coef", value, "finite and >= 0") for value in ("auto_x", "auto_0")),
+        ("sac", "target_entropy", "x", "finite"),
     ],
 )
 def test_values_of_model_arguments_are_checked(algorithm, name, value, expected):
     with pytest.raises(ValueError, match=name) as error:
         TrainArguments(algorithm=algorithm, model_args={name: value})
     said = str(error.value)
-    assert said.startswith(f"{name} must be {expected}")
+    assert said.startswith((f"{name} must be {expected}", f"{name} must lie {expected}"))
     assert said.endswith(f", got {value!r}")
 
 
@@ -306,7 +311,7 @@ def test_something_is_expected_of_all_model_arguments_and_their_defaults_fit(alg
         for name, entry in taken.items()
         if name not in (*OWN_WORDS, "_init_setup_model")
     }
-    assert [name for name in defaults if expected_of(algorithm, name) is None] == []
+    assert [name for name in defaults if check_of(algorithm, name) is None] == []
     form = {"action": "scores"} if algorithm == "sac" else {}
     arguments = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
     assert arguments.model_args == defaults
@@ -384,3 +389,93 @@ def test_a_network_of_ones_own_is_trained_and_loaded(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, __name__)
     with pytest.raises(ValueError, match=r"network must be module:Class .* imported, got"):
         agents.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "given", "form", "share"),
+    [
+        ("CrawlNCIS-v0", {}, "page", 1 / 20),
+        ("CrawlNCIS-v0", {"action": "scores", "batch": 10}, "scores", 2 / 20),
+        ("CrawlNCIS-v0", {"bandwidth": 50.0, "bandwidth_steps": [(4.0, 25.0)]}, "page", 1 / 20),
+        ("CrawlHarmonic-v0", {"action": "refresh"}, "refresh", 1 / 20),
+        ("CrawlLongevity-v0", {}, "page", 1 / 20),
+        ("CrawlNCIS-Noisy-100-Scores-v0", {}, "scores", 2 / 20),
+    ],
+)
+def test_training_has_fewer_pages_at_the_same_cycle_and_horizon(env_id, given, form, share):
+    arguments = recommended("ppo", env_id, env_args=given)
+    assert arguments.train_pages == 20
+    assert arguments.gamma == pytest.approx(1.0 - share)
+    assert arguments.env_args == given
+    small, own = (make_lanes(arguments, 1, training=few) for few in (True, False))
+    for env in (small, own):
+        env.seed(0)
+        env.reset()
+    few, many = (env.get_attr("problem", 0)[0] for env in (small, own))
+    assert (few.num_pages, many.num_pages) == (20, 100)
+    assert few.num_pages / few.bandwidth == pytest.approx(many.num_pages / many.bandwidth)
+    assert small.action_form == own.action_form == form
+    assert small.vector.lanes.horizon == own.vector.lanes.horizon
+    assert small.batch / 20 == own.batch / 100 or own.batch == 1
+    assert 5 * small.num_slots(0) == own.num_slots(0)  # with steps of the bandwidth, too
+
+
+@pytest.mark.parametrize(
+    ("env_id", "given"),
+    [
+        ("CrawlTrace-v0", {}),
+        ("CrawlNCIS-v0", {"env_args": {"num_pages": 15, "bandwidth": 5.0}}),
+        ("CrawlNCIS-v0", {"train_pages": 0}),
+        ("CrawlNCIS-v0", {"network": "mlp"}),
+        ("CrawlHarmonic-v0", {}),
+        ("CrawlNCIS-v0", {"instance": {"importance": [1.0] * 100, "change_rate": 1.0}}),
+    ],
+)
+def test_training_has_the_pages_of_the_environment_where_others_are_impossible_or_not_wanted(
+    env_id, given
+):
+    if "instance" in given:
+        given = {"instance": {**given["instance"], "bandwidth": 100.0}}
+    arguments = recommended("ppo", env_id, **given)
+    assert arguments.train_pages == 0
+    env = make_lanes(arguments, 1, training=True)
+    own = env.vector.lanes.num_pages
+    if env.action_form == "page":
+        assert arguments.gamma == pytest.approx(1.0 - 1.0 / own, abs=1e-6)
+    assert pages_in_words(arguments).startswith(f"trained on {own} pages at m / R = ")
+
+
+def test_pages_of_a_trace_cannot_be_chosen():
+    with pytest.raises(ValueError, match="env_args do not fit CrawlTrace-v0"):
+        recommended("ppo", "CrawlTrace-v0", train_pages=5)
+
+
+def test_a_run_of_two_parts_falls_to_a_step_size_of_zero_once(tmp_path):
+    arguments = short(learning_rate="lin_0.01", steps=1024)
+    first = train(arguments, tmp_path, until=512).model
+    assert first.num_timesteps == 512
+    assert first.lr_schedule(0.0) == pytest.approx(0.005)
+    second = train(arguments, tmp_path, resume=True).model
+    assert second.num_timesteps == 1024
+    assert second.lr_schedule(0.0) == 0.0
+    assert second.lr_schedule(0.25) == pytest.approx(0.0025)
+
+
+def test_scaled_rewards_are_those_of_a_plain_computation():
+    """Twin: the mean and the deviation over everything so far, from lists."""
+    env = CrawlVecEnv(
+        gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=3, autoreset_mode="SameStep", **SMALL)
+    )
+    scaled = ScaledRewards(env, 0.9)
+    scaled.seed(5)
+    scaled.reset()
+    seen, returns, own = [], [], np.zeros(3)
+    for step in range(50):
+        _, rewards, dones, _ = scaled.step(np.full(3, step % 4))
+        seen += list(scaled.raw)
+        own = 0.9 * own + scaled.raw - np.mean(seen)
+        returns += list(own)
+        own[dones] = 0.0
+        expected = (scaled.raw - np.mean(seen)) / np.std(returns)
+        if step > 5:  # the running estimates start from 0 and 1, with the weight of 1e-4 rewards
+            np.testing.assert_allclose(rewards, expected, rtol=2e-2, atol=2e-3)

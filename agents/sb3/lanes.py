@@ -1,0 +1,174 @@
+"""Environments of runs: lanes that step together, in training with fewer pages if asked."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+
+import crawl_envs
+from agents.networks.page_scorer import FORMS
+from agents.sb3 import hyperparameters
+from agents.sb3.algorithms import check_action
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.bridge import CrawlVecEnv
+from crawl_envs.envs.overrides import beyond_lanes
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.envs.vector import CrawlVectorEnv
+from crawl_envs.evaluation import make_env
+from crawl_envs.types import Instance
+
+
+def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
+    """Make the environment of a run, pinned to its instance if it has one.
+
+    The instance is pinned from the next reset on, until one with a seed.
+
+    Args:
+        arguments: arguments of the run.
+        lanes: number of lanes.
+        training: draw a new instance for every episode, unless ``env_args`` overrides it, and have
+            ``train_pages`` pages.
+
+    Raises:
+        ValueError: an unknown id, invalid arguments of the environment or the instance, or an
+            action form that the algorithm does not support.
+    """
+    env_id = arguments.env_id
+    rows = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
+    try:
+        env_args = {"resample": training, **rows, **_given(arguments, training)}
+        if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
+            vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
+        else:
+            vector = _vector(make_env(env_id, **env_args), lanes)
+    except TypeError as error:
+        raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
+    env = CrawlVecEnv(vector)
+    if training and arguments.train_pages not in (0, env.vector.lanes.num_pages):
+        raise ValueError(
+            f"train_pages must be 0 where {env_id} has pages of its own, got "
+            f"{arguments.train_pages}"
+        )
+    if env.vector.lanes.observation_form != "table":
+        raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
+    check_action(arguments.algorithm, env.action_form)
+    pin(env, arguments)
+    return env
+
+
+def pages_in_words(arguments: TrainArguments) -> str:
+    """Say on how many pages an agent is trained, and on how many it is ranked."""
+    env = make_lanes(arguments, 1, training=False)
+    env.reset()
+    problem = env.get_attr("problem", 0)[0]
+    own, cycle = problem.num_pages, problem.num_pages / problem.bandwidth
+    few = arguments.train_pages or own
+    return f"trained on {few} pages at m / R = {cycle:g}; ranked on {own}"
+
+
+PAGES = 20
+"""Pages in training by default: an agent learns faster what a page is worth than on more."""
+
+
+def recommended(
+    algorithm: str = "ppo", env_id: str = hyperparameters.FALLBACK, **own: Any
+) -> TrainArguments:
+    """Return the recommended arguments of a run, updated by ``own``: one rule for all ids.
+
+    They are those of :mod:`agents.sb3.hyperparameters`, with ``train_pages`` PAGES where the agent
+    and the environment can have another number, and more of their own; and ``gamma`` such that the
+    time scale of rewards is a cycle, in which every page could be crawled once: 1 - 1 / m with one
+    crawl per step on m pages.
+
+    Raises:
+        ValueError: as :class:`TrainArguments` and :func:`make_lanes`.
+    """
+    known = hyperparameters.defaults(algorithm, env_id)
+    arguments = TrainArguments(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
+    env = make_lanes(arguments, 1, training="train_pages" in own)
+    more = env.vector.lanes.num_pages > PAGES and env.action_form in FORMS
+    if "train_pages" not in own and more and arguments.any_size:
+        with suppress(ValueError):  # pages of its own, as of a trace
+            fewer = replace(arguments, train_pages=PAGES)
+            env, arguments = make_lanes(fewer, 1, training=True), fewer
+    if "gamma" in own:
+        return arguments
+    env.reset()
+    problem = env.get_attr("problem", 0)[0]
+    spacing = env.batch / problem.bandwidth if math.isnan(env.epoch) else env.epoch
+    steps = problem.num_pages / problem.bandwidth / spacing
+    return replace(arguments, gamma=round(max(1.0 - 1.0 / steps, 0.0), 6))
+
+
+def _given(arguments: TrainArguments, training: bool) -> dict[str, Any]:
+    """Return the arguments of the environment, in training those with ``train_pages`` pages.
+
+    Bandwidths and crawls per step are in proportion to the pages.
+    """
+    given = dict(arguments.env_args)
+    if not (training and arguments.train_pages):
+        return given
+    env = make_env(arguments.env_id, **given)
+    env.reset(seed=0)
+    core: Any = env.unwrapped
+    problem, pages = core.problem, arguments.train_pages
+    share = pages / problem.num_pages
+    fixed = {**crawl_envs.PRESETS.get(arguments.env_id, ("", {}))[1], **given}
+    given |= {"num_pages": pages, "bandwidth": problem.bandwidth * share}
+    if "batch" in fixed:
+        given["batch"] = max(1, round(fixed["batch"] * share))
+    if "bandwidth_steps" in fixed:
+        given["bandwidth_steps"] = [(time, rate * share) for time, rate in fixed["bandwidth_steps"]]
+    return given
+
+
+def _has_vector(arguments: TrainArguments) -> bool:
+    """Return whether an id of others has a vector entry point; ValueError if it is no crawl env."""
+    spec = make_env(arguments.env_id, **arguments.env_args).spec
+    return spec is not None and spec.vector_entry_point is not None
+
+
+def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
+    """Return a batch of a single environment, for ids without a vector entry point.
+
+    Its class has the accessors of the single one.
+
+    Raises:
+        ValueError: the environment has wrappers, a limit of steps or overridden methods, which the
+            batch would not have.
+    """
+    core, beyond = env.unwrapped, beyond_lanes(env)
+    assert isinstance(core, CrawlEnv)
+    if beyond:
+        raise ValueError(
+            "env_id must have no wrappers or max_episode_steps, and leave step, reset and the like "
+            f"to CrawlEnv, since lanes step together, got {env} with {', '.join(beyond)}: train it "
+            "by make_vec_env of Stable-Baselines3, or change its objective"
+        )
+    accessors = [base for base in type(core).__mro__ if not issubclass(base, gym.Env)]
+    bases = [base for base in accessors if base not in CrawlEnv.__mro__]
+    batch = type("CrawlVector", (*bases, CrawlVectorEnv), {})
+    vector: CrawlVectorEnv = batch(
+        core.make_lanes(lanes), core.objective, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP
+    )
+    vector.spec = env.spec
+    return vector
+
+
+def pin(env: CrawlVecEnv, arguments: TrainArguments) -> None:
+    """Pin the instance of a run, if it has one, at the next reset."""
+    if arguments.instance is not None:
+        try:
+            instance = Instance(**arguments.instance)
+        except TypeError as error:
+            raise ValueError(f"instance does not fit Instance: {_first_line(error)}") from None
+        env.set_options({"instance": instance})
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error message."""
+    return str(error).splitlines()[0]
