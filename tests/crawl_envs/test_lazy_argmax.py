@@ -105,7 +105,7 @@ def oversleeps(lazy, value, time):
 @pytest.mark.parametrize(
     "value", [saturating, stepped, steep, sudden, flat], ids=lambda v: v.__name__
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     num_pages=st.sampled_from([1, 7, 60, 400]),

@@ -233,11 +233,11 @@ def test_intervals_of_a_few_logs():
 @pytest.mark.parametrize(
     ("pages", "crawls", "precision", "recall", "delay"),
     [
-        (300, 20, 0.7, 0.6, 0.3),
-        (300, 6, 0.5, 0.6, 0.0),
+        (60, 20, 0.7, 0.6, 0.3),
+        (80, 6, 0.5, 0.6, 0.0),
         (20, 60, 0.7, 0.6, 0.2),
-        (100, 30, 0.9, 0.8, 0.1),
-        (1000, 10, 0.6, 0.4, 0.2),
+        (40, 20, 0.9, 0.8, 0.1),
+        (150, 10, 0.6, 0.4, 0.2),
     ],
 )
 def test_intervals_cover_the_truth(pages, crawls, precision, recall, delay):

@@ -62,7 +62,7 @@ def test_one_shard_answers_as_one_scheduler(policy):
 
 @pytest.mark.parametrize("backend", OTHERS)
 def test_backends_give_the_same_answers(backend):
-    with new(shards=3) as local, new(shards=3, backend=backend) as other:
+    with new(shards=2) as local, new(shards=2, backend=backend) as other:
         for call, arguments in calls(4, 120):
             assert answer(other, call, arguments) == answer(local, call, arguments)
         assert np.array_equal(other.shares, local.shares)
@@ -193,17 +193,17 @@ SHARDS_OF_NUMBERS = [splitmix(number % 2**64) % 1000 for number in (0, 1, 2, -5)
 
 @pytest.mark.parametrize("backend", ["local", "processes"])
 def test_a_folder_goes_on(tmp_path, backend):
-    plain = filled(new(shards=3, balance=np.inf))
-    with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
+    plain = filled(new(balance=np.inf))
+    with new(backend=backend, folder=tmp_path, balance=np.inf) as kept:
         assert batches(filled(kept), 1, 9, 9) == batches(plain, 1, 9, 9)
-    with new(shards=3, backend=backend, folder=tmp_path, balance=np.inf) as kept:
+    with new(backend=backend, folder=tmp_path, balance=np.inf) as kept:
         assert len(kept) == 60
         assert kept.bandwidth == pytest.approx(20.0)
         with pytest.raises(ValueError, match="columns must be importance"):
             kept.add([99], change_rate=1.0, recall=0.5, false_signal_rate=0.1, complete=1.0)
         assert batches(kept, 9, 20, 9) == batches(plain, 9, 20, 9)
         with pytest.raises(ValueError, match="in use by another process"):
-            new(shards=3, folder=tmp_path)
+            new(folder=tmp_path)
 
 
 def kill(worker):
@@ -225,38 +225,44 @@ def test_a_killed_shard_goes_on_from_its_folder(tmp_path, backend):
             assert batches(kept, turn, turn + 1) == batches(plain, turn, turn + 1)
 
 
-@pytest.mark.parametrize("call", ["signal", "next_batch", "report", "remove"])
-def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, call):
+def test_a_call_whose_answer_was_lost_is_made_once(tmp_path):
     plain = filled(new(shards=2))
     with new(shards=2, backend="processes", folder=tmp_path) as kept:
         filled(kept)
-        assert batches(kept, 1, 4) == batches(plain, 1, 4)
-        refused = [answer(each, "limit_hosts", {"gap": -1.0}) for each in (kept, plain)]
-        assert refused == ["gap must be finite and >= 0, got -1.0"] * 2
-        worker = kept._workers[0]
-        real = worker.submit
+        for turn, call in enumerate(("signal", "next_batch", "report", "remove")):
+            first, now = 8 * turn + 1, 4.0 * turn + 2.0
+            assert batches(kept, first, first + 3) == batches(plain, first, first + 3)
+            refused = [answer(each, "limit_hosts", {"gap": -1.0}) for each in (kept, plain)]
+            assert refused == ["gap must be finite and >= 0, got -1.0"] * 2
+            worker = kept._workers[0]
+            lose_the_answer(worker)
+            arguments = {
+                "signal": {"ids": np.arange(60), "times": now},
+                "next_batch": {"time": now, "count": 10},
+                "report": {"ids": np.arange(60), "times": now},
+                "remove": {"ids": np.arange(20)},
+            }[call]
+            assert answer(kept, call, arguments) == answer(plain, call, arguments)
+            assert kept._workers[0] is not worker
+            assert answer(kept, call, arguments) == answer(plain, call, arguments)
+            known = np.arange(20 if call == "remove" else 0, 60)
+            kept.report(known, now + 0.5)
+            plain.report(known, now + 0.5)
+            assert batches(kept, first + 5, first + 8) == batches(plain, first + 5, first + 8)
 
-        def lose(payload):
-            real(payload).result()
-            kill(worker)
-            answer = real(payload)  # it dies before it can make the call again
-            answer.exception()
-            return answer
 
-        worker.submit = lose
-        arguments = {
-            "signal": {"ids": np.arange(60), "times": 2.0},
-            "next_batch": {"time": 2.0, "count": 10},
-            "report": {"ids": np.arange(60), "times": 2.0},
-            "remove": {"ids": np.arange(20)},
-        }[call]
-        assert answer(kept, call, arguments) == answer(plain, call, arguments)
-        assert kept._workers[0] is not worker
-        assert answer(kept, call, arguments) == answer(plain, call, arguments)
-        known = np.setdiff1d(np.arange(60), arguments["ids"]) if call == "remove" else np.arange(60)
-        kept.report(known, 2.5)
-        plain.report(known, 2.5)
-        assert batches(kept, 6, 12) == batches(plain, 6, 12)
+def lose_the_answer(worker):
+    """Let a worker make the next call and die, and die again before it can make it once more."""
+    real = worker.submit
+
+    def lose(payload):
+        real(payload).result()
+        kill(worker)
+        answer = real(payload)
+        answer.exception()
+        return answer
+
+    worker.submit = lose
 
 
 def test_a_killed_shard_without_a_folder_says_what_is_lost():

@@ -81,8 +81,7 @@ def failing(seed: int, *, kind: type[Exception]) -> dict[str, float]:
     raise kind("a slip")
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("workers", "kind"), [(1, ValueError), (2, KeyError)])
 def test_an_error_in_a_run_is_not_taken_for_bad_input(
     tmp_path: Path, workers: int, kind: type[Exception]
 ) -> None:
