@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.catalog import ALGORITHMS, agent_file, names
+from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
 from crawl_envs.types.own_packages import check_own
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def load(
 
     The files in the folder determine its kind: ``model.zip`` is an
     :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index or a corrected belief, which
-    needs ``env``, ``scorer.npz`` a :class:`agents.networks.page_scorer.ScoringAgent`.
+    needs ``env``, ``generalist.json`` an agent for every family, which needs ``env`` too, and
+    ``scorer.npz`` a :class:`agents.networks.page_scorer.ScoringAgent`.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
@@ -51,6 +52,12 @@ def load(
         if cycle is not None:
             raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
         return load_index(file.parent, env)
+    if file.name == GENERALIST:
+        from agents.generalist.policy import load_generalist
+
+        if cycle is not None:
+            raise ValueError(f"cycle must be None for a generalist, got {cycle!r}")
+        return load_generalist(file.parent, env)
     if file.name == "scorer.npz":
         from agents.networks.page_scorer import PageScorer, ScoringAgent
 

@@ -9,9 +9,10 @@ from pathlib import Path
 ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
 """Algorithms; ``maskableppo`` and ``recurrentppo`` need the package sb3-contrib."""
 
-AGENT_FILES = ("model.zip", "index.json", "scorer.npz")
-"""Files of an agent in order of preference: a model of Stable-Baselines3, a learned index, a page
-network without its model."""
+GENERALIST = "generalist.json"
+AGENT_FILES = ("model.zip", "index.json", GENERALIST, "scorer.npz")
+"""Files of an agent in order of preference: a model of Stable-Baselines3, a learned index, a
+generalist, a page network without its model."""
 SHIPPED = Path(__file__).parent / "trained"
 
 

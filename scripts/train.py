@@ -18,6 +18,9 @@ With --log, "index" learns from the crawls of a log of one's own instead of an e
 nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from --column
 to --merge are those of scripts.backtest, and of the others only --seed and --fresh apply.
 
+"generalist" takes no environment: it trains one agent for all families of pages, on all laws of
+CrawlNCIS-v0, in minutes; of the options only --out, --seed and --fresh apply.
+
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
 provenance.json; also, of algorithms of Stable-Baselines3, validation.csv (rewards on held-out
@@ -50,6 +53,8 @@ from scripts.reporting.options import refuse
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.training.baselines import SIMPLE, baseline_rows, best_baseline
 from scripts.training.cells import agent_rows, compared
+from scripts.training.generalist import KIND as GENERALIST
+from scripts.training.generalist import train_generalist
 from scripts.training.jobs import Job
 from scripts.training.options import TrainOptions
 from scripts.training.pictures import draw_curve, draw_ranking
@@ -240,6 +245,12 @@ def main(options: TrainOptions) -> None:
         learn_from(options)
         return
     refuse({name: asked.get(name) for name in options.OF_LOGS}, "without --log")
+    if options.algorithm == GENERALIST:
+        taken = ("algorithm", "seed", "out", "fresh")
+        others = {name: value for name, value in asked.items() if name not in taken}
+        refuse(others, f"to {GENERALIST}")
+        train_generalist(options.out, options.seed or 0, options.fresh)
+        return
     request = request_of(options)
     import_own(asked)
     folder = options.resume or options.out or folder_of_run(request)

@@ -2,7 +2,7 @@
 
 Nothing here needs torch.
 
-Public modules: arguments, outcome_training, stored, train.
+Public modules: arguments, corrected_belief, outcome_training, stored, train.
 """
 
 from __future__ import annotations

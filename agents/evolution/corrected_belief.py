@@ -18,40 +18,19 @@ from policies.ncis.belief import BeliefNCIS
 from policies.ncis.belief.policy import places_of
 
 
-class CorrectedBelief(BeliefNCIS):
-    r"""BELIEF-NCIS, each crawl value times exp(L tanh(g / L)), with g of a network and L = ln 3.
+class DescribedBelief(BeliefNCIS):
+    """BELIEF-NCIS that keeps the history which the inputs of a correction are made of.
 
-    The inputs (:mod:`agents.evolution.belief.inputs`) are the belief about a page, the results of
-    its crawls, the times of signals, how well the belief predicted the episode's crawls so far, and
-    more. The network is the same for all pages, of any number. With zero weights the factors are 1.
-    Where one page is crawled per decision, only pages of at least 1/9 of the largest value are
-    corrected, since no other can come first.
-
-    Args:
-        env: a crawl environment, single or vector, wrapped or not.
-        index: the weights, of base ``BeliefNCIS``.
-        **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
-
-    Raises:
-        ValueError: no environment; an index of another base; as for the base class.
+    Subclasses set ``day``, the length of a day or 0; ``weights``, a row of numbers for their
+    kernels; and ``hidden``, a size of the network in them.
     """
 
-    def __init__(self, env: Any, *, index: StoredIndex, **belief: Any) -> None:
-        if env is None:
-            raise ValueError("env must be a crawl environment, got None")
-        if index.base != BELIEF:
-            raise ValueError(f"index must have the base {BELIEF}, got {index.base!r}")
-        super().__init__(env, **belief)
-        self.index = index
-
-    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
-        """Return the learner at the start of an episode; ``slots`` and ``rng`` are not used.
-
-        Raises:
-            ValueError: the history is of other pages or sources.
-        """
-        functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
-        return CompiledLearner(*functions, self.first_memory(problem))
+    day: float = 0.0
+    hidden: int = 0
+    weights: FloatArray
+    least: float = 0.0
+    """Where one page is crawled per decision: the share of the largest value from which a page is
+    corrected."""
 
     def first_memory(self, problem: Problem) -> Memory:
         """Return the arrays of the learner at the start of an episode.
@@ -74,17 +53,55 @@ class CorrectedBelief(BeliefNCIS):
         pages[:, first + columns.SIGNALLED_RATE] = signalled_rate
         pages[:, first + columns.PRECISION] = signalled_rate / signal_rate.sum(axis=1)
         groups = widened(memory.groups, columns.GROUP_WIDTH)
-        day = 0.0 if self.index.day is None else self.index.day
         for row in pages:
-            history.begin(row, first, 0.0, day)
-        free = spread(self.index)
+            history.begin(row, first, 0.0, self.day)
         shared = np.concatenate([memory.shared, np.zeros(columns.WEIGHTS - memory.shared.size)])
         shared[columns.CYCLE] = problem.num_pages / problem.bandwidth
-        shared[columns.DAY] = day
-        one = self._count == 1
-        shared[columns.LEAST] = math.exp(-2.0 * kernels.LARGEST_LOG_FACTOR) if one else 0.0
-        shared[columns.HIDDEN] = hidden_units(free.size, len(INPUTS))
-        return Memory(pages, groups, memory.events, np.concatenate([shared, free]), memory.group)
+        shared[columns.DAY] = self.day
+        shared[columns.LEAST] = self.least if self._count == 1 else 0.0
+        shared[columns.HIDDEN] = self.hidden
+        shared = np.concatenate([shared, self.weights])
+        return Memory(pages, groups, memory.events, shared, memory.group)
+
+
+class CorrectedBelief(DescribedBelief):
+    r"""BELIEF-NCIS, each crawl value times exp(L tanh(g / L)), with g of a network and L = ln 3.
+
+    The inputs (:mod:`agents.evolution.belief.inputs`) are the belief about a page, the results of
+    its crawls, the times of signals, how well the belief predicted the episode's crawls so far, and
+    more. The network is the same for all pages, of any number. With zero weights the factors are 1.
+    Where one page is crawled per decision, only pages of at least 1/9 of the largest value are
+    corrected, since no other can come first.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not.
+        index: the weights, of base ``BeliefNCIS``.
+        **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
+
+    Raises:
+        ValueError: no environment; an index of another base; as for the base class.
+    """
+
+    least = math.exp(-2.0 * kernels.LARGEST_LOG_FACTOR)
+
+    def __init__(self, env: Any, *, index: StoredIndex, **belief: Any) -> None:
+        if env is None:
+            raise ValueError("env must be a crawl environment, got None")
+        if index.base != BELIEF:
+            raise ValueError(f"index must have the base {BELIEF}, got {index.base!r}")
+        super().__init__(env, **belief)
+        self.index, self.weights = index, spread(index)
+        self.day = 0.0 if index.day is None else index.day
+        self.hidden = hidden_units(self.weights.size, len(INPUTS))
+
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
+        """Return the learner at the start of an episode; ``slots`` and ``rng`` are not used.
+
+        Raises:
+            ValueError: the history is of other pages or sources.
+        """
+        functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
+        return CompiledLearner(*functions, self.first_memory(problem))
 
 
 def widened(rows: FloatArray, columns: int) -> FloatArray:

@@ -34,6 +34,7 @@ from agents.evolution.belief.layout import (
     PAGE_WIDTH,
     PENDING_COS,
     PENDING_SIN,
+    SIGNAL_KINDS,
     SIN,
     STATIC,
     SURPRISE,
@@ -49,6 +50,8 @@ UNSIGNALLED, SOON, BROADCAST = 0, 1, 5
 ranges between DELAYS (SOON and the kinds after it); only broadcasts."""
 DELAYS = (0.15, 0.5, 1.2)
 """In cycles T."""
+LENGTHS = (0.4045, 1.2045)
+"""In cycles T, between the slots of round numbers of pages: elapsed times are rounded."""
 CALIBRATED = 3.0
 """The c of an episode's calibrations ln((c + changes) / (c + expected)); a group has c = 1."""
 RECENT = 0.35
@@ -104,6 +107,15 @@ def kind_of(row: FloatArray, first: int, cycle: float, broadcasts: bool) -> int:
     delay, kind = row[first + FIRST], SOON
     for limit in DELAYS:
         kind += delay > limit * cycle
+    return kind
+
+
+@inlined()
+def interval_kind_of(row: FloatArray, first: int, elapsed: float, cycle: float) -> int:
+    """Return the kind of an interval between crawls: by its length, and what the first one saw."""
+    kind = SIGNAL_KINDS + (len(LENGTHS) + 1 if row[first + LAST_CHANGED] > 0.0 else 0)
+    for limit in LENGTHS:
+        kind += elapsed > limit * cycle
     return kind
 
 

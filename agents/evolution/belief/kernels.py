@@ -24,6 +24,7 @@ from agents.evolution.belief.history import (
     add_signal,
     begin,
     calibrate,
+    interval_kind_of,
     kind_of,
     learn_group,
     learn_history,
@@ -98,6 +99,8 @@ def learn(
     weigh_hypotheses(row, at.page_width, shared, row[at.scale], elapsed, x, changed)
     kind = kind_of(row, at.page_width, shared[CYCLE], broadcast_since(row, own, at))
     calibrate(shared, kind, expected, changed)
+    interval = interval_kind_of(row, at.page_width, elapsed, shared[CYCLE])
+    calibrate(shared, interval, expected, changed)
     learn_group(own, at, expected, changed)
     learn_history(row, at.page_width, shared, time, elapsed, expected, changed)
     belief_learn(

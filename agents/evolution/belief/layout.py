@@ -24,8 +24,10 @@ STATIC = 3
 # columns of a group
 GROUP_CHANGES, GROUP_EXPECTED, GROUP_SURPRISE = range(3)
 GROUP_WIDTH = 3
-# of the episode; calibrations by kind: changes, expected changes, and the ln of their ratio
-KINDS = 6
+# of the episode; calibrations by kind, of signals and then of intervals: changes, expected changes,
+# and the ln of their ratio
+SIGNAL_KINDS, INTERVAL_KINDS = 6, 6
+KINDS = SIGNAL_KINDS + INTERVAL_KINDS
 CYCLE, DAY, HIDDEN, BEST, TRUST, LEAST = range(NUM_SHARED, NUM_SHARED + 6)
 CHANGES = NUM_SHARED + 6
 EXPECTED, CALIBRATION = CHANGES + KINDS, CHANGES + 2 * KINDS

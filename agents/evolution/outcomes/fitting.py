@@ -17,7 +17,7 @@ Slope = Callable[[Array, Array], Array]
 """The derivative of a loss in the sum, of sums (n,) and targets (n,)."""
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 MINIBATCH = 256
-"""Examples of a step, so few that their products of matrices are computed on one thread."""
+"""Examples of a step by default, so few that their products are computed on one thread."""
 ROUND, PASSES = 1000, 10
 """Most steps of a round; most passes over the examples, so that few are not learned by heart."""
 LEAST, MOST = 1e-6, 50.0
@@ -109,6 +109,7 @@ def fit(
     rounds: int,
     learning_rate: float,
     rng: np.random.Generator,
+    minibatch: int = MINIBATCH,
 ) -> Iterator[None]:
     """Change a network's layers by Adam; yield before the first step and after every round.
 
@@ -116,10 +117,10 @@ def fit(
     """
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]
-    length = min(ROUND, -(-PASSES * examples.page.size // MINIBATCH))
+    length = min(ROUND, -(-PASSES * examples.page.size // minibatch))
     yield None
     for step in range(1, rounds * length + 1):
-        rows = rng.integers(examples.page.size, size=MINIBATCH)
+        rows = rng.integers(examples.page.size, size=minibatch)
         inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
         slopes = gradient(layers, inputs, functions, examples.target[rows], slope)
         rate = learning_rate * (1.0 - (step - 1) / (rounds * length))

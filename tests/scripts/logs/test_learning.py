@@ -86,8 +86,8 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     rounds = list(learned([history], HIDDEN, LEARNING_RATE, rng, [held_out]))
     losses = [float(row["held_out_loss"]) for row in curve]
     assert losses == pytest.approx([each.loss for each in rounds])
-    assert len(losses) == STALENESS_ROUNDS + VALUE_ROUNDS
-    best = rounds[STALENESS_ROUNDS + int(np.argmin(losses[STALENESS_ROUNDS:]))]
+    assert len(losses) == STALENESS_ROUNDS + 1 + VALUE_ROUNDS + 1
+    best = rounds[STALENESS_ROUNDS + 1 + int(np.argmin(losses[STALENESS_ROUNDS + 1 :]))]
     np.testing.assert_array_equal(read_index(tmp_path / "own").free, best.free)
     refused(commands.run(train.app, *own, out=tmp_path / "own"), "holds an agent already")
 

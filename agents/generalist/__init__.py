@@ -1,0 +1,6 @@
+"""One agent for every family of pages: beliefs corrected by what crawls find, and formulas.
+
+Nothing here needs torch.
+
+Public modules: policy, stored, training.
+"""

@@ -1,0 +1,145 @@
+"""Two networks: how stale a page is, and what its crawl is worth, as compiled functions."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.evolution.outcomes.inputs import shapes_of
+from agents.generalist.inputs import INPUTS, LEVEL, SMALLEST
+from crawl_envs.types import FloatArray
+from crawl_envs.types.compiling import compiled, inlined
+
+NUM_INPUTS = len(INPUTS)
+NUM_VALUED = NUM_INPUTS + len(LEVEL)
+FURTHEST = 6.0
+"""Standardised inputs are clipped here."""
+MOST_EVIDENCE = 10.0
+FEW = 1e-3
+"""Evidence below which V_GREEDY is computed by its first terms."""
+LARGEST_LOG_FACTOR = 2.5
+"""Corrections are factors up to the exponential of this."""
+
+
+class Network(NamedTuple):
+    """Two layers of H units tanh and one output: W1 (K, H), b1, W2 (H, H), b2, w3 (H,), b3 (1,)."""
+
+    first: FloatArray
+    bias: FloatArray
+    second: FloatArray
+    bias_2: FloatArray
+    last: FloatArray
+    bias_3: FloatArray
+
+
+def number_of_weights(hidden: int) -> int:
+    """Return the number of weights of :func:`correct`, for networks of H hidden units."""
+    both = (shapes_of(num_inputs, hidden, 1) for num_inputs in (NUM_INPUTS, NUM_VALUED))
+    return 2 * NUM_VALUED + sum(math.prod(shape) for shapes in both for shape in shapes)
+
+
+@inlined()
+def network_at(weights: FloatArray, first: int, num_inputs: int, hidden: int) -> Network:
+    """Return the network whose weights begin at ``first`` in a row of weights."""
+    second = first + num_inputs * hidden
+    third = second + hidden
+    fourth = third + hidden * hidden
+    fifth = fourth + hidden
+    return Network(
+        weights[first:second].reshape((num_inputs, hidden)),
+        weights[second:third],
+        weights[third:fourth].reshape((hidden, hidden)),
+        weights[fourth:fifth],
+        weights[fifth : fifth + hidden],
+        weights[fifth + hidden : fifth + hidden + 1],
+    )
+
+
+@inlined()
+def layer(weights: FloatArray, bias: FloatArray, inputs: FloatArray, out: FloatArray) -> None:
+    """Write tanh(weights^T inputs + bias), (H, n), of inputs (K, n); loops run over pages last."""
+    for j in range(bias.shape[0]):
+        for k in range(inputs.shape[1]):
+            out[j, k] = bias[j]
+        for i in range(weights.shape[0]):
+            weight = weights[i, j]
+            for k in range(inputs.shape[1]):
+                out[j, k] += weight * inputs[i, k]
+        for k in range(inputs.shape[1]):
+            out[j, k] = math.tanh(out[j, k])
+
+
+@inlined()
+def write_outputs(network: Network, inputs: FloatArray, out: FloatArray) -> None:
+    """Write a network's outputs, (n,), bounded by LARGEST_LOG_FACTOR, of inputs (K, n)."""
+    hidden, count = network.bias.shape[0], inputs.shape[1]
+    low, high = np.empty((hidden, count)), np.empty((hidden, count))
+    layer(network.first, network.bias, inputs, low)
+    layer(network.second, network.bias_2, low, high)
+    for k in range(count):
+        total = network.bias_3[0]
+        for j in range(hidden):
+            total += network.last[j] * high[j, k]
+        out[k] = min(max(total, -LARGEST_LOG_FACTOR), LARGEST_LOG_FACTOR)
+
+
+@inlined()
+def standardise(inputs: FloatArray, mean: FloatArray, scale: FloatArray) -> None:
+    """Standardise and clip rows of ``inputs``, (K, n), in place; ``scale`` (K,) multiplies."""
+    for i in range(inputs.shape[0]):
+        for k in range(inputs.shape[1]):
+            value = (inputs[i, k] - mean[i]) * scale[i]
+            inputs[i, k] = min(max(value, -FURTHEST), FURTHEST)
+
+
+@inlined()
+def correct(
+    weights: FloatArray, hidden: int, inputs: FloatArray, x: FloatArray, rate: FloatArray
+) -> FloatArray:
+    """Return the price U of n pages of importance 1, and overwrite ``x`` with the corrected x.
+
+    Args:
+        weights: means (K,), scales (K,) and both networks, in a row.
+        hidden: H.
+        inputs: (K, n), not standardised; the last rows, LEVEL, are written here.
+        x: believed evidence, (n,).
+        rate: believed change rates, > 0, (n,).
+    """
+    count = x.shape[0]
+    mean, scale = weights[:NUM_VALUED], weights[NUM_VALUED : 2 * NUM_VALUED]
+    standardise(inputs[:NUM_INPUTS], mean, scale)
+    staleness = network_at(weights, 2 * NUM_VALUED, NUM_INPUTS, hidden)
+    size = NUM_INPUTS * hidden + hidden * hidden + 3 * hidden + 1
+    value = network_at(weights, 2 * NUM_VALUED + size, NUM_VALUED, hidden)
+    out, price = np.empty(count), np.empty(count)
+    write_outputs(staleness, inputs[:NUM_INPUTS], out)
+    for k in range(count):
+        x[k] *= math.exp(out[k])
+    write_levels(inputs, x)
+    write_prices(x, rate, price)
+    standardise(inputs[NUM_INPUTS:], mean[NUM_INPUTS:], scale[NUM_INPUTS:])
+    write_outputs(value, inputs, out)
+    for k in range(count):
+        price[k] *= math.exp(out[k])
+    return price
+
+
+@compiled()
+def write_levels(inputs: FloatArray, x: FloatArray) -> None:
+    """Write the inputs LEVEL of pages at corrected evidence (n,) into ``inputs``, (K, n)."""
+    for k in range(x.shape[0]):
+        inputs[NUM_INPUTS, k] = math.log(SMALLEST + x[k])
+        inputs[NUM_INPUTS + 1, k] = -math.expm1(-x[k])
+        inputs[NUM_INPUTS + 2, k] = min(x[k], MOST_EVIDENCE)
+
+
+@compiled()
+def write_prices(x: FloatArray, rate: FloatArray, out: FloatArray) -> None:
+    """Write V_GREEDY of importance 1, (1 - (1 + x) exp(-x)) / rate, (n,)."""
+    for k in range(x.shape[0]):
+        if x[k] < FEW:
+            out[k] = x[k] * x[k] * (0.5 - x[k] / 3.0) / rate[k]
+        else:
+            out[k] = (1.0 - (1.0 + x[k]) * math.exp(-x[k])) / rate[k]

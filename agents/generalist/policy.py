@@ -1,0 +1,97 @@
+"""The agent in an environment: a corrected belief, or a formula, by what is asked and revealed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policies
+from agents.evolution.belief import kernels as belief
+from agents.evolution.corrected_belief import DescribedBelief
+from agents.generalist import kernels
+from agents.generalist.stored import StoredGeneralist, read_generalist
+from crawl_envs.types import Problem
+from crawl_envs.types.compiled_policies import CompiledLearner
+from policies.base.binding import RATE_FORMS, ActingPolicy
+from policies.base.registry import TAGS
+
+
+class LearnedBelief(DescribedBelief):
+    """BELIEF-NCIS, with its staleness and its crawl value corrected by two networks.
+
+    The networks (:mod:`agents.generalist.networks`) are the same for all pages, of any number, and
+    for all laws of changes and signals. A unit of time counts as a day for the inputs of hours.
+    Where one page is crawled per decision, only those of at least 2% of the largest believed value
+    are corrected.
+
+    Args:
+        env: a crawl environment, single or vector, wrapped or not; or a description of the pages.
+        stored: the networks.
+        **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
+    """
+
+    day, least = 1.0, 0.02
+
+    def __init__(self, env: Any, *, stored: StoredGeneralist, **belief: Any) -> None:
+        super().__init__(env, **belief)
+        self.stored, self.weights, self.hidden = stored, stored.weights, stored.hidden
+
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
+        """Return the learner at the start of an episode; ``slots`` and ``rng`` are not used.
+
+        Raises:
+            ValueError: the history is of other pages or sources.
+        """
+        functions = belief.on_birth_or_death, belief.learn, belief.on_signal, kernels.score
+        return CompiledLearner(*functions, self.first_memory(problem))
+
+
+def formula_of(env: Any) -> str | None:
+    """Return the name of the policy that the agent is in an environment; None for its own belief.
+
+    It follows from the reward, the form of action and the columns of the observation. Where pages
+    are born and die, on recorded traces, the correction loses, and the belief stays as it is.
+    """
+    core: Any = getattr(env, "unwrapped", env)
+    reward = getattr(getattr(core, "objective", None), "reward", "freshness")
+    columns = getattr(core, "features", ())
+    known = "change_rate" in columns
+    if reward == "fragments":
+        return "FragmentStatic" if known else "LearningLongevity"
+    form = getattr(core, "action_form", "page")
+    if form in RATE_FORMS:
+        if "clicks_1" in columns:
+            return "DiscreteLambdaCrawl"
+        name = "LambdaCrawl" if known else "LambdaLearnAndCrawl"
+        return name if reward == "penalty" else BINARY[name]
+    if reward == "penalty":
+        name = "GreedyHarmonic" if known else "LambdaLearnAndCrawl"
+        return name if form in TAGS[name].acts else None
+    return BELIEF if "alive" in columns else None
+
+
+BELIEF = "BeliefNCIS"
+BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLearnAndCrawlBinary"}
+"""Policies of rates where a page is fresh or stale, by those where missed changes count."""
+
+
+def load_generalist(folder: str | Path, env: Any, **binding: Any) -> ActingPolicy:
+    """Return the generalist in a folder, bound to an environment or a description of the pages.
+
+    Args:
+        folder: the output folder of :func:`agents.generalist.training.train`.
+        env: what it is to act in.
+        **binding: as for the policy that it is there.
+
+    Raises:
+        ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
+    """
+    stored = read_generalist(folder)
+    if env is None:
+        raise ValueError("env must be a crawl environment or a description of pages, got None")
+    name = formula_of(env)
+    if name is None:
+        return LearnedBelief(env, stored=stored, **binding)
+    return policies.make(name, env, **binding)

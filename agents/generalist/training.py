@@ -1,0 +1,157 @@
+"""Training a generalist: episodes of every law, two fits, and a folder with the agent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.catalog import GENERALIST
+from agents.evolution.corrected_belief import DescribedBelief
+from agents.generalist.learning import learned
+from agents.generalist.policy import LearnedBelief
+from agents.generalist.recording import Record, recorded, recording
+from agents.generalist.stored import StoredGeneralist, save_generalist
+from agents.progress import COUNT, ProgressBar
+from agents.runs import CONFIG, CURVE, RunArguments, replace_text, write_rows
+from crawl_envs import instances
+from crawl_envs.types import Reveal
+from crawl_envs.types.arguments import one_of
+from crawl_envs.types.files import claim, claiming
+from crawl_envs.worlds.rollouts import play_form
+
+SHOWN = (
+    *("uniform", "partial", "noisy", "mixed", "delayed", "sources", "bing-like"),
+    *("late", "corrupted", "bursty", "periodic", "deploys", "shifting"),
+)
+"""Laws of episodes in which all parameters are revealed."""
+HIDDEN = ("uniform", "noisy", "mixed", "cold")
+"""Laws of episodes in which change rates and the quality of signals are hidden."""
+LAWS = (*SHOWN, "cold")
+ALGORITHM = "crawl outcomes"
+NUM_PAGES = 100
+CYCLES = {"parameters": 20, "importance": 40}
+"""Crawls per page of an episode, by what is revealed."""
+BANDWIDTH_SPREAD = 4.0
+"""Crawls per page and unit of time are log-uniform from 1 over this to this."""
+HELD_OUT = 2
+"""Episodes of each law on which the losses are measured."""
+SEEDS = 2**42
+"""Episodes of the training have seeds from here on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralistArguments(RunArguments):
+    """Arguments of a training, plain values.
+
+    Raises:
+        ValueError: a value outside its range, or an unknown law.
+    """
+
+    episodes: int = 120
+    """Episodes of each law, and of each with hidden parameters, >= 1."""
+    algorithm: str = ALGORITHM
+    instance: Sequence[str] = LAWS
+    """Laws of the episodes, among LAWS."""
+    hidden: int = 64
+    """Units of each hidden layer, >= 1."""
+    learning_rate: float = 0.003
+    """Step size of Adam at the start, > 0; it falls linearly to 0."""
+    seed: int = 0
+    """Seed of all random numbers, in [0, 2**16)."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "hidden", "seed"):
+            value, least = getattr(self, name), int(name != "seed")
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        if not 0.0 < self.learning_rate < 1.0:
+            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate!r}")
+        if self.seed >= 2**16:
+            raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
+        one_of("algorithm", self.algorithm, (ALGORITHM,))
+        object.__setattr__(self, "instance", tuple(self.instance))
+        for law in self.instance:
+            one_of("instance", law, LAWS)
+
+    def worlds(self) -> list[tuple[str, Reveal]]:
+        """Return the laws of the episodes, and what is revealed."""
+        shown: list[tuple[str, Reveal]] = [(law, "parameters") for law in SHOWN]
+        both: list[tuple[str, Reveal]] = [*shown, *((law, "importance") for law in HIDDEN)]
+        return [(law, reveal) for law, reveal in both if law in self.instance]
+
+
+class Explorer(DescribedBelief):
+    """A belief without weights, to explore from."""
+
+    day, weights = LearnedBelief.day, np.zeros(0)
+
+
+def explored(law: str, reveal: Reveal, seed: int) -> Record:
+    """Return what an explorer sees in the episode of a seed."""
+    rng = np.random.default_rng([seed, 3])
+    bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
+    instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
+    problem, slots = instance.problem(reveal), CYCLES[reveal] * NUM_PAGES
+    form = recording(Explorer(problem).first_memory(problem), slots, rng)
+    play_form(form, instance, slots / bandwidth, seed, requests=False)
+    return recorded(form.memory)
+
+
+class CurveRow(NamedTuple):
+    """A round of a fit: its name, its number, and the mean loss of held-out episodes."""
+
+    fit: str
+    round: int
+    loss: float
+    seconds: float
+
+
+@claiming()
+def train(
+    arguments: GeneralistArguments, out: str | Path, *, progress: bool = False
+) -> StoredGeneralist:
+    """Train a generalist, and write it to a folder.
+
+    The folder gets ``config.json``, the arguments; ``curve.csv``, the losses of both fits; and
+    ``generalist.json``, the agent. The same arguments give the same agent, up to rounding.
+
+    Args:
+        arguments: of the training.
+        out: the folder, made if need be.
+        progress: show a progress bar on standard error.
+
+    Raises:
+        ValueError: ``out`` holds an agent already.
+        OSError: ``out`` cannot be written.
+    """
+    out, started = Path(out), time.perf_counter()
+    if (out / GENERALIST).exists():
+        raise ValueError(f"{out} holds an agent already; choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out)
+    replace_text(out / CONFIG, arguments.to_json())
+    worlds, rows = arguments.worlds(), []
+    count, held_out = len(worlds) * arguments.episodes, len(worlds) * HELD_OUT
+    with ProgressBar(COUNT, shown=progress) as bar:
+        task, records = bar.add_task("exploring", total=count + held_out), []
+        for number in range(count + held_out):
+            seed = SEEDS + (arguments.seed << 20) + number
+            records.append(explored(*worlds[number % len(worlds)], seed))
+            bar.advance(task)
+        given = arguments.hidden, arguments.learning_rate
+        rng = np.random.default_rng([arguments.seed, 2])
+        for each in learned(records[:count], records[count:], *given, rng):
+            bar.update(task, description=f"fitting the {each.fit}")
+            seconds = round(time.perf_counter() - started, 3)
+            rows.append(CurveRow(each.fit, each.number, each.loss, seconds))
+    write_rows(out / CURVE, CurveRow, rows)
+    assert each.weights is not None
+    stored = StoredGeneralist(each.weights, arguments.hidden, json.loads(arguments.to_json()))
+    save_generalist(out, stored)
+    return stored

@@ -1,0 +1,49 @@
+"""What an explorer records is what the step loop sees."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+from agents.generalist import recording
+from agents.generalist.inputs import INPUTS
+from agents.generalist.training import Explorer
+from crawl_envs.worlds.rollouts import play_form
+from tests.agents.evolution.belief_twin import Twin
+from tests.agents.generalist.twins import further_inputs
+
+SIZES = {"num_pages": 20, "bandwidth": 20.0, "horizon": 6.0}
+
+
+@pytest.mark.parametrize("law", ["deploys", "bursty"])
+def test_records_are_what_the_step_loop_sees(law):
+    env = gymnasium.make("CrawlNCIS-v0", instance=law, **SIZES)
+    env.reset(seed=3)
+    core = env.unwrapped
+    explorer = Explorer(env)
+    slots = core.num_slots()
+    form = recording.recording(explorer.first_memory(core.problem), slots, np.random.default_rng(1))
+    played = play_form(form, core.instance, SIZES["horizon"], 3, requests=False)
+    record = recording.recorded(form.memory)
+    np.testing.assert_array_equal(
+        record.crawls[:, recording.PAGE], played.crawls[: len(record.crawls)]
+    )
+    assert 0 < record.crawls[:, recording.FORCED].sum() < 20
+    twin, belief, changed = Twin(env, 1.0), Explorer(env), []
+    env.reset(seed=3)
+    for number, row in enumerate(record.crawls):
+        twin.follow()
+        page, values = int(row[recording.PAGE]), belief.scores()
+        if number % 9 == 0:
+            value = values[page] / core.problem.importance[page]
+            expected = twin.inputs(page) + further_inputs(twin, page, value)
+            found = record.crawl_inputs[number]
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+            assert row[recording.EVIDENCE] == pytest.approx(twin.read(page)[0], rel=1e-5)
+            assert row[recording.RATE] == pytest.approx(twin.read(page)[2], rel=1e-5)
+        env.step(page)
+        changed.append(bool(core.last_log().changed[0]))
+    np.testing.assert_array_equal(record.crawls[:, recording.CHANGED] > 0.5, changed)
+    assert record.seen_inputs.shape == (len(record.seen), len(INPUTS))
+    assert {*record.seen[:, recording.PAGE]} == {0.0, 4.0, 8.0, 12.0, 16.0}

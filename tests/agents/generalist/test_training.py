@@ -1,0 +1,59 @@
+"""Training a generalist."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agents.generalist import training
+from agents.generalist.stored import read_generalist
+from agents.generalist.training import CurveRow, GeneralistArguments, train
+from agents.runs import CONFIG, CURVE, read_rows
+
+TINY = {"episodes": 1, "hidden": 2, "instance": ("noisy", "deploys")}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(training, "CYCLES", {"parameters": 4, "importance": 4})
+    monkeypatch.setattr(training, "HELD_OUT", 1)
+
+
+def test_a_training_writes_its_folder(tmp_path, quick):
+    arguments = GeneralistArguments(**TINY)
+    agent = train(arguments, tmp_path / "one")
+    read = read_generalist(tmp_path / "one")
+    np.testing.assert_array_equal(read.weights, agent.weights)
+    assert read.made["instance"] == [*TINY["instance"]]
+    text = (tmp_path / "one" / CONFIG).read_text()
+    assert GeneralistArguments.from_json(text) == arguments
+    curve = read_rows(tmp_path / "one" / CURVE, CurveRow)
+    assert {row.fit for row in curve} == {"staleness", "value"}
+    assert all(np.isfinite(row.loss) for row in curve)
+    again = train(arguments, tmp_path / "two")
+    np.testing.assert_array_equal(again.weights, agent.weights)
+    with pytest.raises(ValueError, match="holds an agent already"):
+        train(arguments, tmp_path / "one")
+
+
+def test_laws_can_be_left_out():
+    worlds = GeneralistArguments(instance=("cold", "mixed", "bursty")).worlds()
+    hidden = [("mixed", "importance"), ("cold", "importance")]
+    assert worlds == [("mixed", "parameters"), ("bursty", "parameters"), *hidden]
+    assert len(GeneralistArguments().worlds()) == 17
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"episodes": 0}, "episodes must be"),
+        ({"hidden": 1.5}, "hidden must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be"),
+        ({"seed": 2**16}, "seed must be below"),
+        ({"instance": ("nothing",)}, "instance"),
+        ({"algorithm": "ppo"}, "algorithm"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        GeneralistArguments(**change)
