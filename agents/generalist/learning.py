@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.evolution.outcomes.fitting import (
-    ROUND,
     Array,
     Examples,
     exponential_loss,
@@ -51,7 +50,8 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 
 STALENESS_EPOCHS, VALUE_EPOCHS = 8, 24
-MINIBATCH = 512
+MINIBATCH, STEPS = 512, 1000
+"""Examples of a step, and steps of a round."""
 LEAST_DEVIATION = 1e-3
 """Added to deviations of inputs."""
 LEAST_EVIDENCE = 1e-6
@@ -123,7 +123,7 @@ def learned(
     examples, tests = (outcomes_of(each, scaling) for each in (records, held_out))
     count = rounds_of(examples, STALENESS_EPOCHS)
     fitted = partial(fit, learning_rate=learning_rate, rng=rng, minibatch=MINIBATCH)
-    rounds = fitted(staleness, examples, log_loss_slope, rounds=count)
+    rounds = fitted(staleness, examples, log_loss_slope, rounds=count, steps=STEPS)
     for number, _ in enumerate(islice(rounds, 1, None)):
         yield Round("staleness", number, mean_loss(staleness, tests, log_loss))
     paths, others = (paths_of(each, staleness, scaling, rng) for each in (records, held_out))
@@ -132,7 +132,7 @@ def learned(
     examples, tests = (values_of(each, scaling, of_level) for each in (paths, others))
     count = rounds_of(examples, VALUE_EPOCHS)
     layers = [*staleness, *value]
-    rounds = fitted(value, examples, exponential_slope, rounds=count)
+    rounds = fitted(value, examples, exponential_slope, rounds=count, steps=STEPS)
     for number, _ in enumerate(islice(rounds, 1, None)):
         scales = [np.concatenate(both) for both in zip(scaling, of_level, strict=True)]
         weights = np.concatenate([*scales, *(layer.ravel() for layer in layers)])
@@ -141,7 +141,7 @@ def learned(
 
 def rounds_of(examples: Examples, epochs: int) -> int:
     """Return the number of rounds of a fit."""
-    return max(1, round(epochs * examples.page.size / (MINIBATCH * ROUND)))
+    return max(1, round(epochs * examples.page.size / (MINIBATCH * STEPS)))
 
 
 def outcomes_of(records: Sequence[Record], scaling: Scaling) -> Examples:

@@ -18,8 +18,6 @@ Slope = Callable[[Array, Array], Array]
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 MINIBATCH = 256
 """Examples of a step by default, so few that their products are computed on one thread."""
-ROUND, PASSES = 1000, 10
-"""Most steps of a round; most passes over the examples, so that few are not learned by heart."""
 LEAST, MOST = 1e-6, 50.0
 """Range of evidence."""
 
@@ -107,27 +105,27 @@ def fit(
     slope: Slope,
     *,
     rounds: int,
+    steps: int,
     learning_rate: float,
     rng: np.random.Generator,
     minibatch: int = MINIBATCH,
 ) -> Iterator[None]:
-    """Change a network's layers by Adam; yield before the first step and after every round.
+    """Change a network's layers by Adam; yield at the start and after every ``steps`` steps.
 
     The step size falls linearly to 0. Examples are drawn with replacement.
     """
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]
-    length = min(ROUND, -(-PASSES * examples.page.size // minibatch))
     yield None
-    for step in range(1, rounds * length + 1):
+    for step in range(1, rounds * steps + 1):
         rows = rng.integers(examples.page.size, size=minibatch)
         inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
         slopes = gradient(layers, inputs, functions, examples.target[rows], slope)
-        rate = learning_rate * (1.0 - (step - 1) / (rounds * length))
+        rate = learning_rate * (1.0 - (step - 1) / (rounds * steps))
         rate *= math.sqrt(1.0 - SECOND_DECAY**step) / (1.0 - FIRST_DECAY**step)
         for layer, each, moment, square in zip(layers, slopes, moments, squares, strict=True):
             moment += (1.0 - FIRST_DECAY) * (each - moment)
             square += (1.0 - SECOND_DECAY) * (each * each - square)
             layer -= rate * moment / (np.sqrt(square) + 1e-8)
-        if step % length == 0:
+        if step % steps == 0:
             yield None

@@ -17,8 +17,10 @@ import numpy as np
 
 from agents.evolution.outcomes.crossing import crossing_integrals
 from agents.evolution.outcomes.fitting import (
+    MINIBATCH,
     Array,
     Examples,
+    Slope,
     exponential_loss,
     exponential_slope,
     fit,
@@ -42,6 +44,8 @@ from agents.evolution.outcomes.recording import Record
 from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
+STEPS, PASSES = 1000, 10
+"""Most steps of a round; most passes over the examples, so that few are not learned by heart."""
 ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
 """Rounds that :func:`learned` yields: these, and the starts of both fits."""
 FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)
@@ -104,7 +108,13 @@ def learned(
     num_inputs = page_inputs(histories[0].problem).shape[1]
     staleness = start_layers(num_inputs, hidden, FIRST_STALENESS, rng)
     value = start_layers(num_inputs, hidden, FIRST_VALUE, rng)
-    fitted = partial(fit, learning_rate=learning_rate, rng=rng)
+    adam = partial(fit, learning_rate=learning_rate, rng=rng)
+
+    def fitted(
+        layers: list[Array], examples: Examples, slope: Slope, rounds: int
+    ) -> Iterator[None]:
+        steps = min(STEPS, -(-PASSES * examples.page.size // MINIBATCH))
+        return adam(layers, examples, slope, rounds=rounds, steps=steps)
 
     def examples_of(chosen: Sequence[History], part_of: Callable[..., Part]) -> Examples:
         return _joined(chosen, list(map(part_of, chosen, _tables(chosen, staleness, value))))
@@ -112,7 +122,7 @@ def learned(
     examples = examples_of(histories, outcomes_of)
     tests = examples_of(held_out, outcomes_of) if held_out else None
     least, best = math.inf, staleness
-    for _ in fitted(staleness, examples, log_loss_slope, rounds=STALENESS_ROUNDS):
+    for _ in fitted(staleness, examples, log_loss_slope, STALENESS_ROUNDS):
         loss = math.nan if tests is None else mean_loss(staleness, tests, log_loss)
         if loss < least:
             least, best = loss, [layer.copy() for layer in staleness]
@@ -121,7 +131,7 @@ def learned(
     paths = partial(values_of, rng=rng)
     examples = examples_of(histories, paths)
     tests = examples_of(held_out, paths) if held_out else None
-    for _ in fitted(value, examples, exponential_slope, rounds=VALUE_ROUNDS):
+    for _ in fitted(value, examples, exponential_slope, VALUE_ROUNDS):
         loss = math.nan if tests is None else mean_loss(value, tests, exponential_loss)
         layers = [layer.ravel() for layer in (*staleness, *value)]
         yield Round(loss, np.concatenate(layers, dtype=np.float64))

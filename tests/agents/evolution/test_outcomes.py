@@ -253,7 +253,7 @@ def test_gradients_are_differences_of_the_loss(slope, loss_of):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(fitting, "ROUND", 40)
+    monkeypatch.setattr(learning, "STEPS", 40)
 
 
 def test_a_small_run_end_to_end(tmp_path, quick):

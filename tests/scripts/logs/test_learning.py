@@ -10,7 +10,7 @@ import pytest
 
 import agents
 from agents.evolution import read_index
-from agents.evolution.outcomes import fitting
+from agents.evolution.outcomes import learning
 from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
 from crawl_envs.instances.logs import CrawlLog, read_crawl_log
 from policies.scheduler import CrawlScheduler
@@ -37,7 +37,7 @@ def log(example: Path) -> CrawlLog:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "ROUND", 30)
+    monkeypatch.setattr(learning, "STEPS", 30)
     standard = backtesting.STANDARD._replace(first=2, passes=1, shares=(0.5, 1.0))
     monkeypatch.setattr(backtest, "STANDARD", standard)
     monkeypatch.setattr(backtesting, "STANDARD", standard)
