@@ -1,9 +1,10 @@
 """Film two policies side by side on the same events, as a GIF of each environment.
 
 Without arguments, one film per family: a simple policy beside one of the best, one episode
-each. Other policies and settings:
+each. Other policies, agents and settings:
 
     python -m scripts.film CrawlNCIS-v0 --policies RoundRobin,my_module:MyPolicy
+    python -m scripts.film CrawlNCIS-v0 --policies GreedyNCIS,runs/index --env-arg instance=noisy
     python -m scripts.film CrawlNCIS-v0 --env-arg num_pages=100 --seed 3
 
 The picture shows the truth: fresh and stale pages, the crawls of the last step, the signals since
@@ -14,6 +15,7 @@ makes one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -24,6 +26,7 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 
+import agents
 from crawl_envs import PRESETS
 from crawl_envs.envs.lettering import write
 from crawl_envs.evaluation import PolicyFactory
@@ -102,12 +105,24 @@ def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> 
 
 def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Yield the pictures of an episode of both policies, at most MOST_FRAMES."""
-    factories = policy_factories(film.policies)
+    factories = players_of(film.policies)
     names, panels = list(factories), [panels_of(film, seed, each) for each in factories.values()]
     console = Console(stderr=True)
     shown = zip(*panels, strict=True)
     for pictures in track(shown, film.env_id, MOST_FRAMES, console=console, transient=True):
         yield side_by_side(names, pictures)
+
+
+def players_of(names: Sequence[str]) -> dict[str, PolicyFactory]:
+    """Return policies by name, and trained agents by name or folder.
+
+    Raises:
+        ValueError: an unknown name, or a malformed argument.
+    """
+    trained = [name for name in names if name in agents.names() or Path(name).is_dir()]
+    factories = policy_factories([name for name in names if name not in trained])
+    factories |= {name: partial(agents.load, name) for name in trained}
+    return {name: factories[name] for name in names}
 
 
 def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
@@ -148,7 +163,7 @@ EnvIds = Annotated[
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Two policies: Name or Name:key=value, separated by a comma.",
+        help="Two policies, Name or Name:key=value, or agents, by folder; separated by a comma.",
         show_default="a simple and a good one",
     ),
 ]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agents.catalog import SHIPPED
 from crawl_envs import FAMILIES
 from scripts.film import (
     FILMS,
@@ -64,6 +65,15 @@ def test_both_policies_meet_the_same_events():
         np.testing.assert_array_equal(below[:, : PANEL[0]], below[:, PANEL[0] :])
     others = list(frames_of(film_of("CrawlNCIS-v0", twins, arguments), seed=2))
     assert not np.array_equal(pictures[-1], others[-1])
+
+
+def test_agents_are_filmed_by_name_and_folder():
+    """Both are the same agent, so they play the same episode."""
+    arguments = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
+    twins = ("noisy-index", str(SHIPPED / "noisy-index"))
+    for frame in frames_of(film_of("CrawlNCIS-v0", twins, arguments), seed=1):
+        left, right = np.split(frame[HEADING:], 2, axis=1)
+        np.testing.assert_array_equal(left, right)
 
 
 def test_long_episodes_are_thinned_and_end_at_their_end():
