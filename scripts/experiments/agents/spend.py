@@ -1,4 +1,4 @@
-"""Agents under stress beside ThresholdNCIS with as many crawls as they have."""
+"""The agent under stress beside ThresholdNCIS with as many crawls as it has."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from scripts.experiments.agents import stress
 from scripts.reporting.settings import Setting
 from scripts.reporting.verdicts import Claim, Level, Trend
 
-TITLE = "Agents under stress, at equal spend"
+TITLE = "An agent under stress, at equal spend"
 CLAIM = (
-    "With as many crawls as the agents, ThresholdNCIS is still less fresh in four of six settings."
+    "With as many crawls as the agent, ThresholdNCIS is still less fresh in four of six settings."
 )
 METRIC = "freshness"
 REFERENCE = stress.AT_INSTANTS
@@ -81,7 +81,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
             stress.ID,
             {**stress.STRESS[name], **shorter},
             {
-                stress.AGENT: stress.ours(name)[stress.AGENT],
+                stress.AGENT: stress.generalist,
                 stress.AT_INSTANTS: partial(stress.analytic, policy=stress.AT_INSTANTS),
                 EQUAL: partial(at_equal_spend, factor=factor),
             },

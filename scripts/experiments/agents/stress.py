@@ -1,4 +1,4 @@
-"""Trained agents against every analytic policy where assumptions of the formulas fail."""
+"""A trained agent against every analytic policy where assumptions of the formulas fail."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from scripts.reporting import intervals
 from scripts.reporting.settings import Setting
 from scripts.reporting.verdicts import Expected, Range, Trend
 
-TITLE = "Agents under stress"
+TITLE = "An agent under stress"
 CLAIM = (
-    "Where an assumption of the formulas fails, a trained agent may be fresher than every formula "
+    "Where an assumption of the formulas fails, one trained agent may be fresher than every formula "
     "on the same events, even the best by its mean, chosen afterwards, and than the belief that it "
     "corrects."
 )
@@ -34,13 +34,9 @@ REPETITIONS, QUICK_REPETITIONS = 30, 2
 QUICK_HORIZON = 1.0
 
 ID = "CrawlNCIS-v0"
-AGENT, FLAT, BELIEF = "agent", "agent, MLP", "BELIEF"
-OURS = (AGENT, FLAT, BELIEF)
-FAR = (REFERENCE, FLAT)
-"""Labels far below the others. FLAT is Stable-Baselines3's perceptron over all pages, of which none
-is shipped: the rows kept are those of agents trained by the README's command."""
+AGENT, BELIEF = "generalist", "BELIEF"
+OURS = (AGENT, BELIEF)
 BELIEF_POLICY = "BeliefNCIS"
-SAVED_AS = "stress-{}"
 
 TOGETHER = "all settings"
 OVER_BEST = "freshness over the best analytic policy"
@@ -133,9 +129,9 @@ def analytic(
     return crawl_policies.make(policy, env, **arguments)
 
 
-def learned(env: Any, *, name: str) -> Policy:
-    """Return a trained agent."""
-    return agents.load(name, env)
+def generalist(env: Any) -> Policy:
+    """Return the trained agent."""
+    return agents.load(AGENT, env)
 
 
 def _given(setting: str) -> dict[str, Variant]:
@@ -145,15 +141,9 @@ def _given(setting: str) -> dict[str, Variant]:
     return {**known, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
 
 
-def ours(setting: str) -> dict[str, PolicyFactory]:
-    """Return the policies of OURS that are available for a setting, by label."""
-    factories: dict[str, PolicyFactory] = {}
-    name = SAVED_AS.format(setting.replace(" ", "-"))
-    if name in agents.names():
-        factories[AGENT] = partial(learned, name=name)
-    if BELIEF_POLICY in crawl_policies.names():
-        factories[BELIEF] = partial(analytic, policy=BELIEF_POLICY)
-    return factories
+def ours() -> dict[str, PolicyFactory]:
+    """Return the policies of OURS by label; they act in every setting."""
+    return {AGENT: generalist, BELIEF: partial(analytic, policy=BELIEF_POLICY)}
 
 
 @cache
@@ -178,31 +168,21 @@ def measurements(quick: bool) -> Sequence[Setting]:
     """Return every stress setting, with all policies that can act in it."""
     shorter = {"horizon": QUICK_HORIZON} if quick else {}
     return [
-        Setting(name, ID, {**arguments, **shorter}, {**acting(name), **ours(name)})
+        Setting(name, ID, {**arguments, **shorter}, {**acting(name), **ours()})
         for name, arguments in STRESS.items()
     ]
 
 
 def _expected() -> tuple[Expected, ...]:
-    """Return expectations: an agent is above all policies; learning ones are above round robin."""
-    where: dict[str, list[str]] = {FLAT: [*STRESS]}
+    """Return expectations: the agent is above all policies; learning ones are above round robin."""
+    best = [Range(label, 0.0, math.inf, tuple(STRESS), SOURCE, OVER_BEST) for label in OURS]
+    where: dict[str, list[str]] = {}
     for setting in STRESS:
-        for label in (*acting(setting), *ours(setting)):
+        for label in (*acting(setting), BELIEF):
             where.setdefault(label, []).append(setting)
+    each = [Trend(AGENT, "above", label, tuple(names), SOURCE) for label, names in where.items()]
     basic = Trend("LearningGreedyNCIS", "above", REFERENCE, tuple(STRESS), SOURCE)
-    best = [
-        Range(label, 0.0, math.inf, tuple(where[label]), SOURCE, OVER_BEST)
-        for label in OURS
-        if label in where
-    ]
-    each = [
-        Trend(AGENT, "above", label, settings, SOURCE)
-        for label, names in where.items()
-        if label not in OURS
-        and (settings := tuple(name for name in names if name in where.get(AGENT, ())))
-    ]
-    over_base = Trend(AGENT, "above", BELIEF, tuple(where.get(AGENT, ())), SOURCE)
-    return (*best, *each, *((over_base,) if AGENT in where else ()), basic)
+    return (*best, *each, basic)
 
 
 CLAIMS = ()
@@ -353,7 +333,7 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
     from scripts.experiments.agents.setup.charts import over_best
 
     kept = [row for row in rows if row.setting in STRESS]
-    over_best(kept, path, title=TITLE, labels=(AGENT, BELIEF, *FAR), reference=BEST)
+    over_best(kept, path, title=TITLE, labels=(*OURS, REFERENCE), reference=BEST)
 
 
 def _aggregate(rows: Sequence[Row], path: Path) -> None:
