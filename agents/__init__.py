@@ -29,16 +29,16 @@ def load(
     """Return a trained agent.
 
     The files in the folder determine its kind: ``model.zip`` is an
-    :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index or a corrected belief, which
-    needs ``env``, ``generalist.json`` an agent for every family, which needs ``env`` too, and
-    ``scorer.npz`` a :class:`agents.networks.page_scorer.ScoringAgent`.
+    :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index,
+    ``generalist.json`` an agent for every family, which needs ``env``, and ``scorer.npz`` a
+    :class:`agents.networks.page_scorer.ScoringAgent`.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
         env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
             With the network ``pages`` the number of pages may differ, and the network scales time
-            by the environment's T = m / R. A learned index or a corrected belief also takes a
-            description of the pages (:class:`policies.LivePages`), and needs no Gymnasium then.
+            by the environment's T = m / R. A learned index and a generalist also take a
+            description of the pages (:class:`policies.LivePages`), and need no Gymnasium then.
         cycle: T, without ``env``; None for that of the training.
 
     Raises:
@@ -47,7 +47,7 @@ def load(
     """
     file = agent_file(folder_or_name)
     if file.name == "index.json":
-        from agents.evolution import load_index
+        from agents.index import load_index
 
         if cycle is not None:
             raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")

@@ -4,8 +4,8 @@ With --seeds, runs that differ in their seed are trained side by side, each in a
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
 
 ALGORITHM is an algorithm of Stable-Baselines3 (ppo, a2c, dqn, sac; maskableppo and recurrentppo
-with sb3-contrib), "clone" (imitate an analytic policy), "es" (evolve a correction of BeliefNCIS),
-or "index" (learn an index from whether crawls at random found a change, in seconds).
+with sb3-contrib), "clone" (imitate an analytic policy), or "index" (learn an index from whether
+crawls at random found a change, in seconds).
 Hyperparameters are the recommended ones, by one rule for all environments, overridden by
 --hyperparameters, overridden by options. Where the number of pages can differ, an agent is trained
 on 20 at the same m / R, and ranked on those of the environment; --train-pages 0 trains on those

@@ -1,8 +1,8 @@
 """Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
-ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows, or "es".
+ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows.
 
-A trial trains for --steps steps (es: generations) in four stages. After each stage, the mean reward
+A trial trains for --steps steps in four stages. After each stage, the mean reward
 on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the
 trial is pruned if it is below the median of earlier trials. Trials are saved in a SQLite file as
 they end, so that a resumed search gives the same trials as an uninterrupted one. Optuna must be

@@ -37,7 +37,7 @@ assert estimators.match_moments(np.ones(2), np.array([True, False])).change_rate
 assert solvers.binary_periodic([1.0, 1.0], rates["change_rate"], 2.0).converged
 columns = {name: np.broadcast_to(column, 2) for name, column in rates.items()}
 problem = Problem(2, 2.0, importance=np.ones(2), **columns)
-for name in ("noisy-index", "stress-cold-start"):
+for name in ("noisy-index", "generalist"):
     pages = policies.LivePages(problem)
     agent = agents.load(name, pages)
     pages.advance(empty_log(), 1.0)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from agents.evolution.belief.inputs import INPUTS as HISTORY
-from agents.evolution.belief.kernels import Arrays, describe
-from agents.evolution.belief.layout import CALIBRATION, CYCLE, KINDS
+from agents.generalist.belief.inputs import INPUTS as HISTORY
+from agents.generalist.belief.kernels import Arrays, describe
+from agents.generalist.belief.layout import CALIBRATION, CYCLE, KINDS
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import inlined
 from policies.ncis.belief.layout import places
@@ -24,7 +24,7 @@ gamma; the share of changes that are signalled; the evidence of the signals sinc
 that of one signal; the probability that the page still changes; how much is known of alpha."""
 LAW = tuple(f"calibration_{kind}" for kind in range(KINDS))
 """How well the belief predicted the episode's crawls so far, ln((c + changes) / (c + expected)), by
-kinds of signals and of intervals (:mod:`agents.evolution.belief.history`); the same for all."""
+kinds of signals and of intervals (:mod:`agents.generalist.belief.history`); the same for all."""
 INPUTS = (*HISTORY, *BELIEVED, *LAW)
 """Inputs of staleness, in the order of rows."""
 LEVEL = ("log_level", "level", "level_evidence")

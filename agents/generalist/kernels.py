@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.evolution.belief.kernels import candidates, value_all
-from agents.evolution.belief.layout import HIDDEN, LEAST, WEIGHTS
+from agents.generalist.belief.kernels import candidates, value_all
+from agents.generalist.belief.layout import HIDDEN, LEAST, WEIGHTS
 from agents.generalist.inputs import write_inputs
 from agents.generalist.networks import NUM_VALUED, correct
 from crawl_envs.types import BoolArray, FloatArray, IntArray

@@ -16,17 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.evolution.outcomes.fitting import (
-    Array,
-    Examples,
-    exponential_loss,
-    exponential_slope,
-    fit,
-    log_loss,
-    log_loss_slope,
-    mean_loss,
-    start_layers,
-)
 from agents.generalist.networks import (
     FURTHEST,
     LARGEST_LOG_FACTOR,
@@ -45,6 +34,17 @@ from agents.generalist.recording import (
     RATE,
     TIME,
     Record,
+)
+from agents.index.fitting import (
+    Array,
+    Examples,
+    exponential_loss,
+    exponential_slope,
+    fit,
+    log_loss,
+    log_loss_slope,
+    mean_loss,
+    start_layers,
 )
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled

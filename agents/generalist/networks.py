@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.evolution.outcomes.inputs import shapes_of
 from agents.generalist.inputs import INPUTS, LEVEL, SMALLEST
+from agents.index.inputs import shapes_of
 from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import compiled, inlined
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import policies
-from agents.evolution.belief import kernels as belief
-from agents.evolution.corrected_belief import DescribedBelief
 from agents.generalist import kernels
+from agents.generalist.belief import kernels as belief
+from agents.generalist.described_belief import DescribedBelief
 from agents.generalist.stored import StoredGeneralist, read_generalist
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledLearner

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.evolution.belief import kernels, layout
-from agents.evolution.belief.layout import PAGE_WIDTH, WEIGHTS
+from agents.generalist.belief import kernels, layout
+from agents.generalist.belief.layout import PAGE_WIDTH, WEIGHTS
 from agents.generalist.inputs import INPUTS, write_inputs
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import CompiledLearner, Memory

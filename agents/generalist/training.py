@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.catalog import GENERALIST
-from agents.evolution.corrected_belief import DescribedBelief
+from agents.generalist.described_belief import DescribedBelief
 from agents.generalist.learning import learned
 from agents.generalist.policy import LearnedBelief
 from agents.generalist.recording import Record, recorded, recording

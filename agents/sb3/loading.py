@@ -1,7 +1,7 @@
 """Loading of trained agents.
 
 ``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` (:mod:`agents.networks.page_scorer`)
-and ``index.json`` (:mod:`agents.evolution.stored`) have plain values and arrays. Nothing is
+and ``index.json`` (:mod:`agents.index.stored`) have plain values and arrays. Nothing is
 unpickled, so loading an agent of unknown origin runs no code of its author.
 """
 

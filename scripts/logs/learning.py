@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from agents.catalog import AGENT_FILES
-from agents.evolution import StoredIndex, read_index, save_index
-from agents.evolution.outcomes.learning import (
+from agents.index import StoredIndex, read_index, save_index
+from agents.index.learning import (
     ROUNDS,
     WINDOW,
     History,
     learned,
     paths_of,
 )
-from agents.evolution.outcomes.recording import Record
-from agents.evolution.stored import INDEX, OUTCOMES
+from agents.index.recording import Record
+from agents.index.stored import INDEX
 from agents.progress import ProgressBar
 from agents.runs import CURVE
 from crawl_envs.instances.logs.crawl_log import CrawlLog
@@ -129,7 +129,7 @@ def learn_from_log(
     staleness, value = (min(part, key=lambda each: each.loss) for part in by_fit)
     assert value.free is not None
     made = {"log": first_crawl(log), "until": min(until, float(log.time[-1])), "seed": seed}
-    save_index(out, StoredIndex(value.free, OUTCOMES, made=made))
+    save_index(out, StoredIndex(value.free, made))
     return staleness.loss, held_out.record.page.size
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import agents
 from agents.catalog import SHIPPED
-from agents.evolution import read_index
-from agents.evolution.stored import OUTCOMES
+from agents.index.stored import INDEX
 from agents.runs import CONFIG, read_object
 from policies.base import registry
 
@@ -23,7 +22,6 @@ KINDS: Mapping[str, str] = {
 FIXED = ("formula", "baseline")
 """Kinds of entrants that do not learn."""
 METHODS = {
-    "evolution": "Salimans et al. 2017",
     "cloning": "Ross, Gordon and Bagnell 2011",
     "PPO": "Schulman et al. 2017",
 }
@@ -81,7 +79,7 @@ def trained_entrant(folder: Path) -> Entrant:
     """Return what the agent in a folder is, by its configuration.
 
     That of the last stage counts. Its ``algorithm`` and ``instance`` (a law, or several) say by
-    what and on what; a learned index has no algorithm, but a base.
+    what and on what; a learned index has no algorithm.
 
     Raises:
         ValueError: a file is missing or damaged, or does not say by what.
@@ -93,10 +91,8 @@ def trained_entrant(folder: Path) -> Entrant:
         by, formula = "cloning", f"imitates {last['clone']['teacher']}"
     elif by in agents.ALGORITHMS:
         by = by.upper()
-    elif not by and (folder / "index.json").exists():
-        base = read_index(folder).base
-        by = "crawl outcomes" if base == OUTCOMES else "evolution"
-        formula = f"corrects {base}" if base != OUTCOMES else ""
+    elif not by and (folder / INDEX).exists():
+        by = "crawl outcomes"
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

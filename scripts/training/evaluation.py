@@ -90,10 +90,10 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
         arguments: TrainArguments = read_arguments(file)
         return arguments.env_id, dict(arguments.env_args)
     if file.name == "index.json":
-        from agents.evolution import read_index
+        from agents.index import read_index
 
         settings = read_index(file.parent).made
-        names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
+        names = ("instance", "num_pages", "bandwidth", "horizon")
         return "CrawlNCIS-v0", {name: settings[name] for name in names if name in settings}
     return _read_config(file.with_name("config.json"))
 

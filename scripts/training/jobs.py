@@ -11,10 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.cloning.train import CloneArguments, clone
-from agents.evolution import load_index, outcome_training
-from agents.evolution import train as evolution
-from agents.evolution.arguments import EpisodeArguments, EvolutionArguments, OutcomeArguments
-from agents.evolution.stored import INDEX
+from agents.index import load_index, training
+from agents.index.arguments import IndexArguments
+from agents.index.stored import INDEX
 from agents.runs import CURVE, read_rows
 from agents.sb3 import hyperparameters
 from agents.sb3.arguments import TrainArguments
@@ -195,14 +194,15 @@ class Cloning(ModelJob):
 
 @dataclass(frozen=True)
 class IndexJob(Job):
-    """A training run of an index; only the comparison needs torch."""
+    """A run that learns an index from outcomes of crawls; only the comparison needs torch."""
 
-    arguments: EpisodeArguments
+    arguments: IndexArguments
+    label = "index"
 
     @property
     def environment(self) -> TrainArguments:
         """Environment of the training."""
-        names = ("instance", "num_pages", "bandwidth", "horizon", "reveal")
+        names = ("instance", "num_pages", "bandwidth", "horizon")
         return TrainArguments(
             env_args={name: getattr(self.arguments, name) for name in names},
             instance=self.arguments.pinned,
@@ -215,46 +215,16 @@ class IndexJob(Job):
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the freshness in validation."""
-        rows = read_rows(out / CURVE, evolution.CurveRow)
-        unit = "generations or rounds; validation on separate episodes"
-        return LearningCurve(
-            [row.freshness for row in rows], [row.generation for row in rows], unit
-        )
-
-
-@dataclass(frozen=True)
-class Evolution(IndexJob):
-    """A training run that evolves an index."""
-
-    arguments: EvolutionArguments
-    workers: int = 1
-    label = "es"
-
-    def check(self, out: Path | None) -> None:
-        """Raise ValueError for too few workers, or a folder with an index of another run."""
-        at_least(1, workers=self.workers)
-        super().check(out)
-        if out is not None and (out / INDEX).exists():
-            evolution.read_state(out / evolution.STATE, self.arguments)
-
-    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
-        """Evolve; the progress bar shows the best analytic policy of the validation."""
-        evolution.evolve(self.arguments, out, resume=True, workers=self.workers, progress=progress)
-
-
-@dataclass(frozen=True)
-class Outcomes(IndexJob):
-    """A training run that learns an index from outcomes of crawls."""
-
-    arguments: OutcomeArguments
-    label = "index"
+        rows = read_rows(out / CURVE, training.CurveRow)
+        unit = "rounds; validation on separate episodes"
+        return LearningCurve([row.freshness for row in rows], [row.round for row in rows], unit)
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for a folder with an index of another run."""
         super().check(out)
         if out is not None and (out / INDEX).exists():
-            outcome_training.check_finished(out, self.arguments)
+            training.check_finished(out, self.arguments)
 
     def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
         """Learn; the progress bar shows the best analytic policy of the validation."""
-        outcome_training.learn_index(self.arguments, out, resume=True, progress=progress)
+        training.learn_index(self.arguments, out, resume=True, progress=progress)

@@ -37,7 +37,7 @@ class TrainOptions(RunOptions):
 
     LEARNING: ClassVar = (
         *("steps", "lanes", "seed", "network", "width", "learning_rate", "gamma", "start"),
-        *("teacher", "workers", "tensorboard", "validation", "callback", "train_pages"),
+        *("teacher", "tensorboard", "validation", "callback", "train_pages"),
     )
     """Options of the training itself."""
     OF_LOGS: ClassVar = (
@@ -49,8 +49,8 @@ class TrainOptions(RunOptions):
     hyperparameters: Path | None = None
     """YAML file in the format of RL-Zoo, such as scripts.tune writes."""
     set: list[str] | None = None
-    """Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, generations=50
-    or sigma=0.05 of es, rounds=4 of clone; can be repeated."""
+    """Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32,
+    rounds=4 of clone, crawls=100000 of index; can be repeated."""
     steps: int | None = None
     """Steps over all lanes, rounded up to rollouts [the recommended value]."""
     lanes: int | None = None
@@ -70,8 +70,6 @@ class TrainOptions(RunOptions):
     """Folder of an agent with the same network, to start from."""
     teacher: str | None = None
     """Policy to clone; clone only [GreedyNCIS]."""
-    workers: int | None = None
-    """Processes; es only [1]."""
     episodes: int | None = None
     """Number of seeds of the comparison [32]."""
     policies: str | None = None
@@ -108,7 +106,7 @@ class TuneOptions(RunOptions):
     trials: int = 40
     """Total number of trials, with those of earlier runs."""
     steps: int = 200_000
-    """Steps of a trial over all lanes; es: generations."""
+    """Steps of a trial over all lanes."""
     episodes: int = 32
     """Number of validation seeds."""
     seed: int = 0

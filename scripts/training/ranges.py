@@ -6,21 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import OFF_POLICY
 from agents.sb3.arguments import FALLING
 from agents.sb3.hyperparameters import WORDS
-from scripts.training.recipes import ES
 
-TUNED = (*ALGORITHMS, ES)
-"""Algorithms that can be tuned."""
 HORIZONS = (0.8, 0.9, 0.95, 0.98, 0.99)
 LANES = (16, 32, 64, 128)
 ROLLOUTS = {"a2c": (4, 8)}
 ROLLOUT = (16, 32, 64, 128)
-VALIDATED_EVERY = 25
-"""Largest number of generations between validations."""
 WIDTHS = (16, 32, 64)
 WITH_MINIBATCHES = ("maskableppo", "ppo", "recurrentppo")
 WITH_ENTROPY = (*WITH_MINIBATCHES, "a2c")
@@ -30,13 +24,6 @@ POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
     """Draw the hyperparameters of one of Optuna's trials, by name; see :func:`rounded`."""
-    if algorithm == ES:
-        return {
-            "pairs": trial.suggest_categorical("pairs", (8, 16, 32)),
-            "sigma": trial.suggest_float("sigma", 0.02, 0.5, log=True),
-            "learning_rate": trial.suggest_float("learning_rate", 0.003, 0.2, log=True),
-            "hidden": trial.suggest_categorical("hidden", (6, 12, 24)),
-        }
     parameters = {
         "learning_rate": trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True),
         "gamma": trial.suggest_categorical("gamma", HORIZONS),
@@ -64,19 +51,6 @@ def rounded(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: float(f"{value:.3g}") if isinstance(value, float) else value
         for name, value in parameters.items()
-    }
-
-
-def generations_of(steps: int, stage: int, stages: int) -> dict[str, int]:
-    """Return the length of an evolution up to a stage, and its validation interval.
-
-    The length of a stage, ``steps / stages``, is rounded up to whole validation intervals.
-    """
-    part = math.ceil(steps / stages)
-    every = min(part, VALIDATED_EVERY)
-    return {
-        "generations": stage * every * math.ceil(part / every),
-        "validation_every": every,
     }
 
 
@@ -108,14 +82,12 @@ def entry_of(
     """Return an entry of a hyperparameter file, in the format of RL-Zoo.
 
     Args:
-        algorithm: one of TUNED.
+        algorithm: one of :data:`agents.catalog.ALGORITHMS`.
         env_id: id of the environment.
         parameters: hyperparameters of a trial.
         steps: length of the trial.
         stages: number of stages of the trial.
     """
-    if algorithm == ES:
-        return {**parameters, **generations_of(steps, 1, 1)}
     settings = settings_of(parameters, math.ceil(steps / stages))
     width = settings.pop("width")
     renamed = {RL_ZOO.get(name, name): value for name, value in settings.items()}

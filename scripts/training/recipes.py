@@ -8,19 +8,19 @@ from typing import Any
 
 from agents.catalog import ALGORITHMS
 from agents.cloning.train import CloneArguments
-from agents.evolution.arguments import EvolutionArguments, OutcomeArguments
+from agents.index.arguments import IndexArguments
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.hyperparameters import FALLBACK, WORDS
 from agents.sb3.lanes import recommended
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX, refuse
-from scripts.training.jobs import Cloning, Evolution, Job, Learning, Outcomes
+from scripts.training.jobs import Cloning, IndexJob, Job, Learning
 from scripts.training.requests import Request
 
-CLONE, ES, INDEX = "clone", "es", "index"
-KINDS = (*ALGORITHMS, CLONE, ES, INDEX)
-"""Kinds of runs: the algorithms of Stable-Baselines3, cloning, evolution of an index, and learning
-one from outcomes of crawls."""
+CLONE, INDEX = "clone", "index"
+KINDS = (*ALGORITHMS, CLONE, INDEX)
+"""Kinds of runs: the algorithms of Stable-Baselines3, cloning, and learning an index from outcomes
+of crawls."""
 OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}
 """Recommended arguments for cloning, where the target is fixed."""
 OF_LEARNING = ("tensorboard", "validation", "callback")
@@ -39,7 +39,7 @@ def job_of(request: Request) -> Job:
     kind = one_of("algorithm", request.kind, KINDS)
     if kind == CLONE:
         return _of_clone(request)
-    return _of_index(request) if kind in (ES, INDEX) else _of_learning(request)
+    return _of_index(request) if kind == INDEX else _of_learning(request)
 
 
 def _refuse(request: Request, *names: str) -> None:
@@ -48,13 +48,13 @@ def _refuse(request: Request, *names: str) -> None:
 
 
 def _of_learning(request: Request) -> Learning:
-    _refuse(request, "teacher", "workers")
+    _refuse(request, "teacher")
     own = {name: request.options[name] for name in OF_LEARNING if name in request.options}
     return Learning(_arguments(request, request.kind, request.settings), **own)
 
 
 def _of_clone(request: Request) -> Cloning:
-    _refuse(request, "workers", *OF_LEARNING, "start", "steps")
+    _refuse(request, *OF_LEARNING, "start", "steps")
     known = {entry.name for entry in fields(CloneArguments)}
     own = {name: value for name, value in request.settings.items() if name in known}
     rest = {name: value for name, value in request.settings.items() if name not in known}
@@ -63,26 +63,21 @@ def _of_clone(request: Request) -> Cloning:
     return Cloning(_arguments(request, "ppo", rest, **OF_CLONING), CloneArguments(**own))
 
 
-def _of_index(request: Request) -> Evolution | Outcomes:
-    kind, evolves, given = request.kind, request.kind == ES, dict(request.options)
-    applies = ("seed", "learning_rate", *(["workers"] if evolves else []))
-    _refuse(request, *(name for name in given if name not in applies))
+def _of_index(request: Request) -> IndexJob:
+    kind, given = request.kind, request.options
+    _refuse(request, *(name for name in given if name not in ("seed", "learning_rate")))
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
         raise ValueError(f"env_id must be {FALLBACK} for {kind}, got {request.env_id!r}")
     for name in request.env_args:
         one_of(f"env-arg of {kind}", name, SIZES)
-    workers = given.pop("workers", 1)
     values = {**request.hyperparameters, **request.settings, **given, **request.env_args}
     if request.instance is not None:
         values["pinned"] = request.instance
-    arguments = EvolutionArguments if evolves else OutcomeArguments
-    known = [entry.name for entry in fields(arguments)]
+    known = [entry.name for entry in fields(IndexArguments)]
     for name in values:
         if name not in known:
             raise ValueError(f"settings of {kind} must be among {', '.join(known)}, got {name!r}")
-    if evolves:
-        return Evolution(EvolutionArguments(**values), workers)
-    return Outcomes(OutcomeArguments(**values))
+    return IndexJob(IndexArguments(**values))
 
 
 def _arguments(

@@ -22,7 +22,7 @@ SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "examples.npz", "index.json"),
     *("model.zip", "provenance.json", "ranking.csv", "ranking.png", "rounds.csv", "rows.csv"),
-    *(RUN, "runs.csv", "state.json", "validation.csv"),
+    *(RUN, "runs.csv", "validation.csv"),
 )
 """Files of a run; the saved rows of the analytic policies are not of one run."""
 

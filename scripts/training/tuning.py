@@ -20,21 +20,15 @@ from urllib.parse import quote
 
 import numpy as np
 
+from agents.catalog import ALGORITHMS
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.lanes import make_lanes
 from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import one_of
 from scripts.reporting.options import PREFIX
 from scripts.training.jobs import Job, Learning
-from scripts.training.ranges import (
-    TUNED,
-    generations_of,
-    network_of,
-    rounded,
-    settings_of,
-    suggested,
-)
-from scripts.training.recipes import ES, job_of
+from scripts.training.ranges import network_of, rounded, settings_of, suggested
+from scripts.training.recipes import job_of
 from scripts.training.requests import Request
 
 STAGES = 4
@@ -58,7 +52,7 @@ class Tuning:
     env_args: Mapping[str, Any]
     instance: Mapping[str, Any] | None
     steps: int
-    """Steps of a trial, over all lanes; generations for es."""
+    """Steps of a trial, over all lanes."""
     episodes: int
     """Number of validation seeds."""
     seed: int
@@ -66,7 +60,7 @@ class Tuning:
     """Pages in training; None for the recommended number."""
 
     def __post_init__(self) -> None:
-        one_of("algorithm", self.algorithm, TUNED)
+        one_of("algorithm", self.algorithm, ALGORITHMS)
         for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
@@ -75,13 +69,8 @@ class Tuning:
 
     def job(self, parameters: Mapping[str, Any], stage: int) -> Job:
         """Return the run of hyperparameters up to a stage."""
-        options: dict[str, Any] = {"seed": self.seed}
-        if self.algorithm == ES:
-            settings = {**parameters, **generations_of(self.steps, stage, STAGES)}
-        else:
-            settings = settings_of(parameters, math.ceil(self.steps / STAGES))
-            options |= {"steps": self.steps, "network": network_of(self.algorithm, self.env_id)}
-            options |= {"validation": 0}
+        options: dict[str, Any] = {"seed": self.seed, "steps": self.steps, "validation": 0}
+        options["network"] = network_of(self.algorithm, self.env_id)
         if self.train_pages is not None:
             options["train_pages"] = self.train_pages
         request = Request(
@@ -90,11 +79,11 @@ class Tuning:
             env_args=self.env_args,
             instance=self.instance,
             options=options,
-            settings=settings,
+            settings=settings_of(parameters, math.ceil(self.steps / STAGES)),
         )
         job = job_of(request)
-        until = math.ceil(self.steps * stage / STAGES)
-        return replace(job, until=until) if isinstance(job, Learning) else job
+        assert isinstance(job, Learning)
+        return replace(job, until=math.ceil(self.steps * stage / STAGES))
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
         """Train up to a stage in a folder, resuming the stage before; return the mean reward.

@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
 
 import agents
-from agents.evolution.arguments import EvolutionArguments
+from agents.index.arguments import IndexArguments
 from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
@@ -36,11 +36,6 @@ from tests.scripts.commands import SMALL, done, refused
 
 SHORT = ["--steps", "600", "--lanes", "4", "--episodes", "3", "--policies", "GreedyNCIS,Greedy"]
 NOISY = ["--env-arg", "instance=noisy"]
-EVOLVE = [
-    *("--set", "generations=4", "--set", "pairs=2", "--set", "episodes=1"),
-    *("--set", "validation_every=2", "--set", "validation_episodes=2"),
-    *("--episodes", "3", "--policies", "GreedyNCIS"),
-]
 SAME = ("ranking.csv", "rows.csv")
 PNG = b"\x89PNG"
 
@@ -187,24 +182,8 @@ def test_a_clone_and_what_is_learned_from_it(tmp_path):
     refused(other, "every must be 4 as in the run to resume")
 
 
-def test_an_index_is_evolved(tmp_path):
-    for name in ("one", "two"):
-        out = tmp_path / name
-        result = done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, out=out))
-    assert "es minus it" in result.stdout
-    assert (out / "curve.png").read_bytes().startswith(PNG)
-    same = (*SAME, "index.json", "curve.png")
-    assert bytes_of(tmp_path / "one", *same) == bytes_of(tmp_path / "two", *same)
-    other = run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *EVOLVE, "--seed", 9, out=out)
-    refused(other, "seed", "as in the run to resume")
-    longer = [*EVOLVE, "--set", "generations=6"]
-    done(resume(out, "--set", "generations=6"))
-    done(run("es", "CrawlNCIS-v0", *SMALL, *NOISY, *longer, out=tmp_path / "whole"))
-    assert bytes_of(out, "index.json") == bytes_of(tmp_path / "whole", "index.json")
-
-
 def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
-    monkeypatch.setattr("agents.evolution.outcomes.fitting.ROUND", 20)
+    monkeypatch.setattr("agents.index.fitting.ROUND", 20)
     few = [f"--set={name}" for name in ("crawls=2000", "hidden=3", "validation_episodes=2")]
     result = done(run("index", "CrawlNCIS-v0", *SMALL, *NOISY, *few, out=tmp_path))
     assert "index minus it" in result.stdout
@@ -216,18 +195,11 @@ def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
     refused(other, "seed", "as in the run to resume")
 
 
-def test_an_index_is_compared_under_its_own_reveal(tmp_path):
-    args = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "reveal": "importance"}
-    arguments = EvolutionArguments(instance="noisy", **args)
-    environment = jobs.Evolution(arguments).environment
-    assert environment.env_args == {"instance": "noisy", **args}
-    env = make_lanes(environment, 1, training=False)
-    assert "change_rate" not in env.features
-    env.close()
+def test_an_index_of_one_instance_is_compared_on_it():
     pinned = {"importance": [1.0, 2.0], "change_rate": [1.0, 1.0], "bandwidth": 2.0}
-    environment = jobs.Evolution(EvolutionArguments(pinned=pinned)).environment
+    environment = jobs.IndexJob(IndexArguments(pinned=pinned)).environment
     assert (environment.instance, environment.env_args["num_pages"]) == (pinned, 2)
-    assert environment.env_args["reveal"] == "parameters"
+    make_lanes(environment, 1, training=False).close()
 
 
 def test_sac_scores_pages(tmp_path):
@@ -250,7 +222,6 @@ def test_sac_scores_pages(tmp_path):
         (["dqn", "CrawlNCIS-v0", "--env-arg", "action=scores"], ["dqn", "page"]),
         (["ppo", "CrawlNCIS-v0", "--instance", "/nowhere.json"], ["/nowhere.json"]),
         (["ppo", "CrawlNCIS-v0", "--teacher", "Greedy"], ["--teacher", "apply", "ppo"]),
-        (["ppo", "CrawlNCIS-v0", "--workers", "2"], ["--workers", "apply", "ppo"]),
         (["ppo", "CrawlNCIS-v0", "--start", "/nowhere"], ["/nowhere"]),
         (["ppo", "CrawlNCIS-v0", "--set", "batch"], ["set", "name=value", "'batch'"]),
         (["ppo", "CrawlNCIS-v0", "--set", "batches=3"], ["batches"]),
@@ -263,19 +234,17 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
         (["clone", "CrawlNCIS-v0", "--teacher", "Nobody"], ["teacher", "'Nobody'"]),
         (["clone", "CrawlNCIS-v0", "--start", "x"], ["--start", "apply", "clone"]),
-        (["es", "CrawlNCIS-v0", "--gamma", ".9"], ["--gamma", "apply", "es"]),
-        (["es", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of es", "'gamma'"]),
-        (["es", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
-        (["es", "CrawlNCIS-v0", "--workers", "0"], ["workers", "got 0"]),
+        (["es", "CrawlNCIS-v0"], ["algorithm", "'es'", "index"]),
+        (["index", "CrawlNCIS-v0", "--gamma", ".9"], ["--gamma", "apply", "index"]),
+        (["index", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of index", "'gamma'"]),
+        (["index", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
         (["ppo", "CrawlNCIS-v0", "--seeds", "0"], ["seeds", ">= 1", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--seeds", "2", "--lanes", "0"], ["lanes", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--validation", "-1"], ["validation", ">= 0", "got -1"]),
         (["ppo", "CrawlNCIS-v0", "--callback", "nowhere:X"], ["callback", "nowhere"]),
         (["ppo", "CrawlNCIS-v0", "--callback", "json:dumps"], ["BaseCallback", "json:dumps"]),
         (["clone", "CrawlNCIS-v0", "--tensorboard"], ["--tensorboard", "apply", "clone"]),
-        (["es", "CrawlTrace-v0"], ["env_id", "es", "'CrawlTrace-v0'"]),
         (["index", "CrawlTrace-v0"], ["env_id", "index", "'CrawlTrace-v0'"]),
-        (["index", "CrawlNCIS-v0", "--workers", "2"], ["--workers", "apply", "index"]),
         (["index", "CrawlNCIS-v0", "--set", "crawls=0"], ["crawls", ">= 1", "got 0"]),
     ],
 )

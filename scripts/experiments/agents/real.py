@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import agents
 import policies as crawl_policies
-from agents.evolution import LearnedIndex
+from agents.index import LearnedIndex
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import traces

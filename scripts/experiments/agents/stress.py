@@ -21,9 +21,9 @@ from scripts.reporting.verdicts import Expected, Range, Trend
 
 TITLE = "An agent under stress"
 CLAIM = (
-    "Where an assumption of the formulas fails, one trained agent may be fresher than every formula "
-    "on the same events, even the best by its mean, chosen afterwards, and than the belief that it "
-    "corrects."
+    "Where an assumption of the formulas fails, one trained agent may be fresher than every "
+    "formula on the same events, even the best by its mean, chosen afterwards, and than the "
+    "belief that it corrects."
 )
 METRIC = "freshness"
 REFERENCE = "RoundRobin"

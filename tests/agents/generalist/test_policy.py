@@ -12,7 +12,7 @@ from agents.generalist.policy import LearnedBelief, formula_of, load_generalist
 from agents.generalist.stored import save_generalist
 from crawl_envs.evaluation import make_env, play
 from scripts.suite.tasks import SUITES
-from tests.agents.evolution.belief_twin import Twin
+from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.test_stored import stored
 from tests.agents.generalist.twins import further_inputs, price
 

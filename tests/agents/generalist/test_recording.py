@@ -10,7 +10,7 @@ from agents.generalist import recording
 from agents.generalist.inputs import INPUTS
 from agents.generalist.training import Explorer
 from crawl_envs.worlds.rollouts import play_form
-from tests.agents.evolution.belief_twin import Twin
+from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.twins import further_inputs
 
 SIZES = {"num_pages": 20, "bandwidth": 20.0, "horizon": 6.0}

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from agents.evolution.outcomes.inputs import shapes_of
 from agents.generalist.networks import NUM_INPUTS, NUM_VALUED
-from tests.agents.evolution.belief_twin import Twin
+from agents.index.inputs import shapes_of
+from tests.agents.generalist.belief_twin import Twin
 
 KINDS = 12
 

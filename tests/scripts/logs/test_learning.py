@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import agents
-from agents.evolution import read_index
-from agents.evolution.outcomes import learning
-from agents.evolution.outcomes.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
+from agents.index import learning, read_index
+from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
 from crawl_envs.instances.logs import CrawlLog, read_crawl_log
 from policies.scheduler import CrawlScheduler
 from scripts import backtest, train
@@ -141,7 +140,7 @@ def test_a_small_log_gets_one_line(
     ("arguments", "words"),
     [
         (["index", "CrawlNCIS-v0", "--log", "x"], ["--log", "index CrawlNCIS-v0"]),
-        (["es", "--log", "x"], ["--log", "es"]),
+        (["ppo", "--log", "x"], ["--log", "ppo"]),
         (["index", "--log", "x", "--width", "3"], ["--width", "--log"]),
         (["index", "--log", "x", "--env-arg", "num_pages=3"], ["--env-arg", "--log"]),
         (["index", "CrawlNCIS-v0", "--until", "3"], ["--until", "without --log"]),

@@ -10,11 +10,8 @@ import pytest
 import agents
 import policies
 from agents.catalog import SHIPPED
-from agents.evolution import StoredIndex, save_index
-from agents.evolution.belief.inputs import INPUTS as BELIEF_INPUTS
-from agents.evolution.outcomes.inputs import INPUTS as OUTCOME_INPUTS
-from agents.evolution.outcomes.inputs import number_of_weights
-from agents.evolution.stored import OUTCOMES
+from agents.index import StoredIndex, save_index
+from agents.index.inputs import INPUTS, number_of_weights
 from scripts.suite.kinds import (
     KINDS,
     TRAINED,
@@ -52,18 +49,10 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("base", "size", "by", "formula"),
-    [
-        ("BeliefNCIS", len(BELIEF_INPUTS) * 2 + 2, "evolution", "corrects BeliefNCIS"),
-        (OUTCOMES, number_of_weights(len(OUTCOME_INPUTS), 1), "crawl outcomes", ""),
-    ],
-)
-def test_an_index_says_by_its_base_how_it_was_trained(
-    tmp_path: Path, base: str, size: int, by: str, formula: str
-) -> None:
-    save_index(written(tmp_path, {"instance": "bursty"}), StoredIndex(np.zeros(size), base))
-    assert trained_entrant(tmp_path)[4:] == (by, "bursty", formula, "")
+def test_an_index_was_trained_by_outcomes_of_crawls(tmp_path: Path) -> None:
+    weights = np.zeros(number_of_weights(len(INPUTS), 1))
+    save_index(written(tmp_path, {"instance": "bursty"}), StoredIndex(weights))
+    assert trained_entrant(tmp_path)[4:] == ("crawl outcomes", "bursty", "", "")
 
 
 @pytest.mark.parametrize(

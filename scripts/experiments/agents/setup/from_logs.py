@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.evolution.outcomes.learning import learned
-from agents.evolution.stored import OUTCOMES, StoredIndex
+from agents.index.learning import learned
+from agents.index.stored import StoredIndex
 from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.windows import sources_of
@@ -70,4 +70,4 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     rounds = [each for each in learned([history], *given) if each.free is not None]
     free = min(rounds, key=lambda each: each.loss).free
     assert free is not None
-    return StoredIndex(free, OUTCOMES)
+    return StoredIndex(free)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 import agents
-from agents.evolution import load_index
+from agents.index import load_index
 from agents.networks.page_scorer import SCORER, PageScorer
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex

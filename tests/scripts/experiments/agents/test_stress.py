@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import STRESS
@@ -18,7 +17,7 @@ from scripts.reporting.verdicts import Range, Trend
 
 SMALL = {"num_pages": 20, "bandwidth": 20.0, "horizon": 0.5}
 FRESH = {"RoundRobin": 0.80, "GreedyNCIS": 0.86, "GreedyNCISDelayed": 0.86, "Greedy": 0.82}
-EDGE = {"LearningGreedyNCIS": 0.85, stress.AGENT: 0.88, stress.FLAT: 0.84}
+EDGE = {"LearningGreedyNCIS": 0.85, stress.AGENT: 0.88, stress.BELIEF: 0.84}
 
 
 def rows_of(setting: str, fresh: dict[str, float], seeds: int = 4) -> list[Row]:
@@ -63,26 +62,25 @@ def test_every_analytic_policy_is_a_rival_somewhere() -> None:
     assert not played & {*stress.OURS}
 
 
-def test_agents_that_are_there_are_played_and_expected_to_be_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(agents, "names", tuple)
-    assert set(stress.ours("cold start")) == {stress.BELIEF}
-    ranges = [item.policy for item in stress._expected() if isinstance(item, Range)]
-    assert ranges == [stress.FLAT, stress.BELIEF]
-    monkeypatch.setattr(agents, "names", lambda: ("stress-cold-start", "stress-bursty"))
-    monkeypatch.setattr(agents, "load", lambda name, env: (name, env))
-    assert stress.AGENT not in stress.ours("deploys")
-    assert stress.ours("bursty")[stress.AGENT]("env") == ("stress-bursty", "env")
+def test_ours_are_expected_to_be_best_everywhere() -> None:
+    ranges = [item.policy for item in stress.EXPECTED if isinstance(item, Range)]
+    assert ranges == [*stress.ours()] == [*stress.OURS]
     above = {
         item.second: item.settings
-        for item in stress._expected()
+        for item in stress.EXPECTED
         if isinstance(item, Trend) and item.first == stress.AGENT
     }
-    played = {label for name in ("cold start", "bursty") for label in stress.acting(name)}
+    played = {label for name in STRESS for label in stress.acting(name)}
     assert {*above} == {*played, stress.BELIEF}
-    assert above["RoundRobin"] == ("cold start", "bursty")
-    assert above["GreedyNCIS"] == ("bursty",)
+    assert above["RoundRobin"] == above[stress.BELIEF] == tuple(STRESS)
+    assert "cold start" not in above["GreedyNCIS"]
+
+
+@pytest.mark.parametrize("setting", ["cold start", "deploys"])
+def test_ours_act(setting: str) -> None:
+    env = gymnasium.make(stress.ID, **{**STRESS[setting], **SMALL})
+    env.reset(seed=0)
+    assert all(play(env, build(env), 0).crawls == 10 for build in stress.ours().values())
 
 
 def test_a_rival_keeps_to_the_bandwidth_and_was_played_as_often() -> None:
@@ -121,7 +119,7 @@ def test_what_is_over_the_best_is_paired_by_seed() -> None:
 
 
 def test_normalised_freshness_is_0_for_round_robin_and_1_for_the_best() -> None:
-    rows = [row for row in all_rows() if row[1:3] != ("cold start", stress.FLAT)]
+    rows = [row for row in all_rows() if row[1:3] != ("cold start", stress.BELIEF)]
     value = {
         (row.policy, row.metric): row.value
         for row in stress.derive(rows)
@@ -133,9 +131,9 @@ def test_normalised_freshness_is_0_for_round_robin_and_1_for_the_best() -> None:
     assert value[stress.AGENT, stress.NORMALISED] == pytest.approx(0.08 / gaps, abs=1e-9)
     assert value["Greedy", stress.NORMALISED] == pytest.approx(0.02 / gaps, abs=1e-9)
     assert value[stress.AGENT, stress.SETTINGS_PLAYED] == len(STRESS)
-    assert value[stress.FLAT, stress.SETTINGS_PLAYED] == len(STRESS) - 1
+    assert value[stress.BELIEF, stress.SETTINGS_PLAYED] == len(STRESS) - 1
     assert value[stress.AGENT, stress.SHARE_IMPROVED] == 1.0
-    assert value[stress.FLAT, stress.SHARE_IMPROVED] == 0.0
+    assert value[stress.BELIEF, stress.SHARE_IMPROVED] == 0.0
     # The agent's seed s is above the rival's seeds 0 .. s: 10 of 16 pairs.
     assert value[stress.AGENT, stress.IMPROVEMENT] == pytest.approx(10 / 16)
     assert ("Greedy", stress.IMPROVEMENT) not in value

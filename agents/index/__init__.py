@@ -1,0 +1,16 @@
+"""An index of pages, learned from the outcomes of crawls alone.
+
+Nothing here needs torch.
+
+Public modules: arguments, fitting, inputs, learning, recording, stored, training.
+"""
+
+from __future__ import annotations
+
+from agents.index.policy import LearnedIndex, load_index
+from agents.index.stored import StoredIndex, read_index, save_index
+from crawl_envs.types.own_packages import check_own
+
+check_own("agents")
+
+__all__ = ["LearnedIndex", "StoredIndex", "load_index", "read_index", "save_index"]

@@ -1,0 +1,112 @@
+"""Arguments of the training of an index, and their JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from agents.runs import RunArguments
+from crawl_envs import instances
+from crawl_envs.types import Instance
+from crawl_envs.types.arguments import real, whole
+
+BANDWIDTH_STREAM = 1
+"""Random stream of an episode's bandwidth, apart from others of its seed."""
+MOST_PAGES = 100
+"""Most pages of an explored instance, unless it is pinned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexArguments(RunArguments):
+    """Arguments of the learning of an index from outcomes of crawls, plain values as JSON has them.
+
+    Raises:
+        ValueError: a value outside its range, or an instance that cannot be drawn.
+    """
+
+    instance: str = "noisy"
+    """One of :func:`crawl_envs.instances.names`; drawn again for every episode."""
+    pinned: Mapping[str, Any] | None = None
+    """Arguments of :class:`crawl_envs.Instance`, to train on that one instance instead; it sets
+    the number of pages and the bandwidth."""
+    num_pages: int = 100
+    """Pages of an instance, >= 1. Explored instances have at most MOST_PAGES, at the same bandwidth
+    per page."""
+    bandwidth: float = 100.0
+    """Crawls per unit of time, > 0."""
+    bandwidth_spread: float = 4.0
+    """Each explored episode's bandwidth is log-uniform from ``bandwidth`` over this factor to
+    ``bandwidth`` times it, >= 1; validations have ``bandwidth``."""
+    horizon: float = 10.0
+    """Length of an episode in units of time; all pages are fresh at its start."""
+    hidden: int = 32
+    """Units of each of the two hidden layers, >= 1."""
+    validation_episodes: int = 16
+    """Episodes of a validation, always the same and none of the training, >= 1."""
+    seed: int = 0
+    """Seed of all random numbers of the training; in [0, 2**16)."""
+    crawls: int = 600_000
+    """Crawls to learn from, >= 1."""
+    learning_rate: float = 0.003
+    """Step size of Adam at the start, > 0; it falls linearly to 0."""
+
+    def __post_init__(self) -> None:
+        if self.pinned is not None:
+            pinned = self.draw(0)
+            object.__setattr__(self, "num_pages", pinned.num_pages)
+            object.__setattr__(self, "bandwidth", pinned.bandwidth)
+        kinds = get_type_hints(type(self))
+        for entry in fields(self):
+            value, kind = getattr(self, entry.name), kinds[entry.name]
+            if kind is int:
+                whole(entry.name, value, 1 if entry.name != "seed" else 0)
+            elif kind is float:
+                object.__setattr__(self, entry.name, real(entry.name, value, above=0.0))
+        real("bandwidth_spread", self.bandwidth_spread, least=1.0)
+        whole("seed", self.seed, 0, 2**16 - 1)
+        if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
+            raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
+        self.draw(0)
+
+    def slots_of(self, bandwidth: float) -> int:
+        """Return the number of crawls in an episode with a bandwidth."""
+        return int(self.horizon * bandwidth * (1.0 + 1e-12))
+
+    def bandwidth_of(self, seed: int) -> float:
+        """Return the bandwidth of an episode."""
+        if self.bandwidth_spread == 1.0:
+            return self.bandwidth
+        way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
+        return float(self.bandwidth * self.bandwidth_spread**way)
+
+    def draw(self, seed: int) -> Instance:
+        """Return the instance of an episode.
+
+        Raises:
+            ValueError: there is no such instance.
+        """
+        if self.pinned is not None:
+            try:
+                return Instance(**self.pinned)
+            except TypeError as error:
+                raise ValueError(f"pinned must be arguments of Instance: {error}") from None
+        return instances.make(
+            self.instance,
+            num_pages=self.num_pages,
+            bandwidth=self.bandwidth_of(seed),
+            seed=seed,
+        )
+
+    def environment(self) -> dict[str, Any]:
+        """Return the arguments of ``CrawlNCIS-v0`` for the episodes."""
+        sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
+        return {**sizes, "horizon": self.horizon}
+
+    def of_exploration(self) -> IndexArguments:
+        """Return the arguments of the explored episodes."""
+        share = min(1.0, MOST_PAGES / self.num_pages) if self.pinned is None else 1.0
+        num_pages = round(share * self.num_pages)
+        return replace(self, num_pages=num_pages, bandwidth=share * self.bandwidth)

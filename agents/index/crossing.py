@@ -1,0 +1,101 @@
+r"""Samples of the value of a crawl, from signals and a model of staleness.
+
+Crawls do not alter a page's signals. So from any crawl on, the log tells how the level D_t would
+have risen had the page not been crawled again, and with it integral (d - D_t)^+ dt for any level d.
+Its mean over paths is U(d). The level must not depend on the path: it is one that the page had at
+an earlier crawl.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from agents.index.kernels import evidence
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiling import compiled, inlined
+
+STEPS = 8
+"""Intervals of Simpson's rule between two signals, even."""
+HALVINGS = 40
+
+
+@inlined()
+def shortfall(
+    table: FloatArray, page: int, begin: float, end: float, signals: float, level: float
+) -> float:
+    """Return the integral of ``level`` - D_t from one age to another, without signals between.
+
+    D may rise fast at first: the integral is over the root of the time since ``begin``.
+    """
+    total = 0.0
+    for k in range(STEPS + 1):
+        root = k / STEPS
+        age = begin + (end - begin) * root * root
+        stale = -math.expm1(-evidence(table, page, age, signals))
+        weight = 1.0 if k in (0, STEPS) else 2.0 + 2.0 * (k % 2)
+        total += weight * 2.0 * root * (level - stale)
+    return total * (end - begin) / (3.0 * STEPS)
+
+
+@compiled()
+def crossing_integral(
+    table: FloatArray,
+    page: int,
+    ages: FloatArray,
+    evidences: FloatArray,
+    level: float,
+    window: float,
+) -> float:
+    """Return the integral of (level - D_t)^+ over ages t up to ``window``.
+
+    ``ages`` are those at which the signals arrive, sorted; ``evidences`` is theirs.
+    """
+    reached = -math.log1p(-level)
+    begin, signals, total = 0.0, 0.0, 0.0
+    for number in range(ages.size + 1):
+        if number > 0:
+            signals += evidences[number - 1]
+        if evidence(table, page, begin, signals) >= reached:
+            return total
+        end = min(ages[number], window) if number < ages.size else window
+        if evidence(table, page, end, signals) >= reached:
+            low, high = begin, end
+            for _ in range(HALVINGS):
+                middle = 0.5 * (low + high)
+                if evidence(table, page, middle, signals) < reached:
+                    low = middle
+                else:
+                    high = middle
+            return total + shortfall(table, page, begin, low, signals, level)
+        total += shortfall(table, page, begin, end, signals, level)
+        if end >= window:
+            return total
+        begin = end
+    return total
+
+
+@compiled()
+def crossing_integrals(
+    table: FloatArray,
+    page: IntArray,
+    start: FloatArray,
+    level: FloatArray,
+    end: float,
+    first: IntArray,
+    times: FloatArray,
+    evidences: FloatArray,
+) -> FloatArray:
+    """Return :func:`crossing_integral` of paths from crawls at ``start`` to ``end``, (n,).
+
+    ``times`` (k,) are those of signals, sorted by page and time, ``evidences`` (k,) theirs; those
+    of page i are from ``first[i]`` to ``first[i + 1]``.
+    """
+    result = np.empty(page.size)
+    for k in range(page.size):
+        begin, finish = first[page[k]], first[page[k] + 1]
+        begin += np.searchsorted(times[begin:finish], start[k], side="right")
+        ages, weights = times[begin:finish] - start[k], evidences[begin:finish]
+        result[k] = crossing_integral(table, page[k], ages, weights, level[k], end - start[k])
+    return result

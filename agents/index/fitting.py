@@ -1,0 +1,131 @@
+"""Fits of a network whose outputs are the logarithms of positive weights, by Adam."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.index.inputs import LARGEST_LOG_WEIGHT, positive_weights, shapes_of
+from crawl_envs.types import FloatArray
+
+Array = NDArray[np.float32]
+Slope = Callable[[Array, Array], Array]
+"""The derivative of a loss in the sum, of sums (n,) and targets (n,)."""
+FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
+MINIBATCH = 256
+"""Examples of a step by default, so few that their products are computed on one thread."""
+LEAST, MOST = 1e-6, 50.0
+"""Range of evidence."""
+
+
+class Examples(NamedTuple):
+    """The inputs of m pages, (m, K), and n examples: pages, functions (n, O), targets (n,)."""
+
+    inputs: Array
+    page: NDArray[np.int64]
+    functions: Array
+    target: Array
+
+
+def log_loss(x: FloatArray, changed: FloatArray) -> FloatArray:
+    """Return -ln of the probability of each outcome, with P(changed) = 1 - exp(-x)."""
+    x = np.clip(x, LEAST, MOST)
+    return np.where(changed > 0.5, -np.log(-np.expm1(-x)), x)
+
+
+def exponential_loss(mean: FloatArray, value: FloatArray) -> FloatArray:
+    """Return ln mean + value / mean, whose expectation is least at the true mean."""
+    mean = np.maximum(mean, LEAST)
+    return np.asarray(np.log(mean) + value / mean)
+
+
+def mean_loss(
+    layers: Sequence[Array],
+    examples: Examples,
+    loss: Callable[[FloatArray, FloatArray], FloatArray],
+) -> float:
+    """Return the mean loss of a network's sums over examples."""
+    exact = [layer.astype(np.float64) for layer in layers]
+    weights = positive_weights(exact, examples.inputs.astype(np.float64))
+    sums = (weights[examples.page] * examples.functions).sum(axis=1)
+    return float(loss(sums, examples.target.astype(np.float64)).mean())
+
+
+def log_loss_slope(x: Array, changed: Array) -> Array:
+    """Return the derivative of :func:`log_loss` in x."""
+    x = np.clip(x, LEAST, MOST)
+    return np.asarray(np.where(changed > 0.5, -1.0 / np.expm1(x), 1.0), np.float32)
+
+
+def exponential_slope(mean: Array, value: Array) -> Array:
+    """Return the derivative of :func:`exponential_loss` in the mean."""
+    mean = np.maximum(mean, LEAST)
+    return np.asarray((1.0 - value / mean) / mean)
+
+
+def start_layers(
+    num_inputs: int, hidden: int, start: Sequence[float], rng: np.random.Generator
+) -> list[Array]:
+    """Return the layers of a network whose outputs are near ``start``."""
+    layers = []
+    for shape in shapes_of(num_inputs, hidden, len(start)):
+        bound = 1.0 / math.sqrt(shape[0]) if len(shape) == 2 else 0.0
+        layers.append(rng.uniform(-bound, bound, shape).astype(np.float32))
+    layers[4] *= 0.3
+    layers[5][:] = start
+    return layers
+
+
+def gradient(
+    layers: Sequence[Array], inputs: Array, functions: Array, target: Array, slope: Slope
+) -> list[Array]:
+    """Return the gradient of the mean loss of sum_k exp(output_k) functions_k in the layers."""
+    first, bias, second, bias_2, last, bias_3 = layers
+    low = np.tanh(inputs @ first + bias)
+    high = np.tanh(low @ second + bias_2)
+    outputs = high @ last + bias_3
+    terms = np.exp(np.clip(outputs, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)) * functions
+    back = terms * (slope(terms.sum(axis=1), target) / len(target))[:, None]
+    back_high = (back @ last.T) * (1.0 - high * high)
+    back_low = (back_high @ second.T) * (1.0 - low * low)
+    return [
+        *(inputs.T @ back_low, back_low.sum(axis=0)),
+        *(low.T @ back_high, back_high.sum(axis=0)),
+        *(high.T @ back, back.sum(axis=0)),
+    ]
+
+
+def fit(
+    layers: list[Array],
+    examples: Examples,
+    slope: Slope,
+    *,
+    rounds: int,
+    steps: int,
+    learning_rate: float,
+    rng: np.random.Generator,
+    minibatch: int = MINIBATCH,
+) -> Iterator[None]:
+    """Change a network's layers by Adam; yield at the start and after every ``steps`` steps.
+
+    The step size falls linearly to 0. Examples are drawn with replacement.
+    """
+    moments: list[Any] = [np.zeros_like(layer) for layer in layers]
+    squares: list[Any] = [np.zeros_like(layer) for layer in layers]
+    yield None
+    for step in range(1, rounds * steps + 1):
+        rows = rng.integers(examples.page.size, size=minibatch)
+        inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
+        slopes = gradient(layers, inputs, functions, examples.target[rows], slope)
+        rate = learning_rate * (1.0 - (step - 1) / (rounds * steps))
+        rate *= math.sqrt(1.0 - SECOND_DECAY**step) / (1.0 - FIRST_DECAY**step)
+        for layer, each, moment, square in zip(layers, slopes, moments, squares, strict=True):
+            moment += (1.0 - FIRST_DECAY) * (each - moment)
+            square += (1.0 - SECOND_DECAY) * (each * each - square)
+            layer -= rate * moment / (np.sqrt(square) + 1e-8)
+        if step % steps == 0:
+            yield None

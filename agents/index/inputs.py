@@ -1,0 +1,132 @@
+"""What the weights of a page depend on, and the networks that compute them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.index.kernels import (
+    BASES,
+    EVIDENCES,
+    IMPORTANCE,
+    LEVELS,
+    NUM_BASES,
+    NUM_LEVELS,
+    PACE,
+    UNSIGNALLED,
+)
+from crawl_envs.types import FloatArray, Problem
+
+FLOOR = 0.05
+"""Added to the arguments of logarithms."""
+INPUTS = (
+    *("log_unsignalled_rate", "log_signalled_rate", "log_false_signal_rate"),
+    *("recall", "precision"),
+)
+"""Inputs of a page. The unit of time is 1 over its change rate, so that none depends on others."""
+LARGEST_LOG_WEIGHT = 15.0
+LARGEST_EVIDENCE = 8.0
+"""Of a signal, in nats; that of a source without false signals is infinite."""
+LEAST_UNSIGNALLED = 0.01
+"""Share of changes."""
+Layers = tuple[FloatArray, ...]
+"""A network of two layers of H units tanh: W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), W3 (H, O),
+b3 (O,)."""
+
+
+class OutcomeNetworks(NamedTuple):
+    """The networks of the weights a_k of staleness and c_k of the crawl value."""
+
+    staleness: Layers
+    value: Layers
+
+
+def shapes_of(num_inputs: int, hidden: int, outputs: int) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of a network's layers."""
+    layer = (num_inputs, hidden), (hidden,), (hidden, hidden), (hidden,)
+    return (*layer, (hidden, outputs), (outputs,))
+
+
+def number_of_weights(num_inputs: int, hidden: int) -> int:
+    """Return the number of weights of both networks."""
+    both = (shapes_of(num_inputs, hidden, outputs) for outputs in (NUM_BASES, NUM_LEVELS))
+    return sum(math.prod(shape) for shapes in both for shape in shapes)
+
+
+def networks_of(free: FloatArray, num_inputs: int) -> OutcomeNetworks:
+    """Return the networks from their weights in a row.
+
+    Raises:
+        ValueError: no two networks of ``num_inputs`` inputs have so many weights.
+    """
+    hidden = 1
+    while number_of_weights(num_inputs, hidden) < free.size:
+        hidden += 1
+    if number_of_weights(num_inputs, hidden) != free.size:
+        raise ValueError(
+            f"weights must be those of two networks of {num_inputs} inputs and H >= 1 units in "
+            f"each hidden layer, got {free.size} numbers"
+        )
+    layers, place = [], 0
+    for outputs in (NUM_BASES, NUM_LEVELS):
+        for shape in shapes_of(num_inputs, hidden, outputs):
+            size = math.prod(shape)
+            layers.append(free[place : place + size].reshape(shape))
+            place += size
+    return OutcomeNetworks(tuple(layers[:6]), tuple(layers[6:]))
+
+
+def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatArray:
+    """Return the exponential of a network's outputs, (m, O), of inputs (m, K)."""
+    first, bias, second, bias_2, last, bias_3 = layers
+    hidden = np.tanh(np.tanh(inputs @ first + bias) @ second + bias_2)
+    outputs = np.clip(hidden @ last + bias_3, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
+    return np.asarray(np.exp(outputs))
+
+
+def page_inputs(problem: Problem) -> FloatArray:
+    """Return the inputs of each page, (m, K), with all parameters; sources are pooled."""
+    assert problem.change_rate is not None
+    one = problem.pooled()
+    assert one.recall is not None
+    assert one.false_signal_rate is not None
+    change, recall, false = problem.change_rate, one.recall, one.false_signal_rate
+    true = recall * change
+    signals = true + false
+    precision = np.divide(true, signals, out=np.ones_like(true), where=signals > 0.0)
+    rates = np.stack([(1.0 - recall) * change, true, false]) * _inverse(change)
+    return np.vstack([np.log(FLOOR + rates), recall, precision]).T
+
+
+def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
+    """Return the table of :func:`agents.index.kernels.outcome_value`.
+
+    A page that never changes has the value 0.
+
+    Args:
+        problem: the pages, with all their parameters.
+        networks: of the inputs INPUTS.
+    """
+    assert problem.change_rate is not None
+    assert problem.recall is not None
+    assert problem.false_signal_rate is not None
+    rate, inputs = problem.change_rate, page_inputs(problem)
+    recall, false = np.atleast_2d(problem.recall), np.atleast_2d(problem.false_signal_rate)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        evidence = np.nan_to_num(np.log1p(recall * rate / false), posinf=LARGEST_EVIDENCE)
+    table = np.empty((problem.num_pages, EVIDENCES + len(evidence)))
+    table[:, UNSIGNALLED] = np.maximum(1.0 - recall.sum(axis=0), LEAST_UNSIGNALLED)
+    table[:, EVIDENCES:] = np.minimum(evidence, LARGEST_EVIDENCE).T
+    table[:, IMPORTANCE] = problem.importance * _inverse(rate)
+    table[:, PACE] = rate
+    table[:, BASES:LEVELS] = positive_weights(networks.staleness, inputs)
+    table[:, LEVELS:EVIDENCES] = positive_weights(networks.value, inputs)
+    return table
+
+
+def _inverse(rate: FloatArray) -> FloatArray:
+    """Return 1 over each rate, 0 where it is 0."""
+    return np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0.0)

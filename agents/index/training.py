@@ -1,0 +1,173 @@
+"""Learning an index from outcomes of crawls: from arguments to a folder with the index."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+import policies
+from agents.index import stored
+from agents.index.arguments import IndexArguments
+from agents.index.learning import ROUNDS, VALUE_ROUNDS, History, learned
+from agents.index.policy import LearnedIndex
+from agents.index.recording import recorded
+from agents.index.stored import StoredIndex, read_index, save_index
+from agents.progress import ProgressBar
+from agents.runs import CONFIG, CURVE, append_row, replace_text, write_rows
+from crawl_envs.types import FloatArray
+from crawl_envs.types.files import claim, claiming
+from crawl_envs.worlds.rollouts import play_form
+
+CYCLES = 24
+"""Crawls per page of an explored episode."""
+RIVALS = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
+"""Policies to compare with; the best is the reference."""
+ROUND = 30
+"""Length of a round on the progress bar, in explored episodes."""
+TRAINING_SEEDS, VALIDATION_SEEDS = 2**40, 2**41
+"""Explored episodes have seeds in [2**40, 2**41), those of validations from 2**41 on."""
+
+
+class CurveRow(NamedTuple):
+    """A validation: the round, and its measurements.
+
+    ``freshness`` of the index, ``reference`` that of the best of RIVALS, both means over the
+    episodes; ``seconds`` of wall time so far.
+    """
+
+    round: int
+    freshness: float
+    reference: float
+    seconds: float
+
+
+def validation_seeds(arguments: IndexArguments) -> range:
+    """Return the seeds of the episodes of validations."""
+    first = VALIDATION_SEEDS + (arguments.seed << 20)
+    return range(first, first + arguments.validation_episodes)
+
+
+def freshness_of(
+    arguments: IndexArguments, candidates: Sequence[StoredIndex | str], seeds: Sequence[int]
+) -> FloatArray:
+    """Return the freshness of indices and named policies, (episodes, n), on the same events."""
+    fresh = []
+    for seed in seeds:
+        env = gymnasium.make("CrawlNCIS-v0", **arguments.environment())
+        env.reset(seed=seed, options={"instance": arguments.draw(seed)})
+        core: Any = env.unwrapped
+        for each in candidates:
+            policy: Any
+            if isinstance(each, str):
+                policy = policies.make(each, env)
+            else:
+                policy = LearnedIndex(env, index=each)
+            form = policy.compile(core.problem, core.num_slots(), core.rng())
+            played = play_form(form, core.instance, arguments.horizon, seed, requests=False)
+            fresh.append(played.freshness)
+        env.close()
+    return np.array(fresh).reshape(len(seeds), len(candidates))
+
+
+@claiming()
+def learn_index(
+    arguments: IndexArguments, out: str | Path, *, resume: bool = False, progress: bool = False
+) -> StoredIndex:
+    """Learn an index from outcomes of crawls, and write it to a folder.
+
+    The folder gets ``config.json``, the arguments; ``curve.csv``, the validations after each round
+    of the second fit; and at the end ``index.json``, the best of these. The same arguments give the
+    same index. Tests should use seeds below 2**40, which no run plays.
+
+    Args:
+        arguments: of the exploration and the fits.
+        out: the folder, made if need be.
+        resume: return the index in ``out`` if there is one of the same arguments.
+        progress: show a progress bar on standard error.
+
+    Raises:
+        ValueError: ``out`` holds an index and ``resume`` is False, or it is one of other arguments;
+            too few crawls to learn from.
+        OSError: ``out`` cannot be written.
+    """
+    out = Path(out)
+    if (out / stored.INDEX).exists():
+        if not resume:
+            raise ValueError(f"{out} holds an index already; choose another folder")
+        check_finished(out, arguments)
+        return read_index(out)
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out)
+    replace_text(out / CONFIG, arguments.to_json())
+    write_rows(out / CURVE, CurveRow, ())
+    episodes = -(-arguments.crawls // (CYCLES * arguments.of_exploration().num_pages))
+    with ProgressBar("{task.fields[gap]}", shown=progress) as bar:
+        total = episodes + ROUND * ROUNDS
+        task = bar.add_task("exploring", total=total, gap="")
+        histories = []
+        for number in range(episodes):
+            histories.append(explore(arguments, number))
+            bar.advance(task)
+        bar.update(task, description="learning")
+        best = _fit(arguments, histories, out, lambda gap: bar.update(task, advance=ROUND, gap=gap))
+    save_index(out, index_of(arguments, best))
+    return read_index(out)
+
+
+def _fit(
+    arguments: IndexArguments,
+    histories: Sequence[History],
+    out: Path,
+    tick: Callable[[str], None],
+) -> FloatArray:
+    """Return the weights of the best validation; ``tick`` is told of each round."""
+    started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
+    played, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
+    reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
+    rng = np.random.default_rng([arguments.seed, 2])
+    rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
+    for number, (_, free) in enumerate(rounds, start=VALUE_ROUNDS + 1 - ROUNDS):
+        if free is not None:
+            rival = index_of(arguments, free)
+            mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)
+            seconds = round(time.perf_counter() - started, 3)
+            append_row(out / CURVE, CurveRow(number, float(mine), float(theirs), seconds))
+            gap = f"{mine - theirs:+.4f} against {reference}"
+            if mine > best_freshness:
+                best, best_freshness = free, mine
+        tick(gap)
+    return best
+
+
+def check_finished(out: Path, arguments: IndexArguments) -> None:
+    """Raise ValueError unless the index in a folder was learned with these arguments."""
+    index = read_index(out)
+    if "log" in index.made:
+        raise ValueError(f"{out} holds an index that was not learned from random crawls")
+    try:
+        earlier = IndexArguments(**index.made)
+    except TypeError as error:
+        raise ValueError(f"{out / stored.INDEX} is damaged: {error}") from None
+    arguments.check_resumes(earlier)
+
+
+def index_of(arguments: IndexArguments, free: FloatArray) -> StoredIndex:
+    """Return an index of the given weights, with the arguments of its run."""
+    return StoredIndex(free, json.loads(arguments.to_json()))
+
+
+def explore(arguments: IndexArguments, number: int) -> History:
+    """Return what a crawler sees that explores in an episode."""
+    seed = TRAINING_SEEDS + (arguments.seed << 20) + number
+    instance = arguments.of_exploration().draw(seed)
+    slots = CYCLES * instance.num_pages
+    end = slots / instance.bandwidth
+    record = recorded(instance, end, slots, seed)
+    return History(record, instance.problem(), end)
