@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agents
-from agents.catalog import SHIPPED
+from agents.catalog import GENERALIST, SHIPPED
 from agents.evolution import read_index
 from agents.evolution.stored import OUTCOMES
 from agents.runs import CONFIG, read_object
@@ -97,6 +97,8 @@ def trained_entrant(folder: Path) -> Entrant:
         base = read_index(folder).base
         by = "crawl outcomes" if base == OUTCOMES else "evolution"
         formula = f"corrects {base}" if base != OUTCOMES else ""
+    elif (folder / GENERALIST).exists():
+        formula = "corrects BeliefNCIS, or is a formula"
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from agents.catalog import check_vacant
 from agents.cloning.train import CloneArguments, clone
 from agents.evolution import load_index, outcome_training
 from agents.evolution import train as evolution
@@ -48,6 +49,8 @@ class Job(ABC):
 
     SAMPLES: ClassVar[bool] = False
     """Whether the agent can also sample its actions."""
+    FILE: ClassVar[str] = MODEL
+    """Its file."""
 
     arguments: Any
 
@@ -71,6 +74,8 @@ class Job(ABC):
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
+        if out is not None:
+            check_vacant(out, but=self.FILE)
         make_lanes(self.environment, 1, training=False).close()
 
     def curve(self, out: Path) -> LearningCurve | None:
@@ -197,6 +202,8 @@ class Cloning(ModelJob):
 class IndexJob(Job):
     """A training run of an index; only the comparison needs torch."""
 
+    FILE = INDEX
+
     arguments: EpisodeArguments
 
     @property
@@ -248,6 +255,13 @@ class Outcomes(IndexJob):
 
     arguments: OutcomeArguments
     label = "index"
+
+    def pages(self) -> str:
+        """Say on how many pages the index is trained and ranked."""
+        explored = self.arguments.of_exploration()
+        cycle = explored.num_pages / explored.bandwidth
+        ranked = self.arguments.num_pages
+        return f"trained on {explored.num_pages} pages at m / R = {cycle:g}; ranked on {ranked}"
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for a folder with an index of another run."""
