@@ -22,6 +22,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({path.parent.name for path in files}))
 
 
+def check_vacant(folder: Path, *, but: str = "") -> None:
+    """Raise ValueError if a folder holds an agent, other than in the file ``but``."""
+    if any((folder / name).exists() for name in AGENT_FILES if name != but):
+        raise ValueError(f"{folder} holds an agent already; name another folder")
+
+
 def agent_file(folder_or_name: str | Path) -> Path:
     """Return the file of an agent by its folder or name; ValueError if there is none."""
     if not isinstance(folder_or_name, str | os.PathLike):

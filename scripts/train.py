@@ -18,8 +18,9 @@ With --log, "index" learns from the crawls of a log of one's own instead of an e
 nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from --column
 to --merge are those of scripts.backtest, and of the others only --seed and --fresh apply.
 
-"generalist" takes no environment: it trains one agent for all families of pages, on all laws of
-CrawlNCIS-v0, in minutes; of the options only --out, --seed and --fresh apply.
+"generalist" takes no environment: it trains one agent for all families of pages, on 14 laws of
+CrawlNCIS-v0, in minutes; of the options only --out, --seed and --fresh apply, and an interrupted
+training starts anew.
 
 OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and

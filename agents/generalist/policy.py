@@ -58,9 +58,15 @@ def formula_of(env: Any) -> str | None:
     reward = getattr(getattr(core, "objective", None), "reward", "freshness")
     columns = getattr(core, "features", ())
     known = "change_rate" in columns
-    if reward == "fragments":
-        return "FragmentStatic" if known else "LearningLongevity"
     form = getattr(core, "action_form", "page")
+    if reward == "fragments":
+        name = "FragmentStatic" if known else "LearningLongevity"
+        if form not in TAGS[name].acts or (form == "refresh" and not known):
+            raise ValueError(
+                f"action_form must be one in which {name} acts, as which the generalist plays "
+                f"fragments, got {form!r}"
+            )
+        return name
     if form in RATE_FORMS:
         if "clicks_1" in columns:
             return "DiscreteLambdaCrawl"

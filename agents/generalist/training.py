@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.catalog import GENERALIST
+from agents.catalog import check_vacant
 from agents.generalist.described_belief import DescribedBelief
 from agents.generalist.learning import learned
 from agents.generalist.policy import LearnedBelief
@@ -131,8 +131,7 @@ def train(
         OSError: ``out`` cannot be written.
     """
     out, started = Path(out), time.perf_counter()
-    if (out / GENERALIST).exists():
-        raise ValueError(f"{out} holds an agent already; choose another folder")
+    check_vacant(out)
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())

@@ -45,7 +45,7 @@ from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
 STEPS, PASSES = 1000, 10
-"""Most steps of a round; most passes over the examples, so that few are not learned by heart."""
+"""Most steps of a round, and most passes over the examples in it: few are not learned by heart."""
 ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
 """Rounds that :func:`learned` yields: these, and the starts of both fits."""
 FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)

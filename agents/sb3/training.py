@@ -94,7 +94,7 @@ def train(
             out,
             rows,
             more,
-            until or arguments.steps,
+            arguments.steps if until is None else until,
             progress=progress,
             beside=beside,
         )

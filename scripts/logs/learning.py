@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.catalog import AGENT_FILES
+from agents.catalog import check_vacant
 from agents.index import StoredIndex, read_index, save_index
 from agents.index.learning import (
     ROUNDS,
@@ -111,8 +111,7 @@ def learn_from_log(
         ValueError: the log is too small, or there is an agent already.
         OSError: ``out`` cannot be written.
     """
-    if any((out / name).exists() and not (fresh and name == INDEX) for name in AGENT_FILES):
-        raise ValueError(f"{out} holds an agent already; name another --out")
+    check_vacant(out, but=INDEX if fresh else "")
     history, held_out = histories_of(log, group, until)
     check_folder(out)
     started, curve, rounds = time.perf_counter(), [], []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agents
-from agents.catalog import SHIPPED
+from agents.catalog import GENERALIST, SHIPPED
 from agents.index.stored import INDEX
 from agents.runs import CONFIG, read_object
 from policies.base import registry
@@ -93,6 +93,8 @@ def trained_entrant(folder: Path) -> Entrant:
         by = by.upper()
     elif not by and (folder / INDEX).exists():
         by = "crawl outcomes"
+    elif (folder / GENERALIST).exists():
+        formula = "corrects BeliefNCIS, or is a formula"
     if not by:
         raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from agents.catalog import GENERALIST
+from agents.catalog import GENERALIST, check_vacant
 from agents.generalist.training import GeneralistArguments, train
 from scripts.reporting import tables
 from scripts.reporting.commands import default_folder
@@ -22,10 +22,10 @@ def train_generalist(out: Path | None, seed: int, fresh: bool) -> None:
         OSError: the folder cannot be written.
     """
     folder, started = out or default_folder(KIND), time.perf_counter()
-    check_folder(folder)
-    if fresh:
-        (folder / GENERALIST).unlink(missing_ok=True)
     arguments = GeneralistArguments(seed=seed)
+    check_vacant(folder, but=GENERALIST if fresh else "")
+    check_folder(folder)
+    (folder / GENERALIST).unlink(missing_ok=True)
     train(arguments, folder, progress=True)
     seconds = time.perf_counter() - started
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used={"seed": seed})

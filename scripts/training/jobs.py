@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from agents.catalog import check_vacant
 from agents.cloning.train import CloneArguments, clone
 from agents.index import load_index, training
 from agents.index.arguments import IndexArguments
@@ -47,6 +48,8 @@ class Job(ABC):
 
     SAMPLES: ClassVar[bool] = False
     """Whether the agent can also sample its actions."""
+    FILE: ClassVar[str] = MODEL
+    """Its file."""
 
     arguments: Any
 
@@ -70,6 +73,8 @@ class Job(ABC):
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
+        if out is not None:
+            check_vacant(out, but=self.FILE)
         make_lanes(self.environment, 1, training=False).close()
 
     def curve(self, out: Path) -> LearningCurve | None:
@@ -196,6 +201,8 @@ class Cloning(ModelJob):
 class IndexJob(Job):
     """A run that learns an index from outcomes of crawls; only the comparison needs torch."""
 
+    FILE = INDEX
+
     arguments: IndexArguments
     label = "index"
 
@@ -218,6 +225,13 @@ class IndexJob(Job):
         rows = read_rows(out / CURVE, training.CurveRow)
         unit = "rounds; validation on separate episodes"
         return LearningCurve([row.freshness for row in rows], [row.round for row in rows], unit)
+
+    def pages(self) -> str:
+        """Say on how many pages the index is trained and ranked."""
+        explored = self.arguments.of_exploration()
+        cycle = explored.num_pages / explored.bandwidth
+        ranked = self.arguments.num_pages
+        return f"trained on {explored.num_pages} pages at m / R = {cycle:g}; ranked on {ranked}"
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for a folder with an index of another run."""

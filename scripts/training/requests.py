@@ -20,7 +20,7 @@ from scripts.training.options import TrainOptions
 RUN = "run.json"
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
-    *("clone.json", "config.json", "curve.csv", "curve.png", "examples.npz", "index.json"),
+    *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
     *("model.zip", "provenance.json", "ranking.csv", "ranking.png", "rounds.csv", "rows.csv"),
     *(RUN, "runs.csv", "validation.csv"),
 )

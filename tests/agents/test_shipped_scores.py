@@ -25,7 +25,7 @@ NAMES = [folder.name for folder in sorted(SHIPPED.iterdir()) if "scores" in save
 
 
 def test_the_shipped_agents_have_scores() -> None:
-    assert len(NAMES) == 10
+    assert len(NAMES) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -114,7 +114,7 @@ def test_the_readme_counts_the_presets_and_their_table_is_complete():
     [
         ("known rates", "known rates"),
         ("missed changes", "missed changes"),
-        ("an evolved agent are near", "unknown rates"),
+        ("a learning formula, are near", "unknown rates"),
         ("pages of fragments", "fragments"),
         ("offers", "offers"),
         ("misspecified models", "misspecified"),

@@ -183,7 +183,7 @@ def test_a_clone_and_what_is_learned_from_it(tmp_path):
 
 
 def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
-    monkeypatch.setattr("agents.index.fitting.ROUND", 20)
+    monkeypatch.setattr("agents.index.learning.STEPS", 20)
     few = [f"--set={name}" for name in ("crawls=2000", "hidden=3", "validation_episodes=2")]
     result = done(run("index", "CrawlNCIS-v0", *SMALL, *NOISY, *few, out=tmp_path))
     assert "index minus it" in result.stdout
