@@ -3,7 +3,7 @@ r"""The staleness of a page and the value of its crawl, as compiled functions of
 The evidence of a change since the last crawl is x = sum_k a_k B_k(elapsed, signals), so that the
 page has changed with probability D = 1 - exp(-x). A signal of a source of a given precision counts
 as in GREEDY-NCIS, by -ln(1 - precision), so that the first B_k plus the fourth is the x of this
-formula, but for its bounds (:mod:`agents.evolution.outcomes.inputs`). The value of a crawl at level
+formula, but for its bounds (:mod:`agents.index.inputs`). The value of a crawl at level
 D, importance apart, is
 
     U(D) = sum_k c_k H_k(x) = E integral (D - D_t)^+ dt
