@@ -211,7 +211,7 @@ def test_sac_scores_pages(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "did you mean sac?"]),
+        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "sac, clone, index"]),
         (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'", "CrawlNCIS-v0"]),
         (["ppo", "CrawlNCIS-v0", "--steps", "0"], ["steps", "in [1, ", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", "in [1, ", "got 0"]),

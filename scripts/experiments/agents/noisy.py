@@ -35,9 +35,6 @@ HORIZON, QUICK_HORIZON, LARGE_HORIZON = 20.0, 1.0, 5.0
 INDEX = "index, from outcomes of crawls"
 PPO = "page set, PPO from reward alone"
 CLONE = "page set, clone of GREEDY-NCIS"
-FLAT = "MLP on flattened pages, PPO"
-"""Stable-Baselines3's perceptron over all pages, which is not shipped: the rows kept are those of
-an agent trained by the README's command."""
 SAVED_AS = {
     INDEX: "noisy-index",
     PPO: "noisy-pages",
@@ -174,9 +171,6 @@ def _expected() -> tuple[Expected, ...]:
     for label in SAVED_AS:
         for formula in ("Greedy", "GreedyCIS", "RoundRobin", RANDOM):
             tests.append(Trend(label, "above", formula, (*sizes, *others), simple))
-    tests.append(
-        Trend(PPO, "above", FLAT, (name_of(100),), "the perceptron was trained for longer")
-    )
     return tuple(tests)
 
 
