@@ -15,11 +15,10 @@ from policies.ncis.belief.policy import places_of
 class DescribedBelief(BeliefNCIS):
     """BELIEF-NCIS that keeps the history which the inputs of a correction are made of.
 
-    Subclasses set ``day``, the length of a day or 0; ``weights``, a row of numbers for their
-    kernels; and ``hidden``, a size of the network in them.
+    Subclasses set ``weights``, a row of numbers for their kernels, and ``hidden``, a size of the
+    networks in them. A unit of time counts as a day for the inputs of hours.
     """
 
-    day: float = 0.0
     hidden: int = 0
     weights: FloatArray
     least: float = 0.0
@@ -48,10 +47,9 @@ class DescribedBelief(BeliefNCIS):
         pages[:, first + columns.PRECISION] = signalled_rate / signal_rate.sum(axis=1)
         groups = widened(memory.groups, columns.GROUP_WIDTH)
         for row in pages:
-            history.begin(row, first, 0.0, self.day)
+            history.begin(row, first, 0.0)
         shared = np.concatenate([memory.shared, np.zeros(columns.WEIGHTS - memory.shared.size)])
         shared[columns.CYCLE] = problem.num_pages / problem.bandwidth
-        shared[columns.DAY] = self.day
         shared[columns.LEAST] = self.least if self._count == 1 else 0.0
         shared[columns.HIDDEN] = self.hidden
         shared = np.concatenate([shared, self.weights])

@@ -22,9 +22,8 @@ class LearnedBelief(DescribedBelief):
     """BELIEF-NCIS, with its staleness and its crawl value corrected by two networks.
 
     The networks (:mod:`agents.generalist.networks`) are the same for all pages, of any number, and
-    for all laws of changes and signals. A unit of time counts as a day for the inputs of hours.
-    Where one page is crawled per decision, only those of at least 2% of the largest believed value
-    are corrected.
+    for all laws of changes and signals. Where one page is crawled per decision, only those of at
+    least 2% of the largest believed value are corrected.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; or a description of the pages.
@@ -32,7 +31,7 @@ class LearnedBelief(DescribedBelief):
         **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
-    day, least = 1.0, 0.02
+    least = 0.02
 
     def __init__(self, env: Any, *, stored: StoredGeneralist, **belief: Any) -> None:
         super().__init__(env, **belief)

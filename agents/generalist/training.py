@@ -14,7 +14,6 @@ import numpy as np
 from agents.catalog import check_vacant
 from agents.generalist.described_belief import DescribedBelief
 from agents.generalist.learning import learned
-from agents.generalist.policy import LearnedBelief
 from agents.generalist.recording import Record, recorded, recording
 from agents.generalist.stored import StoredGeneralist, save_generalist
 from agents.progress import COUNT, ProgressBar
@@ -89,7 +88,7 @@ class GeneralistArguments(RunArguments):
 class Explorer(DescribedBelief):
     """A belief without weights, to explore from."""
 
-    day, weights = LearnedBelief.day, np.zeros(0)
+    weights = np.zeros(0)
 
 
 def explored(law: str, reveal: Reveal, seed: int) -> Record:

@@ -16,7 +16,6 @@ from agents.generalist.belief.layout import (
     CRAWL_SIN,
     CRAWLS,
     CYCLE,
-    DAY,
     DETECTED_AT,
     ECHO,
     FIRST,
@@ -158,7 +157,6 @@ def write_timed(
     first: int,
     hour: tuple[float, float],
     elapsed: float,
-    day: float,
 ) -> None:
     """Write the inputs TIMED; ``hour`` is the cosine and the sine of the hour as an angle."""
     scale = 2.0 / (FEW_HOURS + row[first + HOURS])
@@ -166,7 +164,7 @@ def write_timed(
     features[FROM_TIMED, number] = cosine * hour[0] + sine * hour[1]
     features[FROM_TIMED + 1, number] = sine * hour[0] - cosine * hour[1]
     risen = cosine * (hour[1] - row[first + CRAWL_SIN]) + sine * (row[first + CRAWL_COS] - hour[0])
-    features[FROM_TIMED + 2, number] = 2.0 * risen / (1.0 + elapsed / day)
+    features[FROM_TIMED + 2, number] = 2.0 * risen / (1.0 + elapsed)
 
 
 @inlined()
@@ -183,9 +181,7 @@ def write_hypothesis(
 
 
 @inlined()
-def hour_of(shared: FloatArray, now: float) -> tuple[float, float]:
-    """Return the cosine and the sine of the hour as an angle; 1 and 0 without a day."""
-    if shared[DAY] <= 0.0:
-        return 1.0, 0.0
-    angle = FULL_TURN * now / shared[DAY]
+def hour_of(now: float) -> tuple[float, float]:
+    """Return the cosine and the sine of the hour as an angle; a unit of time is a day."""
+    angle = FULL_TURN * now
     return math.cos(angle), math.sin(angle)

@@ -16,7 +16,6 @@ from agents.generalist.belief.layout import (
     CRAWL_SIN,
     CRAWLED_AT,
     CRAWLS,
-    DAY,
     DETECTED_AT,
     ECHO,
     EVIDENCE,
@@ -59,18 +58,19 @@ RECENT = 0.35
 GROUP_FADE = 0.95
 """Factor by which each crawl reduces the weight of earlier crawls of its group."""
 FULL_TURN = 2.0 * math.pi
+"""Angle of the hours of a day, which is a unit of time."""
 
 
 @compiled()
-def begin(row: FloatArray, first: int, time: float, day: float) -> None:
+def begin(row: FloatArray, first: int, time: float) -> None:
     """Clear a page's history: it is fresh at ``time``."""
     row[first + STATIC : first + PAGE_WIDTH] = 0.0
     row[first + DETECTED_AT] = row[first + PACED] = row[first + CHANGE_AT] = NEVER
-    crawled(row, first, time, day)
+    crawled(row, first, time)
 
 
 @compiled()
-def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
+def crawled(row: FloatArray, first: int, time: float) -> None:
     """Reset what is counted since a page's last crawl."""
     row[first + CRAWLED_AT] = time
     row[first + COUNTED] = row[first + FIRST] = 0.0
@@ -78,13 +78,12 @@ def crawled(row: FloatArray, first: int, time: float, day: float) -> None:
     row[first + EVIDENCE : first + EVIDENCE + HYPOTHESES] = 0.0
     row[first + COUNTS : first + COUNTS + HYPOTHESES] = 0.0
     row[first + PENDING_COS] = row[first + PENDING_SIN] = 0.0
-    if day > 0.0:
-        row[first + CRAWL_COS] = math.cos(FULL_TURN * time / day)
-        row[first + CRAWL_SIN] = math.sin(FULL_TURN * time / day)
+    row[first + CRAWL_COS] = math.cos(FULL_TURN * time)
+    row[first + CRAWL_SIN] = math.sin(FULL_TURN * time)
 
 
 @inlined()
-def add_signal(row: FloatArray, first: int, time: float, cycle: float, day: float) -> None:
+def add_signal(row: FloatArray, first: int, time: float, cycle: float) -> None:
     """Add a signal of a single page, not a broadcast."""
     age = max(time - row[first + CRAWLED_AT], 0.0)
     add_to_hypotheses(row, first, age, cycle)
@@ -94,9 +93,8 @@ def add_signal(row: FloatArray, first: int, time: float, cycle: float, day: floa
     row[first + NEWEST] = time
     row[first + PACE] = 1.0 + row[first + PACE] * math.exp((row[first + PACED] - time) / cycle)
     row[first + PACED] = time
-    if day > 0.0:
-        row[first + PENDING_COS] += math.cos(FULL_TURN * time / day)
-        row[first + PENDING_SIN] += math.sin(FULL_TURN * time / day)
+    row[first + PENDING_COS] += math.cos(FULL_TURN * time)
+    row[first + PENDING_SIN] += math.sin(FULL_TURN * time)
 
 
 @inlined()
@@ -154,12 +152,11 @@ def learn_history(
     row[first + ECHO] = (0.0 if signalled else 1.0) if changed else -1.0
     row[first + SURPRISE] += RECENT * (changed - expected - row[first + SURPRISE])
     row[first + CRAWLS] += 1.0
-    if shared[DAY] > 0.0:
-        learn_hours(row, first, time, elapsed, expected, changed, shared[DAY])
+    learn_hours(row, first, time, elapsed, expected, changed)
     if changed:
         row[first + DETECTED_AT] = time
         row[first + CHANGE_AT] = row[first + NEWEST] if signalled else time - 0.5 * elapsed
-    crawled(row, first, time, shared[DAY])
+    crawled(row, first, time)
 
 
 @inlined()
@@ -170,7 +167,6 @@ def learn_hours(
     elapsed: float,
     expected: float,
     changed: bool,
-    day: float,
 ) -> None:
     """Learn the hours of a page's changes, the first harmonic of their density over the day.
 
@@ -183,7 +179,7 @@ def learn_hours(
         row[first + COS] += weight * row[first + PENDING_COS] / signals
         row[first + SIN] += weight * row[first + PENDING_SIN] / signals
     elif elapsed > 0.0:
-        angle, turn = FULL_TURN * time / day, FULL_TURN * elapsed / day
+        angle, turn = FULL_TURN * time, FULL_TURN * elapsed
         weight = (changed - expected) / turn
         row[first + COS] += weight * (math.sin(angle) - row[first + CRAWL_SIN])
         row[first + SIN] += weight * (row[first + CRAWL_COS] - math.cos(angle))

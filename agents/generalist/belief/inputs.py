@@ -43,8 +43,8 @@ SHARED = ("group_surprise", "broadcast_evidence", "tried", "weight")
 """The page's group: the calibration of its crawls; the evidence of broadcasts since the page's
 crawl; the expected changes tested after the newest one, and its weight against its class's."""
 TIMED = ("hour", "hour_slope", "hour_evidence")
-"""Density of the page's changes over the hours of the day: its excess now; how fast that rises;
-and the excess since the page's crawl. 0 without a day."""
+"""Density of the page's changes over the hours of a day, a unit of time: its excess now; how fast
+that rises; and the excess since the page's crawl."""
 HYPOTHESIS = ("delay_hypothesis", "delay_hypothesis_trusted")
 """The logarithm of the crawl value under the given parameters and the likeliest delay of signals
 (:mod:`agents.generalist.belief.delay_hypotheses`) over the corrected value; and that times the

@@ -34,7 +34,6 @@ from agents.generalist.belief.layout import (
     CALIBRATION,
     COUNTED,
     CYCLE,
-    DAY,
     GROUP_SURPRISE,
     SIGNALLED_RATE,
     TRUST,
@@ -66,7 +65,7 @@ def on_birth_or_death(
 ) -> None:
     """Reset a page that is born, fresh, or dies."""
     belief_on_birth_or_death(pages, groups, events, shared, group, page, time, alive)
-    begin(pages[page], places(shared).page_width, time, shared[DAY])
+    begin(pages[page], places(shared).page_width, time)
 
 
 @compiled(LEARN.signature)
@@ -119,7 +118,7 @@ def on_signal(
         for channel in range(at.own):
             alone += row[at.signals + channel]
         if row[at.page_width + COUNTED] < alone:
-            add_signal(row, at.page_width, time[k], shared[CYCLE], shared[DAY])
+            add_signal(row, at.page_width, time[k], shared[CYCLE])
 
 
 @inlined()
@@ -210,7 +209,7 @@ def describe(
 ) -> None:
     """Write the inputs INPUTS for ``chosen`` pages, (n,), into zeros ``features``, (K, n)."""
     pages, groups, events, shared, group = memory
-    at, hour = places(shared), hour_of(shared, now)
+    at, hour = places(shared), hour_of(now)
     first, weights = at.page_width, np.empty(at.channels)
     for k in range(chosen.shape[0]):
         number = chosen[k]
@@ -232,8 +231,7 @@ def describe(
             event = newest_broadcast(own, events, at)
             evidence = current.x - alone - row[at.believed] * since
             write_shared(features, k, event, evidence)
-        if shared[DAY] > 0.0:
-            write_timed(features, k, row, first, hour, since, shared[DAY])
+        write_timed(features, k, row, first, hour, since)
 
 
 @inlined()

@@ -28,8 +28,8 @@ class Crawl(NamedTuple):
 class Twin:
     """Follows the steps of an environment of one source, and keeps all its logs."""
 
-    def __init__(self, env, day=None) -> None:
-        self.core, self.day = env.unwrapped, day
+    def __init__(self, env) -> None:
+        self.core = env.unwrapped
         self.belief = BeliefNCIS(env)
         self.problem = self.core.problem
         self.cycle = self.problem.num_pages / self.problem.bandwidth
@@ -211,8 +211,6 @@ class Twin:
         return [math.log(changes / expected), *broadcast]
 
     def _timed(self, page, mine):
-        if self.day is None:
-            return [0.0, 0.0, 0.0]
         cosine = sine = weight = 0.0
         for crawl in mine:
             signals = self.between(page, crawl)
@@ -229,7 +227,7 @@ class Twin:
         now, start = self.angle(self.now), self.angle(self.now - self.elapsed[page])
         steps = start + (now - start) * (np.arange(20000) + 0.5) / 20000
         usual = float(np.mean(cosine * np.cos(steps) + sine * np.sin(steps)))
-        days = self.elapsed[page] / self.day
+        days = self.elapsed[page]
         return [
             cosine * math.cos(now) + sine * math.sin(now),
             sine * math.cos(now) - cosine * math.sin(now),
@@ -275,7 +273,7 @@ class Twin:
         return list(zip(self.crawls, self.weighed, strict=True))
 
     def angle(self, time):
-        return 2.0 * np.pi * np.asarray(time) / self.day
+        return 2.0 * np.pi * np.asarray(time)
 
 
 def share(y: float) -> float:

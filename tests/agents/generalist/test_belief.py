@@ -40,21 +40,10 @@ def inputs_of(policy):
     return features, values
 
 
-@pytest.mark.parametrize(
-    ("setting", "day"),
-    [
-        ("bursty", None),
-        ("periodic", 1.0),
-        ("unknown delay", 0.4),
-        ("deploys", None),
-        ("shifting habits", None),
-        ("cold start", None),
-    ],
-)
-def test_inputs_are_what_their_twin_computes(setting, day):
+@pytest.mark.parametrize("setting", STRESS)
+def test_inputs_are_what_their_twin_computes(setting):
     env = env_of(setting)
-    policy, twin = LearnedBelief(env, stored=stored()), Twin(env, day)
-    policy.day = day or 0.0
+    policy, twin = LearnedBelief(env, stored=stored()), Twin(env)
     observation, over = env.reset(seed=3)[0], False
     step = 0
     while not over:

@@ -95,7 +95,7 @@ def test_scores_are_those_of_the_twin(law):
     env = gymnasium.make("CrawlNCIS-v0", instance=law, **SMALL)
     env.reset(seed=3)
     agent, belief = LearnedBelief(env, stored=stored()), policies.BeliefNCIS(env)
-    twin, corrected = Twin(env, 1.0), 0
+    twin, corrected = Twin(env), 0
     observation, over = env.reset(seed=3)[0], False
     while not over:
         twin.follow()

@@ -30,7 +30,7 @@ def test_records_are_what_the_step_loop_sees(law):
         record.crawls[:, recording.PAGE], played.crawls[: len(record.crawls)]
     )
     assert 0 < record.crawls[:, recording.FORCED].sum() < 20
-    twin, belief, changed = Twin(env, 1.0), Explorer(env), []
+    twin, belief, changed = Twin(env), Explorer(env), []
     env.reset(seed=3)
     for number, row in enumerate(record.crawls):
         twin.follow()
