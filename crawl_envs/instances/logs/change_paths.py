@@ -108,8 +108,8 @@ def _page_of(law: Law, i: int) -> _Page:
     d = -rate[1] * (1.0 - share[0] * burst[1])
     up, down = share[0] * rate[0] * burst[0], share[0] * rate[1] * (1.0 - burst[1])
     half = 0.5 * (a - d)
-    root = max(math.sqrt(half * half + up * down), TINY)
-    small = 0.5 * (up / root) * (down / root) / (1.0 + abs(half) / root)
+    root = max(math.sqrt(half * half + up * down), TINY)  # small is at most 1/2
+    small = min(0.5 * (up / root) * (down / root) / (1.0 + abs(half) / root), 0.5)
     left, right = (1.0 - small, small) if half >= 0.0 else (small, 1.0 - small)
     values, weights = (0.5 * (a + d) + root, 0.5 * (a + d) - root), (left, right, up, down)
     scaled = (weights[0], weights[1], 0.5 * weights[2] / root, 0.5 * weights[3] / root)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.linalg import expm
@@ -87,6 +87,7 @@ def check_phases(
     share=st.floats(0.0, 1.0),
     t=st.floats(1e-6, 5.0),
 )
+@example(rates=(0.5, 0.5), chances=(0.5, 0.5), share=8e-200, t=1.0)  # up * down is 0
 @settings(deadline=None)
 def test_moves_of_phases_equal_an_exponential(
     rates: tuple[float, float], chances: tuple[float, float], share: float, t: float
