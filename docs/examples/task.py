@@ -38,7 +38,7 @@ def scores(label: str, policy: Callable[[Any], Any], seeds: int) -> list[Row]:
     entrants = {name: partial(policies.make, name) for name in BESIDE} | {label: policy}
     bounds = {BOUND: partial(bound_of, kind=TASK.bound, metric=TASK.metric)}
     rows = evaluate(ID, entrants, chosen, setting=TASK.name, bounds=bounds, **ARGUMENTS)
-    table = scores_of([TASK], list(rows))
+    table = scores_of([TASK], list(rows), {})
     return [
         Row(ID, TASK.name, row.policy, row.seed, "score", max(row.plain, LEAST))
         for row in table.itertuples(index=False)
