@@ -4,6 +4,10 @@ The first is the staleness of a page, by the likelihood of *changed* and *not ch
 is that of the belief times a factor. The second is the price of a crawl at a level d of staleness,
 E integral (d - D_t)^+ dt over a cycle without a crawl: V_GREEDY at the believed rate times a
 factor, by regression along the cycles that were followed. Neither needs a reward or a budget.
+
+The levels d are those that a page reached in the very cycle that is followed. The price is an
+expectation over paths at a level that does not depend on them, so this fit is biased where signals
+make D_t jump.
 """
 
 from __future__ import annotations
