@@ -385,7 +385,8 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
     )
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
     values = values.rename(columns=ends).reset_index()
-    mean_scores(values, path, title=f"{TITLE}, {group}", labels=LABELS)
+    drawn = [label for label in LABELS if label not in BY_LOG]  # these have one budget
+    mean_scores(values, path, title=f"{TITLE}, {group}", labels=drawn)
 
 
 def _group(rows: Sequence[Row]) -> str:

@@ -127,6 +127,10 @@ def backtests(rows: Sequence[Row], path: Path, *, title: str) -> None:
     )
 
 
+APART = 1.04
+"""Ratio of the days at which the points of two labels are drawn."""
+
+
 def mean_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:
     """Draw means with the ends of their intervals against the days per crawl, by importance.
 
@@ -134,15 +138,18 @@ def mean_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequenc
         values: rows of one group of sites, with the columns ``value``, ``low`` and ``high``.
         path: of the picture.
         title: of the figure.
-        labels: the labels to draw, where present.
+        labels: the labels to draw, where present, side by side at each of the days.
     """
     data = parsed(values).rename(columns={"policy": "label", "value": "y", "days": "x"})
+    days = sorted(set(data.x))
+    place = data.label.map({label: k for k, label in enumerate(labels)}) - (len(labels) - 1) / 2
+    beside = data.x.astype(float) * APART**place
     charts.lines(
-        data.assign(panel=data.importance + " importance"),
+        data.assign(panel=data.importance + " importance", x=beside),
         path,
         charts.Frame(
             f"{title}\nmeans over sites and splits, and bootstrap 95% intervals over sites",
-            charts.Axis("days per crawl of a page", "log", ticks=sorted(set(data.x))),
+            charts.Axis("days per crawl of a page", "log", ticks=days),
             charts.Axis("normalised score, round robin 0, clairvoyant 1"),
             across=[charts.Rule(0.0, dash="-")],
         ),
