@@ -196,7 +196,7 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
 
 
 def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
-    """Simulate one kept unit of every policy again.
+    """Simulate one kept unit of every policy again, but for labels that are trained.
 
     Raises:
         ValueError: a row of the store differs from the new simulation.
@@ -206,7 +206,7 @@ def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
         kept.setdefault((row.setting, row.policy, row.seed), {})[row.metric] = row.value
     checked = set()
     for unit in _units(settings, count):
-        if unit.label in checked or unit.key not in kept:
+        if unit.label in {*checked, *unit.setting.trained} or unit.key not in kept:
             continue
         checked.add(unit.label)
         then = _by_base(kept[unit.key])

@@ -35,6 +35,10 @@ class Playable(Protocol):
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds of ``count`` repetitions."""
 
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Labels that are trained: rounding changes their rows, which are not simulated again."""
+
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of a label on a seed."""
 
@@ -68,6 +72,11 @@ class Setting:
     bounds: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
     first_seed: int = 0
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """No labels: policies are given."""
+        return ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -134,6 +143,8 @@ class Measurement:
         arguments: plain values.
         id: environment of the rows.
         most: largest useful number of repetitions: 1 if the seed does not matter.
+        trained: labels whose measures train an agent: rounding, which differs between processors,
+            changes their rows, so that kept ones are not checked by another simulation.
     """
 
     name: str
@@ -141,6 +152,7 @@ class Measurement:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     most: int | None = None
+    trained: tuple[str, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:

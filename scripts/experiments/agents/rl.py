@@ -1,0 +1,274 @@
+"""Algorithms of Stable-Baselines3 on tasks of the suite, beside formulas and other agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from crawl_envs.evaluation import Row
+from scripts.experiments.agents.setup import trainings
+from scripts.reporting import intervals
+from scripts.reporting.means import table as table_of
+from scripts.reporting.rows import gathered
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Expected, Trend
+
+TITLE = "Plain reinforcement learning"
+CLAIM = (
+    "With a network that scores all pages alike, PPO by its defaults is above round robin in every "
+    "task, and nowhere above the generalist."
+)
+METRIC = "score"
+RANDOM, ROUND_ROBIN, BEST, INDEX, GENERALIST, BOUND = (
+    "RandomCrawl",
+    "RoundRobin",
+    "best formula",
+    "noisy-index",
+    "generalist",
+    "bound",
+)
+REFERENCE = ROUND_ROBIN
+REPETITIONS, QUICK_REPETITIONS = 5, 1
+
+STEPS: Mapping[str, int] = {
+    "ppo": 1_000_000,
+    "a2c": 1_000_000,
+    "maskableppo": 1_000_000,
+    "dqn": 150_000,
+    "recurrentppo": 300_000,
+    "sac": 30_000,
+}
+"""Steps of the larger budget, each about a minute of a processor; the smaller one is a tenth."""
+QUICK_STEPS = 256
+BEST_FORMULAS: Mapping[str, str] = {
+    "noisy": "GreedyNCISApprox",
+    "noisy-unknown": "LearningGreedyNCIS",
+    "bursty": "ThresholdNCIS",
+    "deploys": "BeliefNCIS",
+    "harmonic": "GreedyHarmonic",
+    "harmonic-unknown": "LambdaLearnAndCrawl",
+    "quality": "FragmentStatic",
+    "quality-unknown": "LearningLongevity",
+    "offers-scores": "BeliefNCIS",
+    "garden-directory-4": "LagrangianIndex",
+}
+"""The tasks, one or two of each track, and the first formula of the leaderboard in each."""
+PAGES_ALONE = ("dqn", "maskableppo")
+"""Algorithms that choose a page, and cannot act in the task OF_SCORES."""
+OF_SCORES = "offers-scores"
+UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
+"""Tasks with hidden parameters, in which the index cannot act."""
+TOGETHER = "all tasks but offers"
+SHARES = (0.90, 0.95)
+"""Shares of the best formula's score whose first times are noted."""
+SOURCE = "our choice of tasks and budgets"
+FEW = "{}, a tenth"
+
+
+def _labels(task: str) -> list[str]:
+    return [name for name in STEPS if task != OF_SCORES or name not in PAGES_ALONE]
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return the tasks, with formulas, agents of the package, and algorithms at two budgets."""
+    made = []
+    for task, formula in BEST_FORMULAS.items():
+        of_task = partial(trainings.played, task=task)
+        names = {RANDOM: RANDOM, ROUND_ROBIN: ROUND_ROBIN, BEST: formula, GENERALIST: GENERALIST}
+        names |= {} if task in UNSEEN else {INDEX: INDEX}
+        measures = {label: partial(of_task, policy=name) for label, name in names.items()}
+        measures[BOUND] = partial(trainings.bound, task=task)
+        learners = {}
+        for name in _labels(task):
+            train = partial(trainings.trained, task=task, algorithm=name)
+            most = QUICK_STEPS if quick else STEPS[name]
+            learners[name] = partial(train, steps=most, curve=True)
+            learners[FEW.format(name)] = partial(train, steps=most // 10, curve=False)
+        made.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
+    return made[-1:] if quick else made
+
+
+CLAIMS = ()
+ALL = tuple(BEST_FORMULAS)
+EXPECTED: tuple[Expected, ...] = (
+    Trend("ppo", "above", ROUND_ROBIN, ALL, SOURCE),
+    Trend(GENERALIST, "not below", "ppo", ALL, SOURCE),
+    Trend("ppo", "above", FEW.format("ppo"), ALL, SOURCE),
+)
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Return scores, 0 for random crawling and 1 for the bound, and the first times of SHARES.
+
+    The score of a repetition is (x - r) / mean(b - r), with the rewards x of the label, r of random
+    crawling and b of the bound on the same seeds. The time at which a share was reached is that of
+    the first validation whose reward is so far on the way from random crawling to the best formula,
+    on the same held-out seeds; seconds are in proportion to steps.
+    """
+    rewards = table_of(rows, "reward")
+    derived: list[Row] = []
+    for task, part in rewards.groupby("setting", sort=False):
+        wide = part.pivot(index="seed", columns="policy", values="value")
+        if {RANDOM, BOUND} <= {*wide}:
+            span = (wide[BOUND] - wide[RANDOM]).mean()
+            scores = wide.sub(wide[RANDOM], axis=0) / span
+            derived += [
+                Row("", str(task), str(label), int(seed), METRIC, float(value))
+                for (seed, label), value in scores.stack().items()  # type: ignore[misc]
+            ]
+    return [*derived, *_together(derived), *_times(rows)]
+
+
+def _together(scores: Sequence[Row]) -> list[Row]:
+    """Return interquartile means over the tasks in which all can act, and their intervals."""
+    tasks = [task for task in ALL if task != OF_SCORES]
+    data = table_of([row for row in scores if row.setting in tasks], METRIC)
+    derived: list[Row] = []
+    for label, part in data.groupby("policy"):
+        wide = part.pivot(index="seed", columns="setting", values="value").dropna()
+        if len(wide) and len(wide.columns) == len(tasks) and label not in (RANDOM, BOUND):
+            middle = intervals.interquartile_mean(wide.to_numpy())
+            derived += middle.rows("", TOGETHER, str(label), METRIC)
+    return [row for row in derived if row.value == row.value]
+
+
+def curves(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the learning curves: setting, policy, seed, steps, seconds, and the share.
+
+    The share is 0 for random crawling and 1 for the best formula on the same held-out seeds.
+    """
+    steps, validated = gathered(rows, "steps"), gathered(rows, "validated")
+    known = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
+    seconds = {row[1:4]: row.value for row in rows if row.metric == "seconds"}
+    parts = []
+    for key, reached in validated.items():
+        low = known.get((key[0], RANDOM, "validated"))
+        high = known.get((key[0], BEST, "validated"))
+        if low is None or high is None:
+            continue
+        part = pd.DataFrame({"steps": steps[key], "share": (reached - low) / (high - low)})
+        part["seconds"] = part.steps / part.steps.max() * seconds[key]
+        parts.append(part.assign(setting=key[0], policy=key[1], seed=key[2]))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _times(rows: Sequence[Row]) -> list[Row]:
+    """Return the first steps and seconds at which shares of the best formula were reached."""
+    data = curves(rows)
+    derived = []
+    for key, part in data.groupby(["setting", "policy", "seed"]) if len(data) else ():
+        for share in SHARES:
+            there = part[part.share >= share]
+            if len(there):
+                first = there.iloc[0]
+                where = Row("", str(key[0]), str(key[1]), int(key[2]), "", 0.0)
+                for what in ("steps", "seconds"):
+                    metric = f"{what} to {share:.2f} of the best formula"
+                    derived.append(where._replace(metric=metric, value=float(first[what])))
+    return derived
+
+
+def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
+    """Return the mean score over repetitions, and the half-width of its interval."""
+    values = rows[(rows.setting == task) & (rows.policy == label)].value.to_numpy()
+    if not len(values):
+        return "-"
+    half = intervals.mean(values[:, None]).half
+    text = f"{values.mean():.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+    return text.replace("0.", ".")
+
+
+def scores_table(rows: Sequence[Row], few: bool) -> str:
+    """Return the table of scores, at the smaller or the larger budget."""
+    scores = table_of(rows, METRIC)
+    learners = [FEW.format(name) if few else name for name in STEPS]
+    fixed = [] if few else [ROUND_ROBIN, BEST, INDEX, GENERALIST]
+    labels = [*fixed, *learners]
+    heads = [BEST if name == BEST else name.removesuffix(", a tenth") for name in labels]
+    lines = [["", *heads], ["---"] * (1 + len(labels))]
+    for task in ALL:
+        lines.append([task, *(_cell(scores, task, label) for label in labels)])
+    middle: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.setting == TOGETHER:
+            middle.setdefault(row.policy, {})[row.metric] = row.value
+    lines.append([TOGETHER, *(_interval(middle.get(label, {})) for label in labels)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _interval(ends: Mapping[str, float]) -> str:
+    if METRIC not in ends:
+        return "-"
+    text = f"{ends[METRIC]:.2f}"
+    if len(ends) > 1:
+        text += f" [{ends[METRIC + ', low']:.2f}, {ends[METRIC + ', high']:.2f}]"
+    return text.replace("0.", ".")
+
+
+def times_table(rows: Sequence[Row]) -> str:
+    """Return how many runs reached .95 of the best formula, after how many steps and seconds."""
+    share = f"to {SHARES[1]:.2f} of the best formula"
+    steps, seconds = table_of(rows, f"steps {share}"), table_of(rows, f"seconds {share}")
+    runs = table_of(rows, "seconds")
+    lines = [["", *STEPS], ["---"] * (1 + len(STEPS))]
+    for task in ALL:
+        cells = []
+        for label in STEPS:
+            chosen = [
+                part[(part.setting == task) & (part.policy == label)].value
+                for part in (steps, seconds, runs)
+            ]
+            reached, after, played = chosen
+            text = f"{reached.median() / 1000:.0f}k, {after.median():.0f} s" if len(reached) else ""
+            whole = len(reached) == len(played)
+            cells.append(text if whole else f"{text} ({len(reached)} of {len(played)})".strip())
+        lines.append([task, *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+TABLES = {
+    "larger budget": partial(scores_table, few=False),
+    "smaller budget": partial(scores_table, few=True),
+    "times": times_table,
+}
+
+
+def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
+    """Draw the learning curves over ``steps`` or ``seconds``, a panel per task."""
+    from scripts.reporting import charts
+
+    data = curves(rows)
+    lines = []
+    for (task, label), part in data.groupby(["setting", "policy"], sort=False):
+        runs = part.assign(number=part.groupby("seed").cumcount()).groupby("number")
+        shares = runs.share.agg(list)
+        half = [intervals.mean(np.array(values)[:, None]).half for values in shares]
+        line = {"x": runs[over].mean(), "y": runs.share.mean(), "half": half}
+        lines.append(pd.DataFrame(line).assign(label=label, panel=task))
+    rules = [charts.Rule(1.0, "best formula", "-"), charts.Rule(0.0, "random crawling", ":")]
+    means = table_of(rows, "reward").groupby(["setting", "policy"]).value.mean()
+    for task in data.setting.unique():
+        low, high = means[task, RANDOM], means[task, BEST]
+        for label, dash in ((ROUND_ROBIN, "--"), (BOUND, "-.")):
+            rules.append(charts.Rule((means[task, label] - low) / (high - low), None, dash, task))
+    frame = charts.Frame(
+        f"{TITLE}: best actions on {trainings.VALIDATED} held-out seeds while learning, mean of "
+        f"{data.seed.nunique()} runs\ndashed: round robin; dash-dotted: the bound",
+        charts.Axis("steps" if over == "steps" else "seconds of a processor"),
+        charts.Axis("random 0, best formula 1", limits=(-0.5, 1.3)),
+        columns=5,
+        size=(2.6, 2.4),
+        shared="y",
+        across=rules,
+    )
+    charts.lines(pd.concat(lines), path, frame, labels=tuple(STEPS), bands=True)
+
+
+PICTURES = {
+    "curves": partial(draw_curves, over="steps"),
+    "curves_seconds": partial(draw_curves, over="seconds"),
+}

@@ -1,0 +1,127 @@
+"""Algorithms of Stable-Baselines3 on tasks of the suite: what they learn, beside formulas.
+
+A repetition has a seed of training, and seeds of evaluation that it shares with all others. Rewards
+are per step: freshness, 1 minus divergence, or minus the penalty.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import agents
+import policies
+from agents.runs import read_rows
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.comparison import mean_rewards
+from agents.sb3.lanes import recommended
+from agents.sb3.loading import MODEL, load
+from agents.sb3.training import train
+from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
+from crawl_envs.types import FloatArray, Policy
+from scripts.reporting.rows import indexed
+from scripts.suite.entrants import BOUND, setting_of
+from scripts.suite.tasks import FIRST_DAY, SUITES, Task
+
+RUNS = Path("runs") / "rl"
+"""Folders of the trainings."""
+FIRST_SEED = 5_000_000
+"""First seed of evaluations: repetition i has EPISODES seeds from ``FIRST_SEED + i EPISODES``."""
+EPISODES, VALIDATED = 16, 8
+"""Episodes of an evaluation, and of a validation while learning."""
+TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
+AS_REWARD: Mapping[str, Callable[[float], float]] = {
+    "freshness": lambda value: value,
+    "divergence": lambda value: 1.0 - value,
+    "penalty": lambda value: -value,
+}
+"""The reward per step of a value of a metric."""
+Builder = Callable[[Any], Policy]
+
+
+def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
+    """Return the arguments of a task's environment, in the form of actions of an algorithm."""
+    if algorithm == "sac" and task.arguments.get("action", "page") == "page":
+        return {**task.arguments, "action": "scores", "batch": 1}
+    return dict(task.arguments)
+
+
+def trained(seed: int, *, task: str, algorithm: str, steps: int, curve: bool) -> dict[str, float]:
+    """Train with the recommended arguments, and return rewards, seconds and the learning curve.
+
+    ``reward`` is that of the best actions, ``drawn`` that of drawn ones. ``seconds`` are of the
+    processor, for the training with its validations. With ``curve`` there are ``steps[k]`` and
+    ``validated[k]``, the reward on held-out seeds after so many steps. A recorded site is learned
+    from its first days, and evaluated on later ones.
+    """
+    it = TASKS[task]
+    given = environment(it, algorithm)
+    early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
+    arguments = recommended(algorithm, it.id, env_args={**given, **early}, steps=steps, seed=seed)
+    out = RUNS / task / f"{algorithm}-{steps}" / f"seed-{seed}"
+    shutil.rmtree(out, ignore_errors=True)
+    started = time.process_time()
+    train(arguments, out, validation=VALIDATED if curve else 0, progress=False)
+    seconds = time.process_time() - started
+    values = {"seconds": seconds}
+    for metric, best in (("reward", True), ("drawn", False)):
+        values[metric] = _mean(lambda env: load(out / MODEL, env), it, given, seed, best)
+    if curve:
+        rows = read_rows(out / VALIDATION, ValidationRow)
+        values |= indexed("steps", [row.steps for row in rows])
+        values |= indexed("validated", [row.mean_reward for row in rows])
+    return values
+
+
+def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
+    """Return the rewards of a policy, or of a trained agent of the package, by its name."""
+    it = TASKS[task]
+    made = agents.load if policy in agents.names() else policies.make
+
+    def build(env: Any) -> Policy:
+        return made(policy, env)
+
+    values = {"reward": _mean(build, it, environment(it), seed)}
+    early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
+    held_out = TrainArguments(env_id=it.id, env_args={**it.arguments, **early})
+    validated = mean_rewards(build, held_out, episodes=VALIDATED, seed=VALIDATION_SEED)
+    return values | {"validated": float(validated.mean())}
+
+
+def bound(seed: int, *, task: str) -> dict[str, float]:
+    """Return the rewards of the bound of a task."""
+    it = TASKS[task]
+    setting = replace(setting_of(it, {}), first_seed=FIRST_SEED + seed * EPISODES)
+    label = it.bound if it.bound in setting.labels else BOUND
+    values = [
+        AS_REWARD[it.metric](row.value)
+        for number in range(len(setting.windows) or EPISODES)
+        for row in setting.play(label, number)
+        if row.metric == it.metric
+    ]
+    return {"reward": float(np.mean(values))}
+
+
+def _mean(
+    build: Builder, task: Task, given: Mapping[str, Any], seed: int, deterministic: bool = True
+) -> float:
+    """Return the mean reward on the seeds of a repetition; of a recorded site, on all windows."""
+    windows = setting_of(task, {}).windows
+    places = [{"window": list(window)} for window in windows] or [{}]
+    parts: list[FloatArray] = [
+        mean_rewards(
+            build,
+            TrainArguments(env_id=task.id, env_args={**given, **place}),
+            episodes=1 if windows else EPISODES,
+            seed=FIRST_SEED + seed * EPISODES + number,
+            deterministic=deterministic,
+        )
+        for number, place in enumerate(places)
+    ]
+    return float(np.concatenate(parts).mean())
