@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import policies
+from crawl_envs.evaluation import Row, evaluate
+from scripts.experiments.agents import rl
+from scripts.experiments.agents.setup import trainings
+
+
+def rows_of(task: str) -> list[Row]:
+    rewards = {rl.RANDOM: 0.5, rl.ROUND_ROBIN: 0.6, rl.BEST: 0.85, "ppo": 0.8, rl.BOUND: 0.9}
+    rows = [
+        Row("", task, label, seed, "reward", value + (0.02 * seed if label != "ppo" else 0.0))
+        for label, value in rewards.items()
+        for seed in range(3)
+    ]
+    rows += [Row("", task, label, 0, "validated", rewards[label]) for label in (rl.RANDOM, rl.BEST)]
+    for seed in range(3):
+        reached = (0.4, 0.5 + 0.35 * 0.91, 0.5 + 0.35 * (0.94 if seed else 0.97))
+        rows += [Row("", task, "ppo", seed, f"steps[{k}]", 100.0 * k) for k in range(3)]
+        rows += [Row("", task, "ppo", seed, f"validated[{k}]", v) for k, v in enumerate(reached)]
+        rows.append(Row("", task, "ppo", seed, "seconds", 50.0))
+    return rows
+
+
+def test_scores_are_shares_of_the_way_to_the_bound() -> None:
+    rows = rl.derive(rows_of("noisy"))
+    score = {(row.policy, row.seed): row.value for row in rows if row.metric == "score"}
+    assert score[rl.BOUND, 1] == pytest.approx(1.0)
+    assert score[rl.RANDOM, 2] == pytest.approx(0.0)
+    assert score["ppo", 2] == pytest.approx((0.8 - 0.54) / 0.4)
+
+
+def test_the_first_times_of_a_share_are_of_the_runs_that_reached_it() -> None:
+    rows = rl.derive(rows_of("noisy"))
+    found = {(row.metric, row.seed): row.value for row in rows if "best formula" in row.metric}
+    assert [found["steps to 0.90 of the best formula", seed] for seed in range(3)] == [100.0] * 3
+    assert found["seconds to 0.90 of the best formula", 1] == pytest.approx(25.0)
+    assert {key[1] for key in found if "0.95" in key[0]} == {0}
+
+
+def test_the_mean_over_tasks_needs_all_of_them() -> None:
+    tasks = [task for task in rl.ALL if task != rl.OF_SCORES]
+    rows = [row for task in tasks for row in rows_of(task)]
+    together = {row[2:5:2]: row.value for row in rl.derive(rows) if row.setting == rl.TOGETHER}
+    expected = np.mean([(0.8 - 0.5 - 0.02 * seed) / 0.4 for seed in range(3)])
+    assert together["ppo", "score"] == pytest.approx(expected)
+    assert together["ppo", "score, low"] < expected < together["ppo", "score, high"]
+    fewer = [row for row in rows if row.setting != tasks[0]]
+    assert not [row for row in rl.derive(fewer) if row.setting == rl.TOGETHER]
+
+
+def test_tables_and_pictures(tmp_path: Path) -> None:
+    rows = [row for task in rl.ALL for row in rows_of(task)]
+    rows = [*rows, *rl.derive(rows)]
+    tables = {name: make(rows).splitlines() for name, make in rl.TABLES.items()}
+    assert all(len(lines) >= 2 + len(rl.ALL) for lines in tables.values())
+    assert ".70 ± .1" in tables["larger budget"][2]
+    assert "0k, 50 s (1 of 3)" in tables["times"][2]
+    for name, draw in rl.PICTURES.items():
+        draw(rows, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("task", ["quality", "harmonic", "garden-directory-4"])
+def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainings, "EPISODES", 2)
+    it = trainings.TASKS[task]
+    windows = trainings.setting_of(it, {}).windows
+    values = []
+    for number in range(len(windows) or 2):
+        window = {"window": list(windows[number])} if windows else {}
+        seed = trainings.FIRST_SEED + 2 * 3 + number
+        made = {"RoundRobin": partial(policies.make, "RoundRobin")}
+        rows = evaluate(it.id, made, [seed], **it.arguments, **window)
+        values += [
+            trainings.AS_REWARD[it.metric](row.value) for row in rows if row.metric == it.metric
+        ]
+    reward = trainings.played(3, task=task, policy="RoundRobin")["reward"]
+    assert reward == pytest.approx(np.mean(values), abs=2e-3)
+    assert trainings.bound(3, task=task)["reward"] > reward
+
+
+def test_a_short_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trainings, "EPISODES", 2)
+    values = trainings.trained(0, task="quality", algorithm="a2c", steps=600, curve=True)
+    assert values["steps[0]"] == 0.0
+    assert 0.8 < values["reward"] < 1.0
+    assert 0.8 < values["validated[0]"] < 1.0
+    again = trainings.trained(0, task="quality", algorithm="a2c", steps=600, curve=False)
+    assert again["reward"] == values["reward"]
