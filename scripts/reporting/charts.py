@@ -483,6 +483,16 @@ def scatter(
                 bar.set_ticks(list(shade.ticks), labels=list(shade.names or shade.ticks))
 
 
+def _in_order(values: pd.Series[Any]) -> list[Any]:
+    """Return numbers in increasing order, and names in that of their first appearance."""
+    found = list(dict.fromkeys(values))
+    return found if isinstance(found[0], str) else sorted(found)
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def heat_map(
     data: pd.DataFrame,
     path: Path,
@@ -496,7 +506,7 @@ def heat_map(
     """Draw a number per cell of a grid.
 
     Args:
-        data: ``x``, ``y``, ``value``, ``half``, and ``panel`` if needed.
+        data: ``x`` and ``y``, numbers or names, ``value``, ``half``, and ``panel`` if needed.
         path: file of the picture.
         frame: everything around the grids.
         values: label of the colour bar.
@@ -509,11 +519,11 @@ def heat_map(
     with panels(path, list(parts), frame._replace(legend="none", grid=False)) as every:
         for name, part in parts.items():
             axes = every[name]
-            grid = part.pivot(index="y", columns="x", values="value")
+            columns, rows = _in_order(part.x), _in_order(part.y)
+            grid = part.pivot(index="y", columns="x", values="value").loc[rows, columns]
             image = axes.imshow(
                 grid, origin="lower", cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto"
             )
-            columns, rows = list(grid.columns), list(grid.index)
             for cell in part.itertuples():
                 at = columns.index(cell.x), rows.index(cell.y)
                 dark = cell.value < 0.5 * sum(limits)
@@ -524,7 +534,8 @@ def heat_map(
                     edge = Rectangle((at[0] - 0.47, at[1] - 0.47), 0.94, 0.94, fill=False)
                     edge.set(edgecolor=COLOURS[1], linewidth=2.5)
                     axes.add_patch(edge)
-            axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
-            axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
+            turned = 45 if isinstance(columns[0], str) else 0
+            axes.set_xticks(range(len(columns)), map(_spelled, columns), rotation=turned)
+            axes.set_yticks(range(len(rows)), map(_spelled, rows))
         figure: Any = next(iter(every.values())).figure
         figure.colorbar(image, ax=list(every.values()), label=values)

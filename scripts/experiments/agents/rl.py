@@ -47,7 +47,7 @@ QUICK_STEPS, QUICK_TASK, QUICK_LEARNERS = 256, "quality", ("ppo", "dqn")
 BEST_FORMULAS: Mapping[str, str] = {
     "noisy": "GreedyNCISApprox",
     "noisy-unknown": "LearningGreedyNCIS",
-    "bursty": "ThresholdNCIS",
+    "bursty": "GreedyNCISApprox",
     "deploys": "BeliefNCIS",
     "harmonic": "GreedyHarmonic",
     "harmonic-unknown": "LambdaLearnAndCrawl",
@@ -56,7 +56,8 @@ BEST_FORMULAS: Mapping[str, str] = {
     "offers-scores": "BeliefNCIS",
     "garden-directory-4": "LagrangianIndex",
 }
-"""The tasks, one or two of each track, and the first formula of the leaderboard in each."""
+"""The tasks, one or two of each track, and the first formula of the leaderboard in each that crawls
+in slots."""
 PAGES_ALONE = ("dqn", "maskableppo")
 """Algorithms that choose a page, and cannot act in the task OF_SCORES."""
 OF_SCORES = "offers-scores"

@@ -1,0 +1,216 @@
+"""Agents trained in one world and played in others: other budgets, sizes and laws."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import agents
+import policies
+from agents.generalist.training import LAWS, GeneralistArguments
+from agents.generalist.training import train as train_generalist
+from agents.sb3.arguments import TrainArguments
+from agents.sb3.comparison import mean_rewards
+from crawl_envs.evaluation import PolicyFactory, Row, evaluate
+from scripts.experiments.agents.setup.trainings import TASKS
+from scripts.reporting.means import means, table
+from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.settings import Measurement
+from scripts.reporting.verdicts import Expected, Range
+from scripts.training.recipes import job_of
+from scripts.training.requests import Request
+
+TITLE = "Agents in worlds they were not trained in"
+CLAIM = (
+    "An index learned from outcomes of crawls carries over to other budgets, sizes and laws; PPO "
+    "to other sizes and laws, less to other budgets."
+)
+METRIC = "score"
+REPETITIONS, QUICK_REPETITIONS = 3, 1
+WORLDS = (
+    *("noisy", "noisy-1000", "noisy-tight", "noisy-ample", "partial", "delayed"),
+    *("bursty", "periodic", "deploys", "shifting"),
+)
+"""Tasks of the suite that agents are played in, all with revealed parameters."""
+HOMES = ("noisy", "noisy-tight", "noisy-ample", "partial", "bursty", "deploys")
+"""Those that agents are trained in."""
+LEFT_OUT = ("bursty", "periodic", "deploys", "shifting")
+"""Laws that a generalist is trained without."""
+PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
+RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
+GIVEN, EVERYWHERE = "given", "all laws"
+"""Settings of formulas, and of the generalist that ships."""
+STEPS, EPISODES_OF_LAW = 1_000_000, 120
+FIRST_SEED, EPISODES = 6_000_000, 8
+SOURCE = "our choice of worlds"
+
+
+def compiled(factory: PolicyFactory, world: str, seed: int) -> float:
+    """Return the mean freshness of a policy on the seeds of a repetition."""
+    seeds = range(FIRST_SEED + seed * EPISODES, FIRST_SEED + (seed + 1) * EPISODES)
+    it = TASKS[world]
+    rows = evaluate(it.id, {"": factory}, seeds, **it.arguments)
+    fresh = [row.value for row in rows if row.metric == it.metric]
+    return sum(fresh) / len(fresh)
+
+
+def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
+    """Return the mean reward on the same seeds, step by step in parallel: within .002 of it."""
+    it = TASKS[world]
+    arguments = TrainArguments(env_id=it.id, env_args=it.arguments)
+    first = FIRST_SEED + seed * EPISODES
+    return float(mean_rewards(factory, arguments, episodes=EPISODES, seed=first).mean())
+
+
+def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
+    """Return the freshness of a policy, or of an agent of the package, in all worlds."""
+    made = agents.load if name in agents.names() else policies.make
+
+    def factory(env: Any) -> Any:
+        return made(name, env)
+
+    return indexed("fresh", [compiled(factory, world, seed) for world in worlds])
+
+
+def trained(
+    seed: int, *, home: str, kind: str, steps: int | None, worlds: Sequence[str]
+) -> dict[str, float]:
+    """Train PPO or an index in a world, and return its freshness in all."""
+    it = TASKS[home]
+    options = {"seed": seed} | ({} if steps is None else {"steps": steps, "validation": 0})
+    job = job_of(Request(kind=kind, env_id=it.id, env_args=it.arguments, options=options))
+    play = in_lanes if kind == PPO else compiled
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / kind
+        job.run(out, progress=False)
+        return indexed("fresh", [play(job.load(out), world, seed) for world in worlds])
+
+
+def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
+    """Train a generalist without a law, and return its freshness in all worlds."""
+    laws = tuple(each for each in LAWS if each != law)
+    arguments = GeneralistArguments(instance=laws, episodes=episodes, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / GENERALIST
+        train_generalist(arguments, out)
+
+        def factory(env: Any) -> Any:
+            return agents.load(out, env)
+
+        return indexed("fresh", [compiled(factory, world, seed) for world in worlds])
+
+
+def measurements(quick: bool) -> Sequence[Measurement]:
+    """Return a setting per world of training or law left out, and one of what is given."""
+    worlds = ("noisy",) if quick else WORLDS
+    play = partial(given, worlds=worlds)
+    names = (RANDOM, FORMULA, BELIEF, GENERALIST)
+    made = [Measurement(GIVEN, {name: partial(play, name=name) for name in names})]
+    if quick:
+        return made
+    for home in HOMES:
+        train = partial(trained, home=home, worlds=worlds)
+        each = {
+            PPO: partial(train, kind=PPO, steps=STEPS),
+            INDEX: partial(train, kind=INDEX, steps=None),
+        }
+        made.append(Measurement(home, each, trained=(PPO, INDEX)))
+    for law in LEFT_OUT:
+        train = partial(without, law=law, episodes=EPISODES_OF_LAW, worlds=worlds)
+        made.append(Measurement(f"without {law}", {GENERALIST: train}, trained=(GENERALIST,)))
+    return made
+
+
+CLAIMS = ()
+LOSS = "left-out law, less BeliefNCIS"
+EXPECTED: tuple[Expected, ...] = (
+    *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
+    *(Range(GENERALIST, -0.02, 1.0, (f"without {law}",), SOURCE, LOSS) for law in LEFT_OUT),
+)
+
+
+def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Return scores by world, 0 for random crawling and 1 for GREEDY-NCIS on the same seeds.
+
+    Keys are the setting, the label and the seed.
+    """
+    fresh = gathered(rows, "fresh")
+    found = {}
+    for (setting, label, seed), values in fresh.items():
+        low, high = fresh.get((GIVEN, RANDOM, seed)), fresh.get((GIVEN, FORMULA, seed))
+        if low is not None and high is not None:
+            score = (values - low) / (high - low)
+            found[setting, label, seed] = dict(zip(WORLDS, score.tolist(), strict=False))
+    return found
+
+
+def derive(rows: Sequence[Row]) -> list[Row]:
+    """Return scores by world, the least of them, and losses in the law that was left out."""
+    found, derived = scores(rows), []
+    for (setting, label, seed), of_worlds in found.items():
+        row = Row("", setting, label, seed, "", 0.0)
+        derived += [
+            row._replace(metric=f"score, {world}", value=value)
+            for world, value in of_worlds.items()
+        ]
+        derived.append(row._replace(metric="least score", value=min(of_worlds.values())))
+        law = setting.removeprefix("without ")
+        if law != setting and (belief := found.get((GIVEN, BELIEF, seed))):
+            derived.append(row._replace(metric=LOSS, value=of_worlds[law] - belief[law]))
+    return derived
+
+
+def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, float]:
+    picked = [row for row in rows if row[1:3] == (setting, label)]
+    return {
+        world: sum(values) / len(values)
+        for world in WORLDS
+        if (values := [row.value for row in picked if row.metric == f"score, {world}"])
+    }
+
+
+def scores_table(rows: Sequence[Row]) -> str:
+    """Return the mean scores, a line per agent and world of training."""
+    lines = [["", "trained in", *WORLDS], ["---"] * (2 + len(WORLDS))]
+    for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
+        if label not in (RANDOM, FORMULA):
+            found = _mean_scores(rows, setting, label)
+            cells = [f"{found[world]:.2f}".replace("0.", ".") for world in WORLDS]
+            lines.append([label, "" if setting == GIVEN else setting, *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+TABLES = {"transfer": scores_table}
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the scores of PPO and of the index as grids: trained in, played in."""
+    import pandas as pd
+
+    from scripts.reporting import charts
+
+    parts = []
+    for world in WORLDS:
+        values = means(table(rows, f"score, {world}"))
+        values = values[values.policy.isin([PPO, INDEX])]
+        part = values.rename(columns={"setting": "y", "mean": "value", "policy": "panel"})
+        parts.append(part.assign(x=world))
+    charts.heat_map(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{TITLE}\n0: random crawling, 1: GREEDY-NCIS, on the same seeds",
+            charts.Axis("played in"),
+            charts.Axis("trained in"),
+            size=(5.6, 3.2),
+        ),
+        values="score",
+        texts=lambda value, half: f"{value:.2f}",
+        limits=(0.0, 1.1),
+    )
+
+
+PICTURES = {"transfer": draw}
