@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-FloatArray = NDArray[np.float64]
+from crawl_envs.types import BoolArray, FloatArray
+
 RIDGE = 1e-9
 """Penalty on the squared slope, relative to the mean loss: finite where labels are separable."""
 
@@ -25,7 +24,7 @@ class Calibration(NamedTuple):
         return probabilities
 
 
-def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
+def calibrate(log_odds: FloatArray, labels: BoolArray) -> Calibration:
     """Return the slope >= 0 and the shift of maximum likelihood, a logistic regression.
 
     A sample in which positives are k times as frequent, given everything else, multiplies the odds
@@ -37,21 +36,16 @@ def calibrate(log_odds: FloatArray, labels: NDArray[np.bool_]) -> Calibration:
     Probabilistic outputs for support vector machines). At the maximum of the likelihood, the mean
     probability is the share of positives.
 
-    Args:
-        log_odds: of the model, on examples sampled as those to predict, (n,).
-        labels: of the same examples, (n,) bool, both classes present.
+    Log-odds, (n,), are of the model, on examples sampled as those to predict; their labels, (n,)
+    bool, have both classes.
     """
-    from sklearn.linear_model import (  # type: ignore[import-untyped]  # slow to import
-        LogisticRegression,
-    )
+    from sklearn.linear_model import LogisticRegression  # slow to import
 
-    even, middle, spread = float(logit(labels.mean())), float(log_odds.mean()), log_odds.std()
-    if not spread > 0.0:
-        return Calibration(1.0, even - middle)
+    middle, spread = float(log_odds.mean()), log_odds.std() or 1.0
     exact = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
     regression = LogisticRegression(C=0.5 / (RIDGE * len(labels)), **exact)
     regression.fit(((log_odds - middle) / spread)[:, None], labels)
     slope = float(regression.coef_.item() / spread)
     if slope <= 0.0:
-        return Calibration(0.0, even)
+        return Calibration(0.0, float(logit(labels.mean())))
     return Calibration(slope, float(regression.intercept_.item()) - slope * middle)

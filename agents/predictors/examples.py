@@ -7,26 +7,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.predictors import TASKS
-from agents.predictors.columns import Columns, columns_of
-from crawl_envs.types.arguments import one_of, real, whole
-from crawl_envs.types.offer_features import OfferFeatures
+from crawl_envs.types import BoolArray, IntArray
+from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 
 if TYPE_CHECKING:
     from crawl_envs.worlds.offers.log import MarketLog
 
-BoolArray = NDArray[np.bool_]
-PageArray = NDArray[np.int64]
-Sample = Callable[[OfferFeatures, np.random.Generator], PageArray]
+FloatColumns = NDArray[np.float32]
+Sample = Callable[[OfferFeatures, np.random.Generator], IntArray]
 """Returns pages of a day, sorted, without repeats, from the features of that day alone."""
 
-TRAIN_DAYS, VALIDATION_DAYS, TEST_DAYS = 153, 9, 91
-"""Days of Han et al. 2020: 2018-08-01 to 12-31, 2019-01-01 to 01-09, 2019-01-10 to 04-10."""
+COUNTED = {
+    "change_frequency": HISTORY_DAYS,
+    "days_since_change": 1,
+    **{f"{what}_{days}": days for what in ("clicks", "impressions") for days in (1, 7, 14, 30)},
+}
+"""Days d of each history feature, in the order of HISTORY_FEATURES: its rate per day times d is a
+count."""
+
+
+class Columns(NamedTuple):
+    """Features of n offers when a day begins.
+
+    Attributes:
+        history: log(1 + count) of each history feature, in the order of HISTORY_FEATURES,
+            (n, 10) float32; counts are heavy-tailed. (n, 0) where they are left out.
+        metadata: ids in the order of METADATA_FEATURES, (n, 7) int32; (n, 0) where left out.
+    """
+
+    history: FloatColumns
+    metadata: NDArray[np.int32]
+
+    def of(self, features: str) -> Columns:
+        """Return the columns of ``metadata``, ``history`` or ``both``."""
+        history, metadata = self
+        return Columns(
+            history if features != "metadata" else history[:, :0],
+            metadata if features != "history" else metadata[:, :0],
+        )
+
+
+Table: TypeAlias = tuple[Columns, BoolArray]
+"""Scaled columns of n examples and their labels, (n,) bool."""
+
+
+def columns_of(offers: OfferFeatures, pages: IntArray | slice = slice(None)) -> Columns:
+    """Return the columns of offers when a day begins; of some ``pages``, (n,), or of all."""
+    ids = [array[pages] for array in offers.metadata]
+    counts = [getattr(offers, name)[pages] * np.float32(days) for name, days in COUNTED.items()]
+    weekday = np.full(len(ids[0]), offers.day_of_week, np.int32)
+    return Columns(np.log1p(np.column_stack(counts)), np.column_stack([*ids, weekday]))
+
+
+class Scaling(NamedTuple):
+    """Means and spreads of the history columns of a training table, (10,) float32 each."""
+
+    mean: FloatColumns
+    spread: FloatColumns
+
+    @classmethod
+    def learn(cls, columns: Columns) -> Scaling:
+        """Return the scaling of history to mean 0 and spread 1; constants are only shifted."""
+        mean = columns.history.mean(axis=0, dtype=np.float64)
+        spread = columns.history.std(axis=0, dtype=np.float64)
+        return cls(mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32))
+
+    def __call__(self, columns: Columns) -> Columns:
+        """Return the columns with their history scaled."""
+        return columns._replace(history=(columns.history - self.mean) / self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,107 +114,6 @@ class Examples:
         return labels
 
 
-class Split(NamedTuple):
-    """Days of training, validation and test; each range later than the one before."""
-
-    train: range
-    validation: range
-    test: range
-
-
-def split_days(num_days: int, first: int = 0) -> Split:
-    """Split days in time, in the proportions of Han et al. 2020, 153 : 9 : 91.
-
-    Args:
-        num_days: days of the log.
-        first: first day to use, >= 0; days before it may lack history.
-
-    Raises:
-        ValueError: fewer than 3 days from ``first`` on.
-    """
-    first = whole("first", first, 0)
-    days = whole("num_days", num_days, first + 3) - first
-    total = TRAIN_DAYS + VALIDATION_DAYS + TEST_DAYS
-    validation = max(1, round(days * VALIDATION_DAYS / total))
-    test = max(1, round(days * TEST_DAYS / total))
-    train_end = num_days - test - validation
-    return Split(
-        range(first, train_end),
-        range(train_end, train_end + validation),
-        range(train_end + validation, num_days),
-    )
-
-
-@dataclass(frozen=True)
-class UniformSample:
-    """A uniform sample of each day's offers.
-
-    Attributes:
-        per_day: offers per day, >= 1; all where there are fewer.
-    """
-
-    per_day: int
-
-    def __post_init__(self) -> None:
-        whole("per_day", self.per_day, 1)
-
-    def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> PageArray:
-        """Return the pages of a day, sorted."""
-        count = len(offers.change_frequency)
-        return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
-
-
-@dataclass(frozen=True)
-class ClickWeightedSample:
-    """The union of a uniform sample of each day and one that is weighted by past clicks.
-
-    Weights are the clicks of the last 30 days before the day. Only the uniform part includes offers
-    without clicks. Probabilities depend on the past and not on the label, so that the sample does
-    not change the share of positives among offers with equal history.
-
-    Attributes:
-        per_day: offers per day before repeats are dropped, >= 1.
-        share: share of offers drawn by clicks, in [0, 1].
-    """
-
-    per_day: int
-    share: float = 0.5
-
-    def __post_init__(self) -> None:
-        whole("per_day", self.per_day, 1)
-        if real("share", self.share, least=0.0) > 1.0:
-            raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
-
-    def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> PageArray:
-        """Return the pages of a day, sorted."""
-        by_clicks = round(self.per_day * self.share)
-        pages = weighted_draw(offers.clicks_30.astype(np.float64), by_clicks, rng)
-        rest = self.per_day - by_clicks
-        if rest:
-            pages = np.union1d(pages, UniformSample(rest)(offers, rng))
-        return np.sort(pages)
-
-
-def weighted_draw(weights: NDArray[np.float64], count: int, rng: np.random.Generator) -> PageArray:
-    """Draw pages one after the other, each in proportion to weight among the remaining ones.
-
-    By exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
-
-    Args:
-        weights: (m,), >= 0; a page of weight 0 is never drawn.
-        count: number of pages to draw, >= 0; fewer where fewer have a weight > 0.
-        rng: the random numbers.
-
-    Returns:
-        The pages, unsorted.
-    """
-    able = np.flatnonzero(weights > 0.0)
-    keys = rng.standard_exponential(len(able)) / weights[able]
-    if count >= len(able):
-        return able
-    return able[np.argpartition(keys, count)[:count]] if count else able[:0]
-
-
 def examples(
     log: MarketLog, days: Iterable[int], sample: Sample | None = None, seed: int = 0
 ) -> Examples:
@@ -182,13 +136,9 @@ def examples(
     for day in days:
         whole("days", day, 0, log.num_days - 1)
         offers, happened = log.features(day), np.column_stack(log.labels(day))
-        if sample is None:
-            pages = np.arange(len(happened))
-        else:
-            pages = sample(offers, np.random.default_rng([seed, day]))
+        rng = np.random.default_rng([seed, day])
+        pages = np.arange(len(happened)) if sample is None else sample(offers, rng)
         about = pages.astype(np.int32), np.full(len(pages), day, np.int32)
         tables.append((*about, *columns_of(offers, pages), happened[pages]))
-    page, day_of, history, metadata, events = (
-        np.concatenate(parts) for parts in zip(*tables, strict=True)
-    )
+    page, day_of, history, metadata, events = map(np.concatenate, zip(*tables, strict=True))
     return Examples(page, day_of, Columns(history, metadata), events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from agents.predictors import check_tasks, load
+from agents.predictors import load
 from agents.predictors.predictor import Predictor
 from crawl_envs.types import Tracker
 from crawl_envs.types.offer_features import OfferFeatures
@@ -27,38 +27,25 @@ class PredictedRates:
     """
 
     def __init__(self, predictors: Mapping[str, Predictor] | str | Path) -> None:
-        if isinstance(predictors, str | Path):
-            predictors = load(predictors)
-        check_tasks(predictors)
-        self.predictors = dict(predictors)
+        self.predictors = load(predictors)
         self._day: int | None = None
         self._kept: dict[int, tuple[OfferFeatures, OfferRates]] = {}
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """Return the rates of the day.
+        """Return the rates of the day, read-only arrays.
 
         Raises:
             ValueError: the pages are not offers.
         """
         offers = tracker.offers
         if offers is None:
-            raise ValueError(
-                "tracker.offers must be the features of a day for PredictedRates, got None: the "
-                "pages of this environment are not offers"
-            )
+            raise ValueError("tracker.offers must be the features of a day, got None")
         if offers.day != self._day:
             self._day, self._kept = offers.day, {}
         if id(offers) not in self._kept:  # keep the table, so that no other gets its id
-            self._kept[id(offers)] = offers, self._rates(offers)
+            tasks = {"click": "click", "impression": "impression", "change": "price"}
+            rates = {name: self.predictors[task].predict(offers) for name, task in tasks.items()}
+            for array in rates.values():
+                array.setflags(write=False)
+            self._kept[id(offers)] = offers, OfferRates(**rates)
         return self._kept[id(offers)][1]
-
-    def _rates(self, offers: OfferFeatures) -> OfferRates:
-        """Return the rates of offers, read-only arrays."""
-        rates = OfferRates(
-            click=self.predictors["click"].predict(offers),
-            impression=self.predictors["impression"].predict(offers),
-            change=self.predictors["price"].predict(offers),
-        )
-        for array in rates:
-            array.setflags(write=False)
-        return rates

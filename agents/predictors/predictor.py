@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.npyio import NpzFile
 
 from agents.predictors import FEATURES, MODELS, TASKS
-from agents.predictors.auc import auc, both_classes
 from agents.predictors.calibration import Calibration, calibrate
-from agents.predictors.columns import Columns, Report, Scaling, columns_of
-from agents.predictors.examples import Examples
-from agents.predictors.stored import Stored, reading, write
-from crawl_envs.types.arguments import one_of, real, whole
+from agents.predictors.examples import Examples, Scaling, columns_of
+from agents.predictors.ids import Arrays
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.files import replacing
 from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
 
-FloatArray = NDArray[np.float64]
+FORMAT = 1
+DAMAGE = (AttributeError, EOFError, IndexError, OSError, RuntimeError, TypeError, ValueError)
+"""Errors from reading a damaged or other file, beside those of its compression."""
 
 
 class Predictor:
@@ -67,66 +72,46 @@ class Predictor:
         self.calibration, self.validation_auc = Calibration(), float("nan")
         self._fitted: tuple[Scaling, Any] | None = None
 
-    def fit(
-        self,
-        train: Examples,
-        validation: Examples,
-        report: Report = lambda done, text: None,
-    ) -> Predictor:
-        """Train, choose by validation AUC, and calibrate the odds.
+    def fit(self, train: Examples, validation: Examples) -> Predictor:
+        """Train, choose by validation AUC, calibrate the odds, and return the predictor itself.
 
         Args:
             train: a sample that depends on the past alone.
             validation: a uniform sample of later days.
-            report: callback for the progress.
-
-        Returns:
-            The predictor itself.
 
         Raises:
             ValueError: a table has labels of one class; validation days that are not later than
                 all training days.
         """
+        from sklearn.metrics import roc_auc_score  # slow to import
+
         if validation.day.min() <= train.day.max():
             raise ValueError(
                 f"validation must be later than day {train.day.max()}, the last of training, "
                 f"got day {validation.day.min()}"
             )
-        labels = [both_classes(each.labels(self.task)) for each in (train, validation)]
-        scaling = Scaling.learn(train.columns.of(self.features).history)
-        columns = [self._scaled(scaling, each.columns) for each in (train, validation)]
-        tables = zip(columns, labels, strict=True)
-        model = self._kind.fit(self.settings, *tables, self.seed, report)
-        odds = model.log_odds(columns[1])
-        self._fitted = scaling, model
-        self.validation_auc, self.calibration = auc(labels[1], odds), calibrate(odds, labels[1])
+        scaling, tables = Scaling.learn(train.columns.of(self.features)), []
+        for examples in (train, validation):
+            labels = examples.labels(self.task)
+            if labels.all() or not labels.any():
+                raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
+            tables.append((scaling(examples.columns.of(self.features)), labels))
+        model = self._kind.fit(self.settings, *tables, self.seed)
+        columns, labels = tables[1]
+        odds = model.log_odds(columns)
+        self._fitted, self.calibration = (scaling, model), calibrate(odds, labels)
+        self.validation_auc = float(roc_auc_score(labels, odds))
         return self
 
-    def _scaled(self, scaling: Scaling, columns: Columns) -> Columns:
-        """Return the input columns of the model."""
-        history, metadata = columns.of(self.features)
-        return Columns(scaling(history), metadata)
-
-    def probabilities(self, examples: Examples) -> FloatArray:
-        """Return the probabilities of examples, (n,).
+    def predict(self, offers: OfferFeatures | Examples) -> FloatArray:
+        """Return the probabilities of offers on a day, or of examples, (m,) float64 in (0, 1).
 
         Raises:
             ValueError: the predictor was not fitted.
         """
-        return self._of_columns(examples.columns)
-
-    def predict(self, offers: OfferFeatures) -> FloatArray:
-        """Return the probabilities for the day of the features, (m,) float64 in (0, 1).
-
-        Raises:
-            ValueError: the predictor was not fitted.
-        """
-        return self._of_columns(columns_of(offers))
-
-    def _of_columns(self, columns: Columns) -> FloatArray:
-        """Return probabilities of unscaled columns, (n,)."""
+        columns = offers.columns if isinstance(offers, Examples) else columns_of(offers)
         scaling, model = self._known()
-        return self.calibration(model.log_odds(self._scaled(scaling, columns)))
+        return self.calibration(model.log_odds(scaling(columns.of(self.features))))
 
     def _known(self) -> tuple[Scaling, Any]:
         """Return what was learned: the scaling of columns, and a network or trees."""
@@ -135,17 +120,20 @@ class Predictor:
         return self._fitted
 
     def save(self, path: str | Path) -> None:
-        """Write a file of plain arrays (.npz), atomically.
+        """Write a file of plain arrays (.npz) with a header of JSON, atomically.
 
         Raises:
             ValueError: the predictor was not fitted.
             OSError: it cannot be written.
         """
         scaling, model = self._known()
-        header = {name: getattr(self, name) for name in ("task", "features", "model", "seed")}
-        header |= {"settings": asdict(self.settings), "calibration": list(self.calibration)}
-        header["validation_auc"] = self.validation_auc
-        write(path, header, {**scaling._asdict(), **model.arrays()})
+        header: dict[str, Any] = {"format": FORMAT}
+        header |= {name: getattr(self, name) for name in ("task", "features", "model", "seed")}
+        header |= {"settings": asdict(self.settings), "calibration": self.calibration}
+        text = json.dumps(header | {"validation_auc": self.validation_auc})
+        arrays = {**scaling._asdict(), **model.arrays(), "header": np.array(text)}
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Predictor:
@@ -154,23 +142,31 @@ class Predictor:
         Raises:
             ValueError: there is no such file, or it is damaged, foreign or of another format.
         """
-        with reading(path) as (header, stored):
-            words = header["task"], header["features"], header["model"]
-            predictor = cls(*words, seed=header["seed"], **header["settings"])
-            slope, shift = (real("calibration", number) for number in header["calibration"])
-            predictor.calibration = Calibration(slope, shift)
-            predictor.validation_auc = real("validation_auc", header["validation_auc"], least=0.0)
-            predictor._take(stored)
-        return predictor
+        try:
+            with Path(path).open("rb") as file, NpzFile(file, allow_pickle=False) as arrays:
+                return cls._of(dict(arrays))
+        except FileNotFoundError:
+            raise ValueError(f"there is no predictor at {path}") from None
+        except KeyError as error:
+            raise ValueError(f"{path} is damaged or no predictor: {error} is missing") from None
+        except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f"{path} is damaged or no predictor: {error}") from None
 
-    def _take(self, stored: Stored) -> None:
-        """Take what was learned from a file."""
-        history = len(HISTORY_FEATURES) if self.features != "metadata" else 0
-        ids = len(METADATA_FEATURES) if self.features != "history" else 0
-        scaling = Scaling(*(stored.take(name, np.float32, history) for name in Scaling._fields))
-        if not (scaling.spread > 0.0).all():
-            raise ValueError(f"spread must be > 0, got {scaling.spread.min()}")
-        self._fitted = scaling, self._kind.take(self.settings, stored, history, ids)
+    @classmethod
+    def _of(cls, arrays: Arrays) -> Predictor:
+        """Return the predictor of a file."""
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise ValueError(f"its format must be {FORMAT}, got {header['format']!r}")
+        words = header["task"], header["features"], header["model"]
+        predictor = cls(*words, seed=header["seed"], **header["settings"])
+        predictor.calibration = Calibration._make(header["calibration"])
+        predictor.validation_auc = header["validation_auc"]
+        history = 0 if predictor.features == "metadata" else len(HISTORY_FEATURES)
+        ids = 0 if predictor.features == "history" else len(METADATA_FEATURES)
+        model = predictor._kind.take(predictor.settings, arrays, history, ids)
+        predictor._fitted = Scaling(arrays["mean"], arrays["spread"]), model
+        return predictor
 
 
 def kind_of(model: str) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ offers. There is no search: try other shapes with ``--set``. Writes ``market.csv
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
@@ -22,22 +23,20 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
-from agents.predictors.auc import auc
-from agents.predictors.examples import Examples, UniformSample, examples, split_days
+from agents.predictors.examples import Examples, examples
 from agents.predictors.predictor import Predictor
 from agents.progress import COUNT, ProgressBar
-from crawl_envs.instances.market import MarketShape, market
+from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.files import replacing
-from crawl_envs.worlds.offers.log import MarketLog, record
+from crawl_envs.worlds.offers.log import MarketLog
 from scripts.experiments.offers.setup.paper import TABLE_4
+from scripts.experiments.offers.setup.samples import FIRST_DAY, UniformSample, logged, split_days
 from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
-FIRST_DAY = 212
-"""August 1, the first day of the paper's record."""
 POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
 """Shares of offers per day, of 1:20, 1:75 and 1:6 (Han et al. 2020, section 4.1.1)."""
 POSITIVES_BAND, AUC_BAND = 0.2, 0.03
@@ -96,13 +95,8 @@ def make_tables(
     """
     once, twice = UniformSample(per_day), UniformSample(2 * per_day)
     split = split_days(days)
-
-    def logged(number: int) -> MarketLog:
-        drawn = market(offers, seed=number, shape=shape, first_day=FIRST_DAY)
-        return record(drawn, days, number)
-
-    tested = logged(seed)
-    learned = tested if train_seed == seed else logged(train_seed)
+    tested = logged(seed, offers, days, shape=shape)
+    learned = tested if train_seed == seed else logged(train_seed, offers, days, shape=shape)
     return Tables(
         examples(learned, split.train, sample=once, seed=seed),
         examples(learned, split.validation, sample=twice, seed=seed),
@@ -125,17 +119,17 @@ def aucs(
     tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: ProgressBar
 ) -> Iterator[Figure]:
     """Train nine predictors of each model and yield their AUCs on the test days."""
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     row = bar.add_task("training", total=len(models) * len(TASKS) * len(FEATURES))
-    for model in models:
-        for task in TASKS:
-            for features in FEATURES:
-                paper, _ = TABLE_4[task][features]
-                bar.update(row, description=f"{model}: {task} from {features}")
-                predictor = Predictor(task, features, model, **settings.get(model, {}))
-                predictor.fit(tables.train, tables.validation)
-                area = auc(tables.test.labels(task), predictor.probabilities(tables.test))
-                bar.advance(row)
-                yield Figure("auc", task, model, features, area, paper, AUC_BAND)
+    for model, task, features in itertools.product(models, TASKS, FEATURES):
+        paper, _ = TABLE_4[task][features]
+        bar.update(row, description=f"{model}: {task} from {features}")
+        predictor = Predictor(task, features, model, **settings.get(model, {}))
+        predictor.fit(tables.train, tables.validation)
+        area = float(roc_auc_score(tables.test.labels(task), predictor.predict(tables.test)))
+        bar.advance(row)
+        yield Figure("auc", task, model, features, area, paper, AUC_BAND)
 
 
 def shape_of(changes: Sequence[str]) -> MarketShape:

@@ -12,6 +12,8 @@ the test days are mostly after them, so that too many price changes are predicte
 
 from __future__ import annotations
 
+import itertools
+import json
 import shlex
 import sys
 import time
@@ -24,33 +26,28 @@ import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import TaskID
 from rich.table import Table
 
-from agents.predictors import FEATURES, MODELS, PROVENANCE, TASKS, load, save
-from agents.predictors.auc import auc
-from agents.predictors.examples import (
-    ClickWeightedSample,
-    Examples,
-    UniformSample,
-    examples,
-    split_days,
-)
+from agents.predictors import FEATURES, MODELS, PROVENANCE, TASKS, load
+from agents.predictors.examples import Examples, examples
 from agents.predictors.predictor import Predictor
-from agents.progress import ProgressBar
+from agents.progress import COUNT, ProgressBar
+from agents.runs import replace_text
 from crawl_envs.evaluation import mean_and_half_width
-from crawl_envs.instances.market import market
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.worlds.offers.log import MarketLog, record
 from scripts.experiments.offers.setup.paper import TABLE_4
+from scripts.experiments.offers.setup.samples import (
+    ClickWeightedSample,
+    UniformSample,
+    logged,
+    split_days,
+)
 from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import write_csv
 
 TABLE, SUBSETS = "auc.csv", 20
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
-FIRST_DAY = 212
-"""Day of the year of the first training day: August 1, as in the paper."""
 FULL = {"offers": 100_000, "days": 253, "per_day": 8_000, "markets": 10}
 QUICK = {"offers": 1_000, "days": 30, "per_day": 500, "markets": 2}
 QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": {"trees": 20}}
@@ -136,18 +133,13 @@ def make_tables(arguments: Arguments) -> Tables:
         ValueError: an argument outside its range.
     """
     offers, days, seed = arguments.offers, arguments.days, arguments.seed
+    others, split, uniform = min(offers, TEST_OFFERS), split_days(days), UniformSample(TEST_PER_DAY)
     sample = ClickWeightedSample(arguments.per_day, arguments.share)
-    split, uniform = split_days(days), UniformSample(TEST_PER_DAY)
-
-    def logged(number: int, size: int, until: int) -> MarketLog:
-        return record(market(size, seed=number, first_day=FIRST_DAY), until, number)
-
-    log = logged(seed, offers, split.train.stop)
-    train = examples(log, split.train, sample=sample, seed=seed)
-    size = min(offers, TEST_OFFERS)
-    log = logged(seed + 1, size, split.validation.stop)
-    validation = examples(log, split.validation, seed=seed)
-    tests = (logged(seed + number, size, days) for number in range(2, 2 + arguments.markets))
+    first = logged(seed, offers, split.train.stop)
+    train = examples(first, split.train, sample=sample, seed=seed)
+    second = logged(seed + 1, others, split.validation.stop)
+    validation = examples(second, split.validation, seed=seed)
+    tests = (logged(seed + 2 + number, others, days) for number in range(arguments.markets))
     return Tables(
         train,
         validation,
@@ -157,10 +149,13 @@ def make_tables(arguments: Arguments) -> Tables:
 
 def measured(predictor: Predictor, tests: Sequence[Examples], seconds: float) -> Row:
     """Return the results of a predictor on the test days of all test markets."""
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     task, features = predictor.task, predictor.features
     labels = [test.labels(task) for test in tests]
-    chances = [predictor.probabilities(test) for test in tests]
-    mean, half = mean_and_half_width([auc(*each) for each in zip(labels, chances, strict=True)])
+    chances = [predictor.predict(test) for test in tests]
+    areas = [float(roc_auc_score(*each)) for each in zip(labels, chances, strict=True)]
+    mean, half = mean_and_half_width(areas)
     return Row(
         *(task, features, mean, mean - half, mean + half),
         *over_subsets(labels[0], chances[0]),
@@ -177,11 +172,12 @@ def over_subsets(labels: BoolArray, scores: FloatArray) -> tuple[float, float]:
 
     If a part lacks a class, in small runs, they are the AUC of all and NaN.
     """
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     parts = np.array_split(np.random.default_rng(0).permutation(len(labels)), SUBSETS)
-    try:
-        areas = [auc(labels[part], scores[part]) for part in parts]
-    except ValueError:
-        return auc(labels, scores), float("nan")
+    if not all(labels[part].any() and not labels[part].all() for part in parts):
+        return float(roc_auc_score(labels, scores)), float("nan")
+    areas = [roc_auc_score(labels[part], scores[part]) for part in parts]
     return float(np.mean(areas)), float(np.std(areas, ddof=1))
 
 
@@ -192,24 +188,19 @@ def trained(
     stored = {} if arguments.stored is None else load(arguments.stored)
     settings = {"threads": arguments.threads}
     settings |= QUICK_SETTINGS[arguments.model] if arguments.quick else {}
-    for task in TASKS:
-        for features in FEATURES:
-            what = f"{task} from {features}"
-            line = bar.add_task(what, total=1.0)
-
-            def report(done: float, text: str, what: str = what, line: TaskID = line) -> None:
-                bar.update(line, completed=done, description=f"{what}, {text}")
-
-            start = time.perf_counter()
-            if features == "both" and task in stored:
-                predictor = stored[task]
-            else:
-                kind = task, features, arguments.model
-                predictor = Predictor(*kind, seed=arguments.seed, **settings)
-                predictor.fit(tables.train, tables.validation, report)
-            row = measured(predictor, tables.tests, time.perf_counter() - start)
-            bar.update(line, completed=1.0)
-            yield predictor, row
+    line = bar.add_task("training", total=len(TASKS) * len(FEATURES))
+    for task, features in itertools.product(TASKS, FEATURES):
+        bar.update(line, description=f"{task} from {features}")
+        start = time.perf_counter()
+        if features == "both" and task in stored:
+            predictor = stored[task]
+        else:
+            kind = task, features, arguments.model
+            predictor = Predictor(*kind, seed=arguments.seed, **settings)
+            predictor.fit(tables.train, tables.validation)
+        row = measured(predictor, tables.tests, time.perf_counter() - start)
+        bar.advance(line)
+        yield predictor, row
 
 
 def table_of(rows: list[Row]) -> Table:
@@ -250,11 +241,9 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
     start, console = time.perf_counter(), Console(stderr=True)
     with console.status(f"logging {arguments.offers} offers for {arguments.days} days"):
         tables = make_tables(arguments)
-    kept: dict[str, Predictor] = {}
-    with ProgressBar("{task.percentage:.0f}%", console=console) as bar:
+    with ProgressBar(COUNT, console=console) as bar:
         for predictor, row in trained(tables, arguments, bar):
             if predictor.features == "both":
-                kept[predictor.task] = predictor
                 predictor.save(out / f"{predictor.task}.npz")
             rows.append(row)
             write_csv(out / TABLE, Row._fields, rows)
@@ -268,7 +257,7 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
         "table": [row._asdict() for row in rows],
         "seconds": round(time.perf_counter() - start, 1),
     }
-    save(out, kept, made)
+    replace_text(out / PROVENANCE, json.dumps(made, indent=2) + "\n")
 
 
 def stopped(folder: Path, rows: list[Row]) -> str:

@@ -11,22 +11,19 @@ import numpy as np
 
 from agents import predictors
 from agents.predictors import FEATURES, TASKS
-from agents.predictors.auc import auc
-from agents.predictors.examples import (
-    ClickWeightedSample,
-    Examples,
-    Sample,
-    UniformSample,
-    examples,
-    split_days,
-)
+from agents.predictors.examples import Examples, Sample, examples
 from agents.predictors.predictor import Predictor
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.market import market
 from crawl_envs.types import IntArray
 from crawl_envs.types.offer_features import OfferFeatures
-from crawl_envs.worlds.offers.log import MarketLog, record
+from crawl_envs.worlds.offers.log import MarketLog
 from scripts.experiments.offers.setup.paper import TABLE_4
+from scripts.experiments.offers.setup.samples import (
+    ClickWeightedSample,
+    UniformSample,
+    logged,
+    split_days,
+)
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
 
@@ -46,8 +43,6 @@ SHIPPED = {"shipped network": "offers-network", "shipped trees": "offers-trees"}
 REFERENCE = BOTH
 PRICE, CLICK, IMPRESSION = TASKS
 
-FIRST_DAY = 212
-"""August 1, the first training day of the paper."""
 FIRST_MARKET = 10_000
 """Seed of the first market: those of the shipped predictors and of other experiments are lower."""
 AUC_BAND = 0.03
@@ -158,10 +153,6 @@ class Logs(NamedTuple):
 def logs(seed: int, size: Size) -> Logs:
     """Return the markets of a seed: one world, with other offers in each."""
     split, first = split_days(size.days), FIRST_MARKET + 3 * seed
-
-    def logged(number: int, offers: int, until: int) -> MarketLog:
-        return record(market(offers, seed=number, first_day=FIRST_DAY), until, number)
-
     validation = logged(first + 1, size.others, split.validation.stop)
     test, uniform = logged(first + 2, size.others, size.days), UniformSample(size.testing)
     return Logs(
@@ -186,6 +177,8 @@ def shipped(label: str) -> Mapping[str, Predictor]:
 
 def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mapping[str, float]:
     """Return the AUC of a predictor, and the share of positives that it was trained on."""
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     sizes = Size(*size)
     known, test = {}, logs(seed, sizes).test
     if label in SHIPPED:
@@ -195,7 +188,7 @@ def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mappin
         known = {POSITIVES: float(train.labels(task).mean())}
         predictor = Predictor(task, label if label in FEATURES else BOTH, seed=seed)
         predictor.fit(train, logs(seed, sizes).validation)
-    return {METRIC: auc(test.labels(task), predictor.probabilities(test)), **known}
+    return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **known}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

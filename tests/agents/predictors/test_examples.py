@@ -7,16 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agents.predictors.columns import Scaling, columns_of
-from agents.predictors.examples import (
-    ClickWeightedSample,
-    UniformSample,
-    examples,
-    split_days,
-    weighted_draw,
-)
+from agents.predictors.examples import Columns, Scaling, columns_of, examples
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
+from scripts.experiments.offers.setup.samples import ClickWeightedSample, UniformSample
 from tests.agents.predictors.made_market import made_market
 
 
@@ -100,69 +94,20 @@ def test_the_future_of_a_recorded_market_cannot_change_a_feature():
     ).any()
 
 
-def test_days_are_split_as_in_the_paper():
-    split = split_days(253)
-    assert split == (range(153), range(153, 162), range(162, 253))
-    assert [len(days) for days in split_days(283, first=30)] == [153, 9, 91]
-    assert split_days(3) == (range(1), range(1, 2), range(2, 3))
-    for num_days in range(3, 400, 7):
-        train, validation, test = split_days(num_days)
-        assert [*train, *validation, *test] == list(range(num_days))
-        assert min(len(train), len(validation), len(test)) >= 1
-    with pytest.raises(ValueError, match="num_days must be an integer >= 33, got 32"):
-        split_days(32, first=30)
-
-
-def test_samples_repeat_themselves_day_by_day(log):
-    one = examples(log, [31, 32], sample=ClickWeightedSample(80), seed=3)
-    two = examples(log, [32], sample=ClickWeightedSample(80), seed=3)
-    np.testing.assert_array_equal(one.page[one.day == 32], two.page)
-    other = examples(log, [32], sample=ClickWeightedSample(80), seed=4)
-    assert not np.array_equal(two.page, other.page)
-    for table in (one, two):
-        for day in set(table.day):
-            pages = table.page[table.day == day]
-            assert (np.diff(pages) > 0).all()
-
-
-def test_weighting_by_clicks_makes_clicks_frequent(log):
-    uniform = examples(log, range(31, 51))
-    weighted = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=1.0))
-    for task, times in (("click", 2.0), ("impression", 1.5)):
-        assert weighted.labels(task).mean() > times * uniform.labels(task).mean()
-    assert (weighted.columns.history[:, 5] > 0.0).all()
-    half = examples(log, range(31, 51), sample=ClickWeightedSample(60, share=0.5))
-    assert (half.columns.history[:, 5] == 0.0).any()
-
-
-def test_a_draw_follows_the_weights():
-    """Two of four pages, one after the other: the chances of the six pairs by hand."""
-    weights = np.array([4.0, 2.0, 1.0, 0.0, 1.0])
-    rng, draws = np.random.default_rng(0), 40_000
-    counts = np.zeros((5, 5))
-    for _ in range(draws):
-        a, b = np.sort(weighted_draw(weights, 2, rng))
-        counts[a, b] += 1
-    for a in range(5):
-        for b in range(a + 1, 5):
-            total, product = weights.sum(), weights[a] * weights[b]
-            chance = product / total * (1 / (total - weights[a]) + 1 / (total - weights[b]))
-            error = np.sqrt(draws * chance * (1 - chance))
-            assert abs(counts[a, b] - draws * chance) <= 5.0 * error
-    assert sorted(weighted_draw(weights, 10, rng)) == [0, 1, 2, 4]
-    assert len(weighted_draw(weights, 0, rng)) == 0
-
-
 def test_scaling_is_of_the_table_it_learned_from():
     rng = np.random.default_rng(0)
     table = rng.normal(3.0, 2.0, (500, 4)).astype(np.float32)
     table[:, 2] = 7.0
-    scaling = Scaling.learn(table)
-    scaled = scaling(table)
+    scaling = Scaling.learn(Columns(table, np.zeros((500, 0), np.int32)))
+
+    def scaled_of(history):
+        return scaling(Columns(history, np.zeros((len(history), 0), np.int32))).history
+
+    scaled = scaled_of(table)
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-5)
     np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0, 1], atol=1e-5)
     np.testing.assert_allclose(
-        scaling(table[:3] + 2.0) - scaled[:3], [2.0 / scaling.spread] * 3, rtol=1e-4
+        scaled_of(table[:3] + 2.0) - scaled[:3], [2.0 / scaling.spread] * 3, rtol=1e-4
     )
 
 
@@ -179,12 +124,6 @@ def test_bad_tables_are_named(log, change, message):
         examples(log, **{"days": [40], **change})
 
 
-def test_bad_samples_and_tasks_are_named(log):
-    with pytest.raises(ValueError, match="per_day must be an integer >= 1, got 0"):
-        UniformSample(0)
-    with pytest.raises(ValueError, match=r"share must lie in \[0, 1\], got 1.5"):
-        ClickWeightedSample(5, share=1.5)
-    with pytest.raises(ValueError, match=r"share must be finite and >= 0, got -0\.1"):
-        ClickWeightedSample(5, share=-0.1)
+def test_bad_tasks_are_named(log):
     with pytest.raises(ValueError, match="task must be one of price, click, impression"):
         examples(log, [40]).labels("sale")

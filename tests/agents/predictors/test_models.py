@@ -6,14 +6,23 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import TargetEncoder
 
-from agents.predictors import load, names, network
-from agents.predictors.auc import auc
-from agents.predictors.columns import Columns
-from agents.predictors.ids import TargetStatistics, Vocabulary
-from agents.predictors.network import Network, NetworkSettings, ProximalAdagrad
-from agents.predictors.stored import Stored
-from agents.predictors.trees import Nodes, Trees, TreeSettings, add_trees
+from agents.predictors import load, names, network, trees
+from agents.predictors.examples import Columns
+from agents.predictors.ids import Vocabulary
+from agents.predictors.network import FIRST_SQUARES, Network, NetworkSettings, proximal_adagrad
+from agents.predictors.trees import (
+    Nodes,
+    Trees,
+    TreeSettings,
+    across_folds,
+    add_trees,
+    inputs,
+    target_statistics,
+    with_weekdays,
+)
 
 
 def naive_adagrad(weight, gradients, rate, l1, l2):
@@ -34,13 +43,15 @@ def test_adagrad_steps_are_those_of_single_weights(l1, l2):
     rng = np.random.default_rng(0)
     table, dense = rng.normal(size=(4, 3)), rng.normal(size=5)
     weights = [torch.tensor(table, requires_grad=True), torch.tensor(dense, requires_grad=True)]
-    adagrad = ProximalAdagrad(weights, 0.2, l1=l1, l2=l2)
+    squares = [torch.full_like(weight, FIRST_SQUARES) for weight in weights]
+    settings = NetworkSettings(learning_rate=0.2, l1=l1, l2=l2)
     touched = rng.random((6, 4)) < 0.6
     gradients = rng.normal(size=(6, 4, 3)) * touched[..., None], rng.normal(size=(6, 5))
     for step in range(6):
         for weight, own in zip(weights, gradients, strict=True):
             weight.grad = torch.tensor(own[step])
-        adagrad.step({0: torch.tensor(touched[step])})
+        rows = torch.tensor(np.repeat(np.flatnonzero(touched[step]), 2))
+        proximal_adagrad(weights, squares, rows, settings)
         assert all(weight.grad is None for weight in weights)
     for row in range(4):
         for column in range(3):
@@ -55,13 +66,13 @@ def test_adagrad_steps_are_those_of_single_weights(l1, l2):
 
 def test_adagrad_without_penalties_is_that_of_torch():
     torch.manual_seed(0)
-    mine, theirs = (torch.ones(7, requires_grad=True) for _ in range(2))
-    adagrad = ProximalAdagrad([mine], 0.05, l1=0.0, l2=0.0)
+    mine, theirs = (torch.ones((7, 2), requires_grad=True) for _ in range(2))
+    squares = [torch.full_like(mine, FIRST_SQUARES)]
     other = torch.optim.Adagrad([theirs], lr=0.05, initial_accumulator_value=0.1)
     for _ in range(5):
-        gradient = torch.randn(7)
+        gradient = torch.randn((7, 2))
         mine.grad, theirs.grad = gradient.clone(), gradient.clone()
-        adagrad.step({})
+        proximal_adagrad([mine], squares, torch.arange(7), NetworkSettings(l1=0.0, l2=0.0))
         other.step()
     torch.testing.assert_close(mine, theirs)
 
@@ -86,7 +97,7 @@ def test_ids_that_are_unknown_or_rare_share_a_row(least):
         for column in range(3):
             expected = numbers.get((column, int(asked[row, column])), vocabulary.shared[column])
             assert rows[row, column] == expected
-    again = Vocabulary.take(Stored(vocabulary.arrays()), 3)
+    again = Vocabulary.take(vocabulary.arrays(), 3)
     np.testing.assert_array_equal(again.rows(asked), rows)
 
 
@@ -111,17 +122,16 @@ SMALL_NETWORK = {"hidden": (16, 8), "dimension": 4, "batch": 128, "threads": 1}
 )
 def test_models_learn_from_ids_and_history(kind, settings):
     train, validation, test = (separable(4000, seed) for seed in range(3))
-    progress = []
-    model = kind.fit(settings, train, validation, 0, lambda done, text: progress.append(done))
-    best = auc(test[1], 2.0 * test[0].history[:, 0] + 3.0 * (test[0].metadata[:, 0] % 3 == 0))
-    history_alone = auc(test[1], test[0].history[:, 0])
-    score = auc(test[1], model.log_odds(test[0]))
+    model = kind.fit(settings, train, validation, 0)
+    best = roc_auc_score(
+        test[1], 2.0 * test[0].history[:, 0] + 3.0 * (test[0].metadata[:, 0] % 3 == 0)
+    )
+    history_alone = roc_auc_score(test[1], test[0].history[:, 0])
+    score = roc_auc_score(test[1], model.log_odds(test[0]))
     assert best - score < 0.2 * (best - history_alone)
-    assert progress[-1] == 1.0
-    assert progress == sorted(progress)
     again = kind.fit(settings, train, validation, 0)
     np.testing.assert_array_equal(again.log_odds(test[0]), model.log_odds(test[0]))
-    loaded = kind.take(settings, Stored(model.arrays()), 2, 2)
+    loaded = kind.take(settings, model.arrays(), 2, 2)
     np.testing.assert_array_equal(loaded.log_odds(test[0]), model.log_odds(test[0]))
 
 
@@ -186,7 +196,7 @@ def test_the_best_pass_is_kept():
     for epochs in (1, 2, 3, 4, 5):
         chosen = NetworkSettings(**settings, epochs=epochs, patience=5)
         model = Network.fit(chosen, train, validation, 0)
-        scores.append(auc(validation[1], model.log_odds(columns)))
+        scores.append(roc_auc_score(validation[1], model.log_odds(columns)))
     assert scores == sorted(scores)
 
 
@@ -239,43 +249,56 @@ def test_target_statistics_are_smoothed_shares():
     rng = np.random.default_rng(0)
     ids = rng.integers(5, size=(300, 2)).astype(np.int32)
     labels = rng.random(300) < 0.2
-    statistics = TargetStatistics.learn(ids, labels, strength=10.0)
+    vocabulary = Vocabulary.learn(with_weekdays(ids))
+    rows = vocabulary.rows(with_weekdays(ids))
+    shares = target_statistics(rows, labels, vocabulary.size, 10.0)
     asked = np.array([[0, 4], [3, 99], [-1, 2]], np.int32)
+    table = inputs(Columns(np.zeros((3, 1), np.float32), asked), vocabulary, shares)[:, 1:]
     overall = labels.mean()
-    for row, column in np.ndindex(asked.shape):
-        own = ids[:, column] == asked[row, column]
-        expected = (labels[own].sum() + 10.0 * overall) / (own.sum() + 10.0)
-        assert statistics(asked)[row, column] == pytest.approx(expected, rel=1e-6)
+    for row in range(3):
+        first, second = asked[row]
+        for column, own in enumerate(
+            (ids[:, 0] == first, ids[:, 1] == second, (ids == asked[row]).all(axis=1))
+        ):
+            expected = (labels[own].sum() + 10.0 * overall) / (own.sum() + 10.0)
+            assert table[row, column] == pytest.approx(expected, rel=1e-6)
+
+
+def test_target_statistics_are_those_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    ids = rng.geometric(0.3, size=(500, 3))
+    labels = rng.random(500) < 0.3
+    vocabulary = Vocabulary.learn(ids)
+    rows = vocabulary.rows(ids)
+    encoder = TargetEncoder(target_type="continuous", smooth=20.0).fit(ids, labels.astype(float))
+    shares = target_statistics(rows, labels, vocabulary.size, 20.0)
+    np.testing.assert_allclose(shares[rows], encoder.transform(ids), rtol=1e-12)
 
 
 def test_no_label_is_in_its_own_statistic():
     """With its own label turned over, an example's statistics stay; those of others move."""
     rng = np.random.default_rng(0)
-    ids = rng.integers(4, size=(80, 2)).astype(np.int32)
+    rows = rng.integers(4, size=(80, 2)).astype(np.int32) + np.array([0, 4], np.int32)
     labels = rng.random(80) < 0.4
-
-    def table(own_labels):
-        statistics = TargetStatistics.learn(ids, own_labels, strength=5.0)
-        return statistics.of_training(ids, own_labels, 5.0, folds=4, seed=1)
-
-    before = table(labels)
+    settings = TreeSettings(strength=5.0, folds=4)
+    before = across_folds(rows, labels, 8, settings, 1)
     for row in range(10):
         turned = labels.copy()
         turned[row] = not turned[row]
-        after = table(turned)
+        after = across_folds(rows, turned, 8, settings, 1)
         np.testing.assert_array_equal(after[row], before[row])
         assert (after != before).any()
 
 
-@pytest.mark.parametrize("trees", [1, 7])
-def test_trees_say_what_scikit_learn_says(trees):
+@pytest.mark.parametrize("count", [1, 7])
+def test_trees_say_what_scikit_learn_says(count):
     rng = np.random.default_rng(0)
     table = np.round(rng.normal(size=(5000, 6)), 2).astype(np.float32)
     labels = rng.random(5000) < 1.0 / (1.0 + np.exp(-table[:, 0] * table[:, 1]))
-    grown = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False).fit(table, labels)
+    grown = HistGradientBoostingClassifier(max_iter=count, early_stopping=False).fit(table, labels)
     nodes = Nodes.of([tree[0].nodes for tree in grown._predictors])
     out = np.full(5000, float(grown._baseline_prediction.item()))
-    add_trees(table, nodes, 0, trees, out)
+    add_trees(table, nodes, out)
     np.testing.assert_allclose(out, grown.decision_function(table), atol=1e-12)
 
 
@@ -294,18 +317,22 @@ def test_leaves_are_newton_steps_with_the_penalty(l2):
         assert step == pytest.approx(-0.3 * errors / (curvature + l2), rel=1e-5)
 
 
-def test_as_many_trees_are_kept_as_predict_best():
+def test_as_many_trees_are_kept_as_predict_best(monkeypatch):
     rng = np.random.default_rng(0)
     columns = separable(400, 0)[0]
     noise = (columns, rng.random(400) < 0.5)
     validation = (separable(400, 1)[0], rng.random(400) < 0.5)
-    model = Trees.fit(TreeSettings(trees=50, least=5, threads=1), noise, validation, 0)
-    nodes, scores = model.nodes, []
-    assert 5 <= len(nodes.roots) <= 50
-    for kept in range(5, len(nodes.roots) + 1, 5):
-        model.nodes = nodes._replace(roots=nodes.roots[:kept])
-        scores.append(auc(validation[1], model.log_odds(validation[0])))
-    assert scores[-1] == max(scores)
+
+    def fitted(count):
+        return Trees.fit(TreeSettings(trees=count, least=5), noise, validation, 0)
+
+    model, scores = fitted(50), {}
+    monkeypatch.setattr(trees, "CHOICES", 1)  # all are kept
+    for count in range(5, 51, 5):
+        scores[count] = roc_auc_score(validation[1], fitted(count).log_odds(validation[0]))
+    kept = len(model.nodes.roots)
+    assert scores[kept] == max(scores.values())
+    assert roc_auc_score(validation[1], model.log_odds(validation[0])) == scores[kept]
 
 
 @pytest.mark.parametrize(

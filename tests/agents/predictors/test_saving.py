@@ -76,20 +76,6 @@ def test_everything_is_missed(files, tmp_path, model):
             load_changed(files, path, model, drop=[name])
 
 
-@pytest.mark.parametrize("model", predictors.MODELS)
-def test_every_array_must_have_its_shape_and_type_and_be_finite(files, tmp_path, model):
-    path = tmp_path / "a.npz"
-    for name, array in files[model][1].items():
-        bad = [array[None], array.astype(np.float16), array.astype("S8")]
-        if array.dtype.kind == "f":
-            bad.append(spoilt(array, np.nan))
-        if array.ndim and name != "model_node_roots":  # fewer roots are fewer trees
-            bad.append(array[:-1])
-        for each in bad:
-            with pytest.raises(ValueError, match=r"a\.npz is damaged or no predictor: "):
-                load_changed(files, path, model, arrays={name: each})
-
-
 @pytest.mark.parametrize(
     ("model", "header", "message"),
     [
@@ -99,20 +85,10 @@ def test_every_array_must_have_its_shape_and_type_and_be_finite(files, tmp_path,
         ("network", {"settings": {"l1": "much"}}, "l1 must be finite and >= 0, got 'much'"),
         ("network", {"settings": {"depth": 3}}, "setting 'depth' is unknown"),
         ("network", {"settings": {"seed": 3}}, "seed"),
-        ("network", {"settings": {"hidden": [8, 4], "dimension": 4}}, r"shape \(.*, 4\), got"),
-        ("network", {"settings": {"hidden": [8], "dimension": 3}}, "model_weight_3 must be"),
-        ("network", {"settings": {"hidden": [4, 8], "dimension": 3}}, "model_weight_1 must be"),
-        ("network", {"features": "history"}, r"model_weight_0 must be .* \(0, 3\)"),
         ("network", {"model": "trees"}, "setting must be one of trees"),
-        ("trees", {"features": "metadata"}, r"mean must be finite float32 of shape \(0\)"),
         ("trees", {"features": ["both"]}, "features must be one of"),
         ("trees", {"task": None}, "task must be one of"),
         ("trees", {"seed": "one"}, "seed must be an integer"),
-        ("trees", {"calibration": [1.0]}, "expected 2, got 1"),
-        ("trees", {"calibration": 1.0}, "not iterable"),
-        ("trees", {"calibration": [1.0, float("nan")]}, "calibration must be finite"),
-        ("trees", {"calibration": [1.0, "0"]}, "calibration must be finite"),
-        ("trees", {"validation_auc": float("nan")}, "validation_auc must be finite"),
     ],
 )
 def test_bad_headers_are_named(files, tmp_path, model, header, message):
@@ -120,29 +96,19 @@ def test_bad_headers_are_named(files, tmp_path, model, header, message):
         load_changed(files, tmp_path / "a.npz", model, header=header)
 
 
-def test_what_does_not_fit_together_is_named(files, tmp_path):
-    trees, size = files["trees"][1], files["trees"][1]["model_node_left"].size
-    inner = int(np.flatnonzero(trees["model_node_left"] >= 0)[0])
-    second = trees["model_known_0"][1]
-    for name, value, place, message in (
-        ("model_node_left", inner, inner, "model_node must be trees"),  # would never reach a leaf
-        ("model_node_right", size, inner, "model_node must be trees"),
-        ("model_node_left", -2, inner, "model_node must be trees"),
-        ("model_node_feature", 18, inner, "model_node must be trees"),
-        ("model_node_feature", -1, inner, "model_node must be trees"),
-        ("model_node_roots", -1, 0, "model_node must be trees"),
-        ("model_node_roots", size, 0, "model_node must be trees"),
-        ("model_shares", 1.5, 0, "model_shares must lie in"),
-        ("spread", 0.0, 0, "spread must be > 0"),
-        ("model_known_0", -1, 0, "model_known_0 must rise"),
-        ("model_known_0", second, 0, "model_known_0 must rise"),
-    ):
-        changed = {name: spoilt(trees[name], value, place)}
-        with pytest.raises(ValueError, match=f"no predictor: {message}"):
-            load_changed(files, tmp_path / "a.npz", "trees", arrays=changed)
-    more = {"model_known_9": files["network"][1]["model_known_0"]}
-    with pytest.raises(ValueError, match="no predictor: it has other arrays: model_known_9"):
-        load_changed(files, tmp_path / "a.npz", "network", arrays=more)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("left", -2), ("left", 0), ("right", 10**6), ("feature", 18), ("feature", -1), ("roots", -1)],
+)
+def test_trees_that_would_never_reach_a_leaf_are_named(files, tmp_path, name, value):
+    arrays = files["trees"][1]
+    inner = int(np.flatnonzero(arrays["model_node_left"] >= 0)[0])
+    changed = spoilt(arrays[f"model_node_{name}"], value, 0 if name == "roots" else inner)
+    with pytest.raises(ValueError, match="no predictor: model_node must be trees"):
+        load_changed(files, tmp_path / "a.npz", "trees", arrays={f"model_node_{name}": changed})
+    short = {"model_node_value": arrays["model_node_value"][:-1]}
+    with pytest.raises(ValueError, match="no predictor: model_node must be trees"):
+        load_changed(files, tmp_path / "a.npz", "trees", arrays=short)
 
 
 def test_foreign_files_are_named(files, tmp_path):
@@ -188,12 +154,10 @@ def test_a_file_cut_anywhere_or_with_a_wrong_byte_is_damaged(files, tmp_path):
 
 def test_what_is_no_path_is_named():
     for value in (None, 3):
-        with pytest.raises(ValueError, match="predictors must be a folder or one of the names"):
-            predictors.load(value)
         with pytest.raises(ValueError, match=f"{value} is damaged or no predictor: "):
             Predictor.load(value)
     for value in (None, 3, ["offers-trees"]):
-        with pytest.raises(ValueError, match="predictors must be a mapping by task, a folder or a"):
+        with pytest.raises(ValueError, match="predictors must be a folder, a name or a mapping by"):
             PredictedRates(value)
     with pytest.raises(ValueError, match=r"predictors must be one each of .*, got \{'price': 3\}"):
         PredictedRates({"price": 3})
@@ -202,14 +166,9 @@ def test_what_is_no_path_is_named():
 def test_folders_that_do_not_fit_are_named(files, tmp_path):
     for task in predictors.TASKS:
         load_changed(files, tmp_path / f"{task}.npz", "trees", header={"task": task})
-    (tmp_path / "provenance.json").write_text("[]")
-    with pytest.raises(
-        ValueError, match=r"provenance\.json is damaged: it must hold values by name"
-    ):
-        predictors.made(tmp_path)
     assert list(predictors.load(tmp_path)) == list(predictors.TASKS)
     load_changed(files, tmp_path / "click.npz", "trees")
-    with pytest.raises(ValueError, match=r"click\.npz is a predictor of another task, 'price'"):
+    with pytest.raises(ValueError, match=r"one each of price, click, .* got .*'click': 'price'"):
         predictors.load(tmp_path)
 
 
@@ -229,9 +188,8 @@ def test_unknown_and_negative_ids_are_all_alike(files, log, tmp_path, model, nam
         np.testing.assert_array_equal(predicted(number), unknown)
 
 
-def test_merchants_too_large_to_pair_with_weekdays_are_unknown():
-    largest = (2**31 - 1 - 6) // 7
-    merchants = [0, 5, -1, largest, largest + 1, 2**31 - 1, -(2**31)]
+def test_pairs_with_weekdays_are_not_cut_to_32_bits():
+    merchants = [0, 5, -1, 2**31 - 1, -(2**31)]
     ids = np.zeros((len(merchants), 7), np.int32)
     ids[:, -2], ids[:, -1] = merchants, 6
-    assert with_weekdays(ids)[:, -1].tolist() == [6, 41, -1, 7 * largest + 6, -1, -1, -1]
+    assert with_weekdays(ids)[:, -1].tolist() == [7 * merchant + 6 for merchant in merchants]

@@ -107,7 +107,7 @@ def interrupted(*arguments, **named):
     [
         ("check_folder", "stopped; nothing was written", []),
         ("make_tables", "stopped; nothing was written", []),
-        ("auc", "stopped; nothing was written", []),
+        ("aucs", "stopped; nothing was written", []),
         ("draw", "stopped while writing; {} may lack files of this run", ["market.csv"]),
         (
             *("write_provenance", "stopped while writing; {} may lack files of this run"),

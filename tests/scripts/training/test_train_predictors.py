@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 import scripts.training.train_predictors
 from agents import predictors
 from agents.predictors import FEATURES, TASKS
-from agents.predictors.examples import split_days
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
-from scripts.training.train_predictors import FIRST_DAY, over_subsets
+from scripts.experiments.offers.setup.samples import FIRST_DAY, split_days
+from scripts.training.train_predictors import over_subsets
 
 EVENTS = {"price": "price_changed", "click": "clicked", "impression": "impressed"}
 SHIPPED = predictors.SHIPPED / "offers-trees"
@@ -70,7 +70,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     again = run("--quick", "--model", model, "--out", out)
     assert again.exit_code == 2
     assert "out must hold no predictors yet" in again.output
-    assert predictors.made(out) == made
+    assert json.loads((out / "provenance.json").read_text()) == made
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
         (["--markets", "1"], "markets must be an integer >= 2, got 1"),
         (
             ["--stored", "nowhere"],
-            "there is no provenance.json in nowhere (the names offers-network, offers-trees)",
+            "there is no folder nowhere (the names offers-network, offers-trees)",
         ),
         (["--stored", "offers-trees"], "stored must hold predictors of network, got of trees"),
         (["--per-day", "0"], "per_day must be an integer >= 1, got 0"),
@@ -135,7 +135,7 @@ def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
     out = tmp_path / "out"
     done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)
     assert done.exit_code == 0, done.output
-    made = predictors.made(out)
+    made = json.loads((out / "provenance.json").read_text())
     assert (made["offers"], made["days"], made["per_day"]) == (300, 22, 200)
 
 
@@ -173,7 +173,7 @@ def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatc
     assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4
     assert Predictor.load(out / "price.npz").task == "price"
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"there is no provenance\.json"):
+    with pytest.raises(ValueError, match=r"there is no predictor at .*click\.npz"):
         predictors.load(out)
 
 
@@ -181,7 +181,7 @@ def test_an_interrupt_while_logging_says_that_nothing_was_measured(tiny, tmp_pat
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scripts.training.train_predictors, "record", interrupted)
+    monkeypatch.setattr(scripts.training.train_predictors, "logged", interrupted)
     done = run("--quick", "--out", tmp_path / "out")
     assert done.exit_code == 130
     assert done.output.splitlines()[-1] == "stopped; nothing was measured"

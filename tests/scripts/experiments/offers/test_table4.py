@@ -8,11 +8,12 @@ from sklearn.metrics import roc_auc_score
 
 from agents import predictors
 from agents.predictors import TASKS
-from agents.predictors.examples import UniformSample
 from agents.predictors.predictor import Predictor
+from agents.runs import read_object
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
 from scripts.experiments.offers import table4 as experiment
+from scripts.experiments.offers.setup.samples import FIRST_DAY, UniformSample
 from scripts.experiments.offers.table4 import ALL, BOTH, METADATA, UNIFORM, Size
 
 SIZE = Size(offers=1_500, others=600, days=24, training=60, testing=300)
@@ -48,7 +49,7 @@ def test_samples_have_the_named_share_by_clicks(log):
 
 def test_the_mix_is_that_of_the_shipped_predictors():
     for name in experiment.SHIPPED.values():
-        made = predictors.made(name)
+        made = read_object(predictors.SHIPPED / name / predictors.PROVENANCE)
         assert made["per_day"] == experiment.SAMPLED * made["offers"]
         assert made["share_by_clicks"] == experiment.SHARE
 
@@ -74,7 +75,7 @@ def test_aucs_are_those_of_predictors_on_the_test_market(task):
     assert known.train.num_pages == SIZE.offers
     np.testing.assert_array_equal(
         known.train.clicks,
-        record(market(1_500, seed=first, first_day=experiment.FIRST_DAY), 14, first).clicks,
+        record(market(1_500, seed=first, first_day=FIRST_DAY), 14, first).clicks,
     )
     test = known.test
     for label, predictor in (
@@ -87,5 +88,5 @@ def test_aucs_are_those_of_predictors_on_the_test_market(task):
             train = experiment.training(1, BOTH if label == METADATA else ALL, SIZE)
             predictor.fit(train, known.validation)
             assert result["positives"] == train.labels(task).mean()
-        chances = predictor.probabilities(test)
+        chances = predictor.predict(test)
         assert result["auc"] == pytest.approx(roc_auc_score(test.labels(task), chances), abs=1e-12)

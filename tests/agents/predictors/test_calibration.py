@@ -1,4 +1,4 @@
-"""The area under the ROC curve, by hand, and calibration."""
+"""Calibration: the likeliest slope and shift, by another optimizer."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from agents.predictors.auc import auc
 from agents.predictors.calibration import calibrate
-
-
-def test_the_area_counts_pairs_and_ties_by_half():
-    labels, scores = [0, 1, 0, 1, 1], [0.1, 0.1, 0.3, 0.2, 0.9]
-    pairs = [(1, 0), (1, 2), (3, 0), (3, 2), (4, 0), (4, 2)]
-    wins = [1.0 if scores[a] > scores[b] else 0.5 * (scores[a] == scores[b]) for a, b in pairs]
-    assert auc(labels, scores) == pytest.approx(np.mean(wins))
-    assert auc([0, 1], [0.0, 1.0]) == 1.0
-    assert auc([0, 1], [1.0, 0.0]) == 0.0
-    assert auc([0, 1, 1], [2.0, 2.0, 2.0]) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("labels", "scores", "message"),
-    [
-        ([1, 1], [0.1, 0.2], "labels must hold both classes, got 2 of one"),
-        ([0, 1], [0.1], r"inconsistent numbers of samples: \[2, 1\]"),
-        ([0, 1], [0.1, np.nan], "Input contains NaN"),
-    ],
-)
-def test_bad_examples_are_named(labels, scores, message):
-    with pytest.raises(ValueError, match=message):
-        auc(labels, scores)
 
 
 def naive_loss(slope, shift, odds, labels):
