@@ -16,7 +16,6 @@ from typing import Any
 
 import policies
 from crawl_envs.evaluation import Row
-from crawl_envs.instances import traces
 from crawl_envs.instances.traces.windows import Signals
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
@@ -28,6 +27,7 @@ from policies.longevity.offline import (
     HolisticStatic,
     UniformRefresh,
 )
+from scripts.experiments.longevity.setup import fragment_records
 from scripts.experiments.longevity.setup import sites as longevity_sites
 from scripts.experiments.longevity.setup.curves import at_cost, points_of, stalenesses
 from scripts.experiments.longevity.setup.policies import (
@@ -48,13 +48,11 @@ from scripts.experiments.longevity.setup.runs import (
     ID,
     STEADY,
     TICK,
-    WARM_TICKS,
-    between,
+    by_knob,
     ledgers,
-    metric_of,
     of_budget,
+    steady,
 )
-from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Trend
 
@@ -139,14 +137,12 @@ def swept(
     env = longevity_sites.replayed(
         site, signals="none", form="refresh", bandwidth=1.0 / TICK, base_versions=base_versions
     )
-    columns: dict[str, list[float]] = {}
-    for knob in knobs:
+
+    def play(knob: float) -> Mapping[str, float]:
         make = partial(thresholded, site=site, knob=knob, kind=kind, given=given)
-        records, _ = ledgers(env, make, seed)
-        for measure, value in between(records, WARM_TICKS, len(records) - 1, alive).items():
-            columns.setdefault(metric_of(STEADY, measure), []).append(value)
-    parts = [indexed(name, column) for name, column in columns.items()]
-    return {name: value for part in parts for name, value in part.items()}
+        return steady(ledgers(env, make, seed)[0], alive)
+
+    return by_knob(knobs, play)
 
 
 def thresholded(env: Any, site: str, knob: float, kind: str, given: Mapping[str, Any]) -> Any:
@@ -256,7 +252,7 @@ def measures(days: int) -> dict[str, Any]:
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return every available site with fragments, at every budget, and with thresholds."""
-    sites = traces.shipped() if quick else longevity_sites.with_fragments()
+    sites = fragment_records.sites(shipped=quick)
     settings = [
         Measurement(name_of(site, days), measures(days), {"site": site, "days": days}, ID, most=1)
         for days in (SIGNAL_DAYS[-1:] if quick else BUDGETS)

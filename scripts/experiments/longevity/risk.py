@@ -25,13 +25,12 @@ from scripts.experiments.longevity.setup.runs import (
     ID,
     STEADY,
     TICK,
-    WARM_TICKS,
-    between,
+    by_knob,
     ledgers,
-    metric_of,
+    steady,
     ticking,
 )
-from scripts.reporting.rows import gathered, indexed
+from scripts.reporting.rows import gathered
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
 
@@ -105,15 +104,13 @@ def played(
         env: Any = sites.replayed(SITE, signals="none", form="refresh", bandwidth=1.0 / TICK)
     else:
         env = ticking(pages, num_pages)
-    columns: dict[str, list[float]] = {THRESHOLD: list(knobs), LOSS: []}
-    for knob in knobs:
+
+    def play(knob: float) -> Mapping[str, float]:
         make = partial(make_policy, knob=knob, kind=kind, given=given)
         records, policy = ledgers(env, partial(WithLosses, make=make), seed)
-        columns[LOSS].append(policy.largest)
-        for measure, value in between(records, WARM_TICKS, len(records) - 1, alive).items():
-            columns.setdefault(metric_of(STEADY, measure), []).append(value)
-    parts = [indexed(name, column) for name, column in columns.items()]
-    return {name: value for part in parts for name, value in part.items()}
+        return {THRESHOLD: knob, LOSS: policy.largest, **steady(records, alive)}
+
+    return by_knob(knobs, play)
 
 
 def _within(labels: Sequence[str], metric: str) -> tuple[Range, ...]:

@@ -24,8 +24,7 @@ from scripts.experiments.longevity.setup.policies import (
     make_policy,
     settings_at,
 )
-from scripts.experiments.longevity.setup.runs import ID, STRETCHES, between, metric_of, ticking
-from scripts.reporting.rows import indexed
+from scripts.experiments.longevity.setup.runs import ID, by_knob, in_stretches, ticking
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Trend
 
@@ -140,15 +139,14 @@ def swept(
 ) -> Mapping[str, float]:
     """Return cost and weighted staleness in both stretches, for each knob."""
     env, judged = (ticking("quality", num_pages, **arguments) for _ in range(2))
-    columns: dict[str, list[float]] = {}
-    for knob in knobs:
+
+    def play(knob: float) -> Mapping[str, float]:
         make = partial(make_policy, knob=knob, kind=kind, given=given)
-        records = played(env, judged, make, seed, Weights(*seen), Weights(*true))
-        for stretch, (first, last) in STRETCHES.items():
-            for measure, value in between(records, first, last, num_pages).items():
-                columns.setdefault(metric_of(stretch, measure), []).append(value)
-    parts = [indexed(name, column) for name, column in columns.items()]
-    return {name: value for part in parts for name, value in part.items()}
+        return in_stretches(
+            played(env, judged, make, seed, Weights(*seen), Weights(*true)), num_pages
+        )
+
+    return by_knob(knobs, play)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from crawl_envs.evaluation import Row
 from policies import ContextualBandit
 from scripts.experiments.offers.setup import strategies
+from scripts.experiments.offers.setup.measures import CLICK, OFFER, mean_freshness
 from scripts.experiments.offers.setup.strategies import (
     ID,
     KAB5,
@@ -22,7 +21,6 @@ from scripts.experiments.offers.setup.strategies import (
     QUICK_OFFERS,
     QUICK_WARM_UP,
     UNIFORM,
-    Freshness,
     Run,
     play,
     play_policy,
@@ -38,7 +36,6 @@ CLAIM = (
     "LambdaCrawl with true rates among them, crawl at random by rates, and so without memory."
 )
 CLAIMS = ()
-CLICK, OFFER = "click_freshness", "offer_freshness"
 METRIC = CLICK
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 REFERENCE = LAMBDA_ML
@@ -71,7 +68,7 @@ def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
     """Return the mean freshness of a strategy, or of a bandit over strategies."""
-    return _means(play(Run(seed, num_offers, *days), label, budget)[0])
+    return mean_freshness(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
 def stepped(
@@ -80,11 +77,7 @@ def stepped(
     """Return the mean freshness of a contextual bandit, on the same events."""
     weights = strategies.predictors() if label == PREDICTED else None
     make = partial(ContextualBandit, weights=weights, **AIMS[label])
-    return _means(play_policy(Run(seed, num_offers, *days), budget, make)[0])
-
-
-def _means(freshness: Freshness) -> dict[str, float]:
-    return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
+    return mean_freshness(play_policy(Run(seed, num_offers, *days), budget, make)[0])
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import RateSource, StaleRates
+from scripts.experiments.offers.setup.measures import CLICK, OFFER, mean_freshness
 from scripts.experiments.offers.setup.strategies import (
     HISTORY,
     KINDS,
@@ -38,7 +37,6 @@ CLAIM = (
     "and constant, which they are not. So KAB5 should gain on it where rates are wrong and not "
     "where they are true, and by learning: more than arms drawn at random."
 )
-CLICK, OFFER = "click_freshness", "offer_freshness"
 METRIC = CLICK
 GAINS = {CLICK: "click_gain", OFFER: "offer_gain"}
 """Freshness over LambdaCrawl's with the same rates on the same run, minus 1."""
@@ -131,8 +129,7 @@ def played(
         made = {kind: KINDS[kind](env, rates=rates) for kind in FIVE}
         return bandit(run, env, CHOICES[label], made, rates)
 
-    freshness, _ = play_policy(run, budget, make, own_crawls=source == OWN)
-    return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
+    return mean_freshness(play_policy(run, budget, make, own_crawls=source == OWN)[0])
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

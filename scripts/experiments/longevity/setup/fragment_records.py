@@ -19,12 +19,9 @@ Window = tuple[float, float]
 
 def sites(shipped: bool = False) -> tuple[str, ...]:
     """Return the names of available sites with recorded fragments; ``shipped``: only those."""
-    names = traces.shipped() if shipped else tuple(histories.sites())
-    return tuple(site for site in names if _has_fragments(site))
-
-
-def _has_fragments(site: str) -> bool:
-    return (histories.sites()[site] / "fragments.parquet").exists()
+    folders = histories.sites()
+    names = traces.shipped() if shipped else folders
+    return tuple(site for site in names if (folders[site] / "fragments.parquet").exists())
 
 
 @cache
@@ -34,8 +31,7 @@ def fragment_record(site: str) -> Trace:
     Raises:
         ValueError: it is not available, or has no fragments.
     """
-    names = sites()
-    one_of("site", site, names)
+    one_of("site", site, sites())
     return traces.load(histories.sites()[site])
 
 
@@ -70,22 +66,17 @@ def lasting(site: str, window: Window) -> Contents:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return the contents of some pages, renumbered in the order given.
+    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty.
 
     Raises:
         ValueError: a page does not exist.
     """
-    if pages.size and (pages.min() < 0 or pages.max() >= contents.num_pages):
+    if pages.size and pages.max() >= contents.num_pages:
         raise ValueError(f"pages must be rows below {contents.num_pages}, got {pages}")
     number = np.full(contents.num_pages, -1, np.int64)
-    number[pages] = np.arange(pages.size)
+    there = np.flatnonzero(pages >= 0)
+    number[pages[there]] = there
     page = number[contents.page]
     kept = page >= 0
-    return Contents.of_spells(
-        pages.size,
-        page[kept],
-        contents.birth[kept],
-        contents.death[kept],
-        contents.size[kept],
-        contents.key[kept],
-    )
+    columns = (contents.birth, contents.death, contents.size, contents.key)
+    return Contents.of_spells(pages.size, page[kept], *(column[kept] for column in columns))

@@ -10,7 +10,6 @@ the two days before the first tick count for neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import gymnasium
@@ -91,8 +90,31 @@ def between(
     }
 
 
-def _with_knob(env: Any, make: Maker, knob: float) -> Any:
-    return make(env, knob)
+def in_stretches(records: Sequence[FragmentLedger], num_pages: float) -> dict[str, float]:
+    """Return the measures of both stretches by :func:`metric_of`."""
+    return {
+        metric_of(stretch, measure): value
+        for stretch, (first, last) in STRETCHES.items()
+        for measure, value in between(records, first, last, num_pages).items()
+    }
+
+
+def steady(records: Sequence[FragmentLedger], num_pages: float) -> dict[str, float]:
+    """Return the measures from the end of the warm-up to that of the episode."""
+    found = between(records, WARM_TICKS, len(records) - 1, num_pages)
+    return {metric_of(STEADY, measure): value for measure, value in found.items()}
+
+
+def by_knob(
+    knobs: Sequence[float], play: Callable[[float], Mapping[str, float]]
+) -> dict[str, float]:
+    """Return what ``play`` returns of each knob, as indexed metrics."""
+    played = [play(knob) for knob in knobs]
+    return {
+        key: value
+        for name in played[0]
+        for key, value in indexed(name, [values[name] for values in played]).items()
+    }
 
 
 def swept(
@@ -109,15 +131,11 @@ def swept(
     All knobs of a seed share pages and events.
     """
     env = ticking(instance, num_pages, **arguments)
-    columns: dict[str, list[float]] = {}
-    for knob in knobs:
-        records, _ = ledgers(env, partial(_with_knob, make=make, knob=knob), seed)
-        for stretch, (first, last) in STRETCHES.items():
-            for measure, value in between(records, first, last, num_pages).items():
-                columns.setdefault(metric_of(stretch, measure), []).append(value)
-    return {
-        key: value for name, row in columns.items() for key, value in indexed(name, row).items()
-    }
+
+    def play(knob: float) -> Mapping[str, float]:
+        return in_stretches(ledgers(env, lambda env: make(env, knob), seed)[0], num_pages)
+
+    return by_knob(knobs, play)
 
 
 def budgeted(

@@ -14,19 +14,18 @@ import numpy as np
 
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.families.longevity import FragmentAccess
-from crawl_envs.instances import traces
 from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.instances.traces.instance import replay
 from crawl_envs.instances.traces.windows import Signals, Trace
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray, Reveal
-from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.data.fit_trace import fit
-from scripts.experiments.real.setup.sites import Split, halves, sites
+from scripts.experiments.longevity.setup.fragment_records import fragment_record, of_pages
+from scripts.experiments.real.setup.sites import Split, halves
 
 MOST_PAGES = 200
 """Largest number of pages of a site; larger sites are sampled at random."""
@@ -50,12 +49,6 @@ class Played(NamedTuple):
     contents: Contents
 
 
-def with_fragments() -> tuple[str, ...]:
-    """Return the names of available sites whose traces have fragments."""
-    available = sites()
-    return tuple(name for name in available if (available[name] / "fragments.parquet").exists())
-
-
 @cache
 def record(site: str) -> Played:
     """Read the second half of a site's record, of at most MOST_PAGES pages.
@@ -63,26 +56,13 @@ def record(site: str) -> Played:
     Raises:
         ValueError: it is not available, or has no fragments.
     """
-    available = sites()
-    one_of("site", site, available)
-    trace = traces.load(available[site])
+    trace = fragment_record(site)
     split = halves(trace.days)
     contents, pages = window_contents(trace, split.start, split.end)
     if pages.size > MOST_PAGES:
         kept = np.sort(np.random.default_rng(0).choice(pages.size, MOST_PAGES, replace=False))
         contents, pages = of_pages(contents, kept), pages[kept]
     return Played(trace, split, pages, contents)
-
-
-def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty."""
-    number = np.full(contents.num_pages, -1, np.int64)
-    there = np.flatnonzero(pages >= 0)
-    number[pages[there]] = there
-    page = number[contents.page]
-    kept = page >= 0
-    columns = (contents.birth, contents.death, contents.size, contents.key)
-    return Contents.of_spells(pages.size, page[kept], *(column[kept] for column in columns))
 
 
 def alive_pages(played: Played) -> float:

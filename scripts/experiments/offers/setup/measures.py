@@ -18,6 +18,7 @@ from scripts.experiments.offers.setup.strategies import (
     QUICK_OFFERS,
     QUICK_WARM_UP,
     WARM_UP,
+    Freshness,
     Run,
     gains,
     play,
@@ -27,7 +28,7 @@ from scripts.reporting.rows import indexed
 from scripts.reporting.settings import Measurement
 
 CLICK, OFFER = "click_freshness", "offer_freshness"
-"""Medians over the days of a run of eq. 4 and eq. 3 of the paper."""
+"""Freshness by eq. 4 and eq. 3 of the paper: in the tables, medians over the days of a run."""
 CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"
 """Medians over the days of a run of the relative increase over lambda_ml on the same day.
 
@@ -79,6 +80,11 @@ def measured(
         values |= indexed(SHARE, counts / counts.sum())
         values[TOP] = float(np.mean(history.reward >= 1.0))
     return values
+
+
+def mean_freshness(freshness: Freshness) -> dict[str, float]:
+    """Return the mean freshness of the evaluated days, by clicks and by offers."""
+    return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 
 
 def middle(days: np.ndarray) -> float:

@@ -47,6 +47,7 @@ from scripts.experiments.longevity import (
 from scripts.experiments.longevity.setup import (
     curves as longevity_curves,
 )
+from scripts.experiments.longevity.setup import fragment_records
 from scripts.experiments.longevity.setup import (
     policies as longevity_policies,
 )
@@ -310,7 +311,7 @@ def test_some_pages_say_what_they_said() -> None:
     trace = traces.load(traces.find("garden-handbook"))
     contents, _ = window_contents(trace, 100.0, 200.0)
     chosen = np.array([7, -1, 2])
-    result = longevity_sites.of_pages(contents, chosen)
+    result = fragment_records.of_pages(contents, chosen)
     assert result.num_pages == 3
     for time in (0.5, 40.0, 99.0):
         for place, page in enumerate(chosen):
