@@ -1,4 +1,4 @@
-"""Commands that make data: recorded histories, URL tables.
+"""Commands that make data: recorded histories, URL tables; samples of offers.
 
-Public module: fit_trace.
+Public modules: fit_trace, offer_samples.
 """

@@ -30,8 +30,7 @@ from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.files import replacing
 from crawl_envs.worlds.offers.log import MarketLog
-from scripts.experiments.offers.setup.paper import TABLE_4
-from scripts.experiments.offers.setup.samples import FIRST_DAY, UniformSample, logged, split_days
+from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.reporting.commands import command, one_line_errors
 from scripts.reporting.rows import check_folder, write_csv, write_provenance
 from scripts.reporting.tables import console

@@ -36,8 +36,8 @@ from agents.runs import replace_text
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
-from scripts.experiments.offers.setup.paper import TABLE_4
-from scripts.experiments.offers.setup.samples import (
+from scripts.data.offer_samples import (
+    TABLE_4,
     ClickWeightedSample,
     UniformSample,
     logged,

@@ -19,10 +19,10 @@ from crawl_envs.types import FloatArray, Reveal
 from policies.ncis.belief import BeliefNCIS, History
 from scripts.experiments.agents.setup.from_logs import fitted_to_log, index_of_log
 from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.clairvoyant import clairvoyant
 from scripts.experiments.real.setup.history import past
 from scripts.experiments.real.setup.sites import Split
 from scripts.reporting import intervals
+from scripts.reporting.clairvoyant import clairvoyant
 from scripts.reporting.equal_freshness import Saved, median_saved, saved
 from scripts.reporting.filled_tables import Key, markdown
 from scripts.reporting.settings import Measurement

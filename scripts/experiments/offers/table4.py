@@ -17,8 +17,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import IntArray
 from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.log import MarketLog
-from scripts.experiments.offers.setup.paper import TABLE_4
-from scripts.experiments.offers.setup.samples import (
+from scripts.data.offer_samples import (
+    TABLE_4,
     ClickWeightedSample,
     UniformSample,
     logged,

@@ -15,7 +15,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.assumptions import assumptions
-from scripts.experiments.real.setup.clairvoyant import clairvoyant
+from scripts.reporting.clairvoyant import clairvoyant
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Trend
 

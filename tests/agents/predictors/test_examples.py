@@ -10,7 +10,7 @@ import pytest
 from agents.predictors.examples import Columns, Scaling, columns_of, examples
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
-from scripts.experiments.offers.setup.samples import ClickWeightedSample, UniformSample
+from scripts.data.offer_samples import ClickWeightedSample, UniformSample
 from tests.agents.predictors.made_market import made_market
 
 

@@ -15,7 +15,7 @@ from agents.predictors.examples import examples
 from agents.predictors.predicted_rates import PredictedRates
 from agents.predictors.predictor import Predictor
 from agents.runs import read_object
-from scripts.experiments.offers.setup.samples import ClickWeightedSample
+from scripts.data.offer_samples import ClickWeightedSample
 from tests.agents.predictors.made_market import made_market
 
 SETTINGS = {

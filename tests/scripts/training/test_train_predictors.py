@@ -17,7 +17,7 @@ from agents.predictors import FEATURES, TASKS
 from agents.predictors.predictor import Predictor
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
-from scripts.experiments.offers.setup.samples import FIRST_DAY, split_days
+from scripts.data.offer_samples import FIRST_DAY, split_days
 from scripts.training.train_predictors import over_subsets
 
 EVENTS = {"price": "price_changed", "click": "clicked", "impression": "impressed"}

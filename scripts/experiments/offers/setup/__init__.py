@@ -1,4 +1,4 @@
 """Shared parts of the experiments: runs, tables, charts.
 
-Public modules: charts, measures, paper, samples, strategies, tables.
+Public modules: charts, measures, paper, strategies, tables.
 """

@@ -39,10 +39,3 @@ TABLE_6: Table = {
 """Offer-level freshness."""
 GAIN_6 = (0.0107, 0.0109, 0.0072, 0.0049, 0.0044, 0.0036, 0.0038, 0.0034, 0.0035)
 """Median increase of KAB5 over lambda_ml, as a share."""
-
-TABLE_4: Mapping[str, Mapping[str, tuple[float, float]]] = {
-    "price": {"metadata": (0.860, 0.008), "history": (0.833, 0.011), "both": (0.882, 0.007)},
-    "click": {"metadata": (0.796, 0.021), "history": (0.948, 0.006), "both": (0.949, 0.006)},
-    "impression": {"metadata": (0.736, 0.008), "history": (0.896, 0.003), "both": (0.895, 0.003)},
-}
-"""Testing AUCs by task and features, and their standard deviations over 20 subsets."""

@@ -1,5 +1,4 @@
 """Shared parts of the experiments: sites, assumptions, charts.
 
-Public modules: assumptions, charts, clairvoyant, history, intervals, simulated_logs,
-sites.
+Public modules: assumptions, charts, history, intervals, simulated_logs, sites.
 """

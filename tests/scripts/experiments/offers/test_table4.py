@@ -12,8 +12,8 @@ from agents.predictors.predictor import Predictor
 from agents.runs import read_object
 from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
+from scripts.data.offer_samples import FIRST_DAY, UniformSample
 from scripts.experiments.offers import table4 as experiment
-from scripts.experiments.offers.setup.samples import FIRST_DAY, UniformSample
 from scripts.experiments.offers.table4 import ALL, BOTH, METADATA, UNIFORM, Size
 
 SIZE = Size(offers=1_500, others=600, days=24, training=60, testing=300)

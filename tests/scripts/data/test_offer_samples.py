@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.predictors.examples import examples
-from scripts.experiments.offers.setup.samples import (
+from scripts.data.offer_samples import (
     ClickWeightedSample,
     UniformSample,
     split_days,

@@ -9,7 +9,7 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from scripts.experiments.real.setup.clairvoyant import clairvoyant
+from scripts.reporting.clairvoyant import clairvoyant
 from tests.naive import pages as naive
 
 
