@@ -40,7 +40,7 @@ def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) ->
     share = [value.get((setting, policy, metric + end)) for end in ENDS_OF_SAVED]
     match [number for number in (*interval, *share) if number is not None]:
         case [mean, low, high]:
-            return f"{_spelled(mean, 3)} [{_spelled(low, 2)}, {_spelled(high, 2)}]"
+            return f"{spelled(mean, 3)} [{spelled(low, 2)}, {spelled(high, 2)}]"
         case [least, most]:
             return _range(least, most)
         case [mean]:
@@ -48,7 +48,7 @@ def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) ->
     return ""
 
 
-def _spelled(number: float, digits: int) -> str:
+def spelled(number: float, digits: int) -> str:
     """Return a number without the zero before its point."""
     return re.sub(r"\b0\.", ".", f"{number:.{digits}f}")
 

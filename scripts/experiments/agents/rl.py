@@ -12,6 +12,8 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.experiments.agents.setup import trainings
 from scripts.reporting import intervals
+from scripts.reporting.filled_tables import spelled
+from scripts.reporting.intervals import ENDS
 from scripts.reporting.means import table as table_of
 from scripts.reporting.rows import gathered
 from scripts.reporting.settings import Measurement
@@ -181,8 +183,7 @@ def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
     if not len(values):
         return "-"
     half = intervals.mean(values[:, None]).half
-    text = f"{values.mean():.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
-    return text.replace("0.", ".")
+    return spelled(values.mean(), 2) + ("" if np.isnan(half) else f" ± {spelled(half, 2)}")
 
 
 def scores_table(rows: Sequence[Row], few: bool) -> str:
@@ -206,10 +207,8 @@ def scores_table(rows: Sequence[Row], few: bool) -> str:
 def _interval(ends: Mapping[str, float]) -> str:
     if METRIC not in ends:
         return "-"
-    text = f"{ends[METRIC]:.2f}"
-    if len(ends) > 1:
-        text += f" [{ends[METRIC + ', low']:.2f}, {ends[METRIC + ', high']:.2f}]"
-    return text.replace("0.", ".")
+    middle, *both = (spelled(ends[METRIC + end], 2) for end in ENDS if METRIC + end in ends)
+    return f"{middle} [{', '.join(both)}]" if both else middle
 
 
 def times_table(rows: Sequence[Row]) -> str:

@@ -16,6 +16,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import TASKS
+from scripts.reporting.filled_tables import spelled
 from scripts.reporting.means import means, table
 from scripts.reporting.rows import gathered, indexed
 from scripts.reporting.settings import Measurement
@@ -178,7 +179,7 @@ def scores_table(rows: Sequence[Row]) -> str:
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
             found = _mean_scores(rows, setting, label)
-            cells = [f"{found[world]:.2f}".replace("0.", ".") for world in WORLDS]
+            cells = [spelled(found[world], 2) for world in WORLDS]
             lines.append([label, "" if setting == GIVEN else setting, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
