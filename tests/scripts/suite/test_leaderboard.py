@@ -32,7 +32,7 @@ from scripts.suite.episodes import least_served
 from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.scores import Place, Standing
 from scripts.suite.tables import REASONS, Played, table_of, tables_of
-from scripts.training.evaluation import Candidate, candidate_of
+from scripts.training.candidates import Candidate, candidate_of
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
