@@ -108,7 +108,10 @@ class LearnOptions(NetworkOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CloneOptions(NetworkOptions):
-    """Imitate an analytic policy; ppo --start FOLDER trains the clone further by reward."""
+    """Imitate an analytic policy.
+
+    ppo --start FOLDER, with its network, trains the clone further by reward.
+    """
 
     teacher: str | None = None
     """Policy to clone [GreedyNCIS]."""
@@ -116,7 +119,10 @@ class CloneOptions(NetworkOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions(RunOptions):
-    """Learn an index from whether crawls at random found a change, in seconds."""
+    """Learn an index from outcomes of crawls.
+
+    They are made at random and find a change or none; learning takes seconds.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +151,9 @@ class LogOptions(OutOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralistOptions(OutOptions):
-    """Train one agent for all families of pages, on 14 laws of CrawlNCIS-v0, in minutes.
+    """Train one agent for all families of pages.
 
-    An interrupted training starts anew.
+    It takes minutes, on 14 laws of CrawlNCIS-v0. An interrupted training starts anew.
     """
 
     seed: int = 0
