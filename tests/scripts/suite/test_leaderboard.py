@@ -385,7 +385,7 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
         (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
         (
             ["--suite", "mini", "--policies", "Gredy"],
-            "model 'Gredy' is unknown; did you mean G",
+            "policy or agent 'Gredy' is unknown; did you mean G",
         ),
         (["--suite", "mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
         (["--suite", "mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
