@@ -142,8 +142,8 @@ Episodes = Annotated[int, typer.Option(help="Number of seeds, one episode each."
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Policies to compare with: comma-separated list of Name or Name:key=value, or all. "
-        "Oracles, which read the hidden state, must be named.",
+        help="Policies to compare with: comma-separated list of Name, Name:key=value, or folders or "
+        "names of agents; or all policies. Oracles, which read the hidden state, must be named.",
         show_default="common policies that can act in the environment",
     ),
 ]

@@ -175,8 +175,8 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
 
     Args:
         env_id: id of the environment.
-        specs: policies as ``Name`` or ``Name:key=value``; ``all`` for all without oracles; empty
-            for the usual ones.
+        specs: names as of :func:`candidate_of`, policies also as ``Name:key=value``; ``all`` for
+            all policies without oracles; empty for the usual ones.
     """
     chosen = list(specs)
     if not specs:

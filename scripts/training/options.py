@@ -56,8 +56,9 @@ class RunOptions(EnvOptions):
     episodes: int | None = None
     """Number of seeds of the comparison [32]."""
     policies: str | None = None
-    """Policies to compare with, besides the simple ones: comma-separated list of Name or
-    Name:key=value, or all. Oracles must be named [common policies that can act]."""
+    """Policies to compare with, besides the simple ones: comma-separated list of Name,
+    Name:key=value, or folders or names of agents; or all policies. Oracles must be named [common
+    policies that can act]."""
     seeds: int | None = None
     """Number of runs side by side, from --seed on."""
     seed: int | None = None
