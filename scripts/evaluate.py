@@ -94,13 +94,15 @@ def evaluation_of(
 
     Raises:
         ValueError: arguments that the environment rejects, an unknown policy, a named policy that
-            cannot act there, or an agent of another environment.
+            cannot act there, an agent of another environment, or two agents of one name.
     """
     name = env_id.removeprefix(PREFIX)
     arguments = {**(candidate.env_args if candidate.env_id == name else {}), **env_args}
     named = [] if list(specs) == ["all"] else specs
     others = candidates_of(named or chosen_names(name, specs))
-    entrants = {candidate.label: candidate, **{**others, candidate.label: candidate}}
+    if others.get(candidate.label, candidate).digest != candidate.digest:
+        raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
+    entrants = {candidate.label: candidate} | others
     factories = {label: entrant.factory for label, entrant in entrants.items()}
     able, refused = applicable(factories, name, arguments)
     for label, reason in refused.items():
@@ -142,8 +144,8 @@ Episodes = Annotated[int, typer.Option(help="Number of seeds, one episode each."
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Policies to compare with: comma-separated list of Name, Name:key=value, or folders or "
-        "names of agents; or all policies. Oracles, which read the hidden state, must be named.",
+        help="Policies to compare with: comma-separated list of Name, Name:key=value, or folders "
+        "or names of agents; or all policies. Oracles, which read the hidden state, must be named.",
         show_default="common policies that can act in the environment",
     ),
 ]
