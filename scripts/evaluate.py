@@ -11,14 +11,17 @@ Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from crawl_envs.evaluation import Row, summarize
+from agents.sb3.comparison import FIRST_SEED
+from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
 from scripts.reporting import tables
 from scripts.reporting.commands import (
@@ -29,15 +32,21 @@ from scripts.reporting.commands import (
     one_line_errors,
     words_of,
 )
-from scripts.reporting.comparisons import LOWER, OF_FRAGMENTS, is_oracle
-from scripts.reporting.options import named_values
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
+from scripts.reporting.comparisons import OF_FRAGMENTS
+from scripts.reporting.options import PREFIX, named_values
+from scripts.reporting.rows import check_folder, write_provenance
 from scripts.reporting.runner import STOPPED, Store, check_kept, run
+from scripts.reporting.settings import Setting
 from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
-from scripts.training.baselines import SIMPLE
-from scripts.training.evaluation import Evaluation, candidate_of, evaluation_of
-from scripts.training.pictures import draw_ranking
-from scripts.training.ranking import COLUMNS, ONE_HISTORY, TRACE, note_of, rank_policies, table_of
+from scripts.training.candidates import (
+    Candidate,
+    applicable,
+    candidate_of,
+    candidates_of,
+    chosen_names,
+    one_thread,
+)
+from scripts.training.ranking import best_first, publish, rank_policies
 
 METRICS = {
     "freshness": "importance-weighted share of page time that is fresh",
@@ -53,15 +62,54 @@ USUAL_METRICS = {
 }
 
 
-def best_other(rows: Sequence[Row], metric: str, agent: str) -> str | None:
-    """Return the best policy in a metric, apart from the agent, oracles and simple policies."""
-    sign = -1.0 if metric in LOWER else 1.0
-    others = [
-        item
-        for item in summarize(rows, metric)
-        if item.policy not in (agent, *SIMPLE) and not is_oracle(item.policy)
-    ]
-    return max(others, key=lambda item: sign * item.mean).policy if others else None
+@dataclass(frozen=True)
+class Evaluation(Setting):
+    """A setting with seeds from ``FIRST_SEED`` on.
+
+    Attributes:
+        learned: labels of agents, which run with one torch thread.
+    """
+
+    first_seed: int = FIRST_SEED
+    learned: tuple[str, ...] = ()
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one policy in one repetition."""
+        with one_thread() if label in self.learned else contextlib.nullcontext():
+            return super().play(label, seed)
+
+
+def evaluation_of(
+    candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
+) -> Evaluation:
+    """Return the checked setting that compares a candidate with other policies.
+
+    Args:
+        candidate: the agent or policy to evaluate. In the environment of its training, arguments
+            default to those of its training.
+        env_id: id of the environment.
+        env_args: arguments of the environment.
+        specs: policies and agents as of :func:`candidate_of`, or ``all`` policies but oracles; the
+            default policies if empty.
+
+    Raises:
+        ValueError: arguments that the environment rejects, an unknown policy, a named policy that
+            cannot act there, an agent of another environment, or two agents of one name.
+    """
+    name = env_id.removeprefix(PREFIX)
+    arguments = {**(candidate.env_args if candidate.env_id == name else {}), **env_args}
+    named = [] if list(specs) == ["all"] else specs
+    others = candidates_of(named or chosen_names(name, specs))
+    if others.get(candidate.label, candidate).digest != candidate.digest:
+        raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
+    entrants = {candidate.label: candidate} | others
+    factories = {label: entrant.factory for label, entrant in entrants.items()}
+    able, refused = applicable(factories, name, arguments)
+    for label, reason in refused.items():
+        if named or label == candidate.label:
+            raise ValueError(f"{label} cannot act here: {reason}")
+    learned = tuple(label for label in able if entrants[label].learned)
+    return Evaluation(name, name, arguments, able, learned=learned)
 
 
 def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: Path) -> None:
@@ -71,22 +119,16 @@ def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: P
         ValueError: the environment does not have the metric.
     """
     rows = [row for row in store.rows if row.policy in setting.labels]
-    write_csv(folder / "rows.csv", Row._fields, rows)
     if agent not in {row.policy for row in rows if row.metric == metric}:
         known = ", ".join(sorted({row.metric for row in rows}))
         raise ValueError(f"metric must be one that {setting.id} has ({known}), got {metric!r}")
-    best = best_other(rows, metric, agent)
-    ranking = rank_policies(rows, metric, agent, best, lower=metric in LOWER)
-    write_csv(folder / "ranking.csv", COLUMNS, ranking)
+    best = next(iter(best_first(rows, metric, agent)), None)
     given = ", ".join(f"{name}={value}" for name, value in setting.arguments.items())
     title = f"{agent} in {setting.id}" + (f": {given}" if given else "")
+    tables.console().print(title, soft_wrap=True)
     measured = f"{metric} ({METRICS[metric]})"
-    draw_ranking(folder / "ranking.png", ranking, agent=agent, title=title, measured=measured)
-    console = tables.console()
-    console.print(title, soft_wrap=True)
-    console.print(table_of(ranking, agent, metric, note_of(ranking, best)))
-    if setting.id == TRACE:
-        console.print(ONE_HISTORY)
+    look = {"agent": agent, "title": title, "metric": metric, "measured": measured}
+    publish(folder, rows, rank_policies(rows, metric, agent, best), best, **look)
 
 
 Model = Annotated[str, typer.Argument(help="Folder or name of an agent, or name of a policy.")]
@@ -102,8 +144,8 @@ Episodes = Annotated[int, typer.Option(help="Number of seeds, one episode each."
 Policies = Annotated[
     str | None,
     typer.Option(
-        help="Policies to compare with: comma-separated list of Name or Name:key=value, or all. "
-        "Oracles, which read the hidden state, must be named.",
+        help="Policies to compare with: comma-separated list of Name, Name:key=value, or folders "
+        "or names of agents; or all policies. Oracles, which read the hidden state, must be named.",
         show_default="common policies that can act in the environment",
     ),
 ]

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from crawl_envs.types.arguments import one_of
 from crawl_envs.types.files import claiming
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -43,16 +44,69 @@ class _NoneEmpty(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def command(main: Callable[..., None], about: str | None) -> typer.Typer:
+class _Program(_NoneEmpty):
+    """One of several commands behind a name: what only another takes is refused in one line."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        line, names = " ".join(args), [each.opts[0] for each in self.params]
+        known = [*(name for name in names if name[:2] == "--"), "--help"]
+        with one_line_errors():
+            for word in args:
+                if word[:2] == "--":
+                    one_of(f"option of {ctx.info_name}", word.partition("=")[0], known)
+            try:
+                rest: list[str] = super().parse_args(ctx, args)
+            except typer.BadParameter as error:
+                said = error.format_message().removesuffix(".")
+                raise ValueError(f"{said}, got {line}") from None
+            if ctx.args:
+                named = [name.upper() for name in names if name not in known]
+                takes = " and ".join([*named, "its options"])
+                raise ValueError(f"{ctx.info_name} takes {takes} alone, got {ctx.args[0]!r}")
+        return rest
+
+
+def _app(**look: Any) -> typer.Typer:
+    look |= {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+    return typer.Typer(add_completion=False, **look)
+
+
+def programs(chosen: Callable[[list[str]], list[str]], about: str | None) -> typer.Typer:
+    """Return a command that is one of several, which :func:`command_of` adds to it.
+
+    Args:
+        chosen: returns the arguments of the command line with the name of the program in front.
+        about: help of the command.
+    """
+
+    class Programs(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            with one_line_errors():
+                given = args if args[:1] == ["--help"] else chosen(args)
+            return super().parse_args(ctx, given)
+
+    return _app(cls=Programs, help=about)
+
+
+def command(
+    main: Callable[..., None],
+    about: str | None,
+    name: str | None = None,
+    among: typer.Typer | None = None,
+) -> typer.Typer:
     """Return the command of a function with typer's annotations.
 
     Args:
         main: the function; its errors are printed in one line.
         about: help of the command.
+        name: name of the program, if it is one of several.
+        among: the command of these.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = among or _app()
 
-    @app.command(help=about, cls=_NoneEmpty)
+    @app.command(name, help=about, cls=_Program if among else _NoneEmpty)
     @wraps(main)
     def framed(**options: Any) -> None:
         with one_line_errors(), claiming():
@@ -61,7 +115,13 @@ def command(main: Callable[..., None], about: str | None) -> typer.Typer:
     return app
 
 
-def command_of(main: Callable[[Any], None], kind: type, about: str | None) -> typer.Typer:
+def command_of(
+    main: Callable[[Any], None],
+    kind: type,
+    about: str | None,
+    name: str | None = None,
+    among: typer.Typer | None = None,
+) -> typer.Typer:
     """Return the command of a function of a dataclass: every field is an argument.
 
     The text below a field is its help, and the end of the text in brackets the default as shown.
@@ -72,30 +132,33 @@ def command_of(main: Callable[[Any], None], kind: type, about: str | None) -> ty
         main: the function; its errors are printed in one line.
         kind: the class of its argument.
         about: help of the command.
+        name: name of the program, if it is one of several.
+        among: the command of these, as of :func:`programs`.
     """
     texts = _texts(kind)
     hints = get_type_hints(kind, include_extras=True)
+    entries = {entry.name: entry for entry in fields(kind)}
+    positional: tuple[str, ...] = kind.POSITIONAL  # type: ignore[attr-defined]  # of such classes
     parameters = []
-    for entry in fields(kind):
-        hint, name = hints[entry.name], entry.name
+    for field in (*positional, *(entry for entry in entries if entry not in positional)):
+        hint, default = hints[field], entries[field].default
         if not hasattr(hint, "__metadata__"):
-            words, _, shown = texts[name].removesuffix(".").removesuffix("]").partition(" [")
+            words, _, shown = texts[field].removesuffix(".").removesuffix("]").partition(" [")
             look: dict[str, Any] = {"help": f"{words}.", "show_default": shown or True}
-            option = f"--{name.replace('_', '-')}"
-            positional = name in kind.POSITIONAL  # type: ignore[attr-defined]  # of such classes
-            made = typer.Argument(**look) if positional else typer.Option(option, **look)
+            option = f"--{field.replace('_', '-')}"
+            unnamed = field in positional
+            made = typer.Argument(**look) if unnamed else typer.Option(option, **look)
             hint = Annotated[hint, made]
-        default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+        default = inspect.Parameter.empty if default is MISSING else default
         kinds = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(name, kinds, default=default, annotation=hint))
+        parameters.append(inspect.Parameter(field, kinds, default=default, annotation=hint))
 
     def called(**options: Any) -> None:
         main(kind(**options))
 
-    called.__name__ = main.__name__
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer's
-    return command(called, about)
+    return command(called, about, name, among)
 
 
 def _texts(kind: type) -> dict[str, str]:

@@ -16,7 +16,7 @@ from crawl_envs.evaluation import PolicyFactory, Row, make_env, play
 from scripts.reporting.means import table
 from scripts.suite.entrants import LEAST_SERVED, TaskSetting
 from scripts.suite.tasks import FIRST_SEED, MEASURED, Task
-from scripts.training.evaluation import Candidate
+from scripts.training.candidates import Candidate
 
 SHORT = 1.0
 """Horizon of the episodes in which kernels are compiled and memory is counted."""

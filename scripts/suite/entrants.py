@@ -31,7 +31,7 @@ from scripts.suite.tasks import (
     WINDOWS,
     Task,
 )
-from scripts.training.evaluation import Candidate, applicable, candidate_of, one_thread
+from scripts.training.candidates import Candidate, applicable, candidates_of, one_thread
 
 BOUND, BUDGET = "bound", "budget"
 """Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
@@ -133,18 +133,13 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
     """Return all shipped policies but oracles, the shipped agents, and those of one's own.
 
     Args:
-        given: names as of :func:`scripts.training.evaluation.candidate_of`.
+        given: names as of :func:`scripts.training.candidates.candidate_of`.
 
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
     """
     shipped = *policies.names(fragments=True, oracle=False), *agents.names()
-    known = [candidate_of(name) for name in dict.fromkeys((*shipped, *given))]
-    labels = [candidate.label for candidate in known]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ValueError(f"entrants must have different names, got {label!r} twice")
-    return dict(zip(labels, known, strict=True))
+    return candidates_of((*shipped, *given))
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
@@ -155,9 +150,8 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     recorded = windows if task.bound == CLAIRVOYANT else ()
     first = {"window": list(windows[0])} if recorded else {}
     factories = {label: candidate.factory for label, candidate in candidates.items()}
-    refused: dict[str, str] = {}
     try:
-        able = applicable(factories, task.id, {**task.arguments, **first}, refused)
+        able, refused = applicable(factories, task.id, {**task.arguments, **first})
     except RuntimeError as error:
         raise RuntimeError(f"task {task.name}, first choice: {error}") from error
     played = {task.bound: PLAYED[task.bound]} if task.bound in PLAYED else {}

@@ -28,7 +28,7 @@ from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import Standing, by_track, scores_of, standings
 from scripts.suite.tables import Played, table_of, tables_of
 from scripts.suite.tasks import SUITES
-from scripts.training.evaluation import Candidate, candidate_of
+from scripts.training.candidates import Candidate, candidate_of
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Results of the checkout; a wheel has none."""

@@ -1,5 +1,5 @@
 """Common parts of the commands that train, evaluate and tune agents.
 
-Public modules: baselines, cells, evaluation, generalist, jobs, options, pictures, ranges, ranking,
-recipes, requests, seeds, trials_picture, tuning.
+Public modules: baselines, candidates, cells, hyperparameter_files, jobs, options, ranking,
+requests, seeds, tuning.
 """

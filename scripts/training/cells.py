@@ -10,22 +10,10 @@ from typing import Any, NamedTuple
 from agents.runs import read_rows
 from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
 from crawl_envs.evaluation import Row, summarize
-from scripts.reporting.comparisons import is_oracle
-from scripts.training.baselines import (
-    REWARD,
-    SIMPLE,
-    baseline_rows,
-    best_first,
-    lane_rows,
-    without_duplicates,
-)
-from scripts.training.jobs import VALIDATED, Job
-from scripts.training.ranking import RANDOM, RankedPolicy, rank_policies
-from scripts.training.recipes import job_of
+from scripts.training.baselines import REWARD, baseline_rows, lane_rows
+from scripts.training.jobs import VALIDATED, Job, job_of
+from scripts.training.ranking import RANDOM, RankedPolicy, best_first, compared
 from scripts.training.requests import Request
-
-SHOWN = 4
-"""Number of analytic policies in the table, besides the simple ones."""
 
 
 class Cell(NamedTuple):
@@ -109,18 +97,3 @@ def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
         label = f"{job.label}, drawn"
         rows += lane_rows(label, build, job.environment, episodes, deterministic=False)
     return rows
-
-
-def compared(
-    own: Sequence[Row], others: Sequence[Row], label: str
-) -> tuple[list[RankedPolicy], str | None]:
-    """Return the ranking of the agent, the simple and the best policies, and the best of them.
-
-    Oracles, evaluated only if named, are ranked but never the best.
-    """
-    ranked = without_duplicates(others, best_first(others))
-    oracles = [row.policy for row in others if is_oracle(row.policy)]
-    kept = {*SIMPLE, *ranked[:SHOWN], *oracles}
-    rows = [*own, *(row for row in others if row.policy in kept)]
-    best = ranked[0] if ranked else None
-    return rank_policies(rows, REWARD, label, best), best

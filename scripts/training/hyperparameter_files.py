@@ -1,12 +1,18 @@
-"""Hyperparameter files in the format of RL-Zoo."""
+"""Hyperparameter files in the format of RL-Zoo: an entry per environment."""
 
 from __future__ import annotations
 
-import ast
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]  # it ships no types
+
+from agents.sb3.hyperparameters import WORDS, settings
 from scripts.reporting.options import PREFIX
+
+POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
 def read_hyperparameters(path: Path | None, env_id: str) -> dict[str, Any]:
@@ -19,8 +25,6 @@ def read_hyperparameters(path: Path | None, env_id: str) -> dict[str, Any]:
     """
     if path is None:
         return {}
-    import yaml  # type: ignore[import-untyped]  # it ships no types
-
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -29,28 +33,32 @@ def read_hyperparameters(path: Path | None, env_id: str) -> dict[str, Any]:
     entry = entries.get(name) if isinstance(entries, dict) else None
     if not isinstance(entry, dict) or not all(isinstance(key, str) for key in entry):
         raise ValueError(f"hyperparameters {path} must have an entry {name}, got none")
-    result: dict[str, Any] = {}
-    policy = str(entry.pop("policy", ""))
+    policy, arguments = entry.pop("policy", ""), str(entry.pop("policy_kwargs", ""))
     if policy:
-        result["network"] = "mlp" if policy.startswith("Mlp") else "pages"
-    width = _width(entry.pop("policy_kwargs", None))
-    if width is not None:
-        result["width"] = width
-    return {**entry, **result}
+        entry["network"] = network_of(policy)
+    if width := re.search(r"\bwidth\W{1,4}(\d+)", arguments):  # a value by name, or a call of ours
+        entry["width"] = int(width[1])
+    return entry
 
 
-def _width(kwargs: Any) -> Any:
-    """Return the width in the arguments of a policy, given as values or as a call of ours.
+def network_of(policy: Any) -> str:
+    """Return the network of a policy by the name of its class."""
+    return "mlp" if str(policy).startswith("Mlp") else "pages"
 
-    The text is parsed, never executed.
+
+def entry_of(algorithm: str, env_id: str, steps: int, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a file: the recommended hyperparameters, updated by those of a run.
+
+    Args:
+        algorithm: one of :data:`agents.catalog.ALGORITHMS`.
+        env_id: id of the environment.
+        steps: length of the run.
+        own: hyperparameters of the run by our names, ``width`` among them.
     """
-    if isinstance(kwargs, dict):
-        return kwargs.get("width")
-    try:
-        call = ast.parse(str(kwargs), mode="eval").body
-    except SyntaxError:
-        return None
-    for keyword in call.keywords if isinstance(call, ast.Call) else ():
-        if keyword.arg == "width" and isinstance(keyword.value, ast.Constant):
-            return keyword.value.value
-    return None
+    zoo = {ours: theirs for theirs, ours in WORDS.items()}
+    return {
+        **{name: value for name, value in settings(algorithm, env_id).items() if name not in zoo},
+        "policy_kwargs": f"{POLICY_KWARGS}({algorithm!r}, {env_id!r}, width={own['width']})",
+        "n_timesteps": steps,
+        **{zoo.get(name, name): value for name, value in own.items() if name != "width"},
+    }

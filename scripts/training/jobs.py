@@ -2,243 +2,228 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents.catalog import check_vacant
+import agents
+from agents.catalog import ALGORITHMS, check_vacant
 from agents.cloning.train import CloneArguments, clone
-from agents.index import load_index, training
+from agents.index import training
 from agents.index.arguments import IndexArguments
-from agents.index.stored import INDEX
+from agents.index.stored import INDEX as INDEX_FILE
 from agents.runs import CURVE, read_rows
-from agents.sb3 import hyperparameters
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.curve import CurveRow
-from agents.sb3.lanes import make_lanes, pages_in_words
-from agents.sb3.loading import MODEL, load, start_file
+from agents.sb3.hyperparameters import FALLBACK, WORDS, model_arguments
+from agents.sb3.lanes import make_lanes, recommended
+from agents.sb3.loading import MODEL, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.own_classes import own_class
 from agents.sb3.training import train
 from crawl_envs.types import Policy
-from scripts.reporting.commands import at_least
+from crawl_envs.types.arguments import one_of, whole
+from scripts.reporting.commands import MOST
+from scripts.reporting.options import PREFIX
+from scripts.training.options import CloneOptions, IndexOptions, LearnOptions, training_options
+from scripts.training.requests import Request
 
+CLONE, INDEX = "clone", "index"
+KINDS = {**dict.fromkeys(ALGORITHMS, LearnOptions), CLONE: CloneOptions, INDEX: IndexOptions}
+"""Kinds of runs and their options: the algorithms of Stable-Baselines3, cloning, and learning an
+index from outcomes of crawls."""
+OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}
+"""Recommended arguments for cloning, where the target is fixed."""
+SIZES = ("instance", "num_pages", "bandwidth", "horizon")
+"""Arguments of the environment that the training of an index supports."""
+OWN = {entry.name for entry in fields(TrainArguments)}
+OF_CLONES = [entry.name for entry in fields(CloneArguments)]
+OF_COMMAND = ("algorithm", "env_id", "env_args", "instance", "model_args")
+"""Arguments that hyperparameters do not have."""
 VALIDATED = 8
 """Default number of episodes of a validation."""
 
-Builder = Callable[[Any], Policy]
-"""Makes the policy from its environment."""
 
-
-class LearningCurve(NamedTuple):
-    """A learning curve: the values reached, after how many units, and the unit."""
-
-    reached: list[float]
-    after: list[int]
-    unit: str
+LearningCurve = tuple[str, list[tuple[int, float]]]
+"""A unit, and the values reached after so many of them."""
 
 
 @dataclass(frozen=True)
-class Job(ABC):
-    """A training run."""
+class Job:
+    """A run of an algorithm of Stable-Baselines3; subclasses are of other kinds.
 
-    SAMPLES: ClassVar[bool] = False
+    Attributes:
+        label: name of the agent.
+        arguments: arguments of the run.
+        further: those that the function that trains has besides.
+        noted: what the provenance tells besides.
+    """
+
+    SAMPLES: ClassVar[bool] = True
     """Whether the agent can also sample its actions."""
     FILE: ClassVar[str] = MODEL
     """Its file."""
 
+    label: str
     arguments: Any
+    further: Mapping[str, Any]
+    noted: Mapping[str, Any]
 
     @property
-    @abstractmethod
-    def label(self) -> str:
-        """Name of the agent."""
-
-    @property
-    @abstractmethod
     def environment(self) -> TrainArguments:
         """The environment that the agent is meant for."""
+        own: TrainArguments = self.arguments
+        return own
 
-    @abstractmethod
-    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
-        """Train, or go on with the run in a folder; ``beside`` is shown next to the reward."""
+    def run(self, out: Path, progress: bool = True, **more: Any) -> None:
+        """Train, or go on with the run in a folder; ``more`` is for reinforcement learning."""
+        train(self.arguments, out, resume=True, progress=progress, **self.further, **more)
 
-    @abstractmethod
-    def load(self, out: Path) -> Builder:
-        """Return a function of an environment that loads the agent of a folder."""
+    def curve(self, out: Path) -> LearningCurve:
+        """Return the learning curve of a folder; it has no points if it is not one in rewards."""
+        rows = read_rows(out / CURVE, CurveRow)
+        unit = "steps, over all lanes; an episode starts with all pages fresh"
+        return unit, [(row.steps, row.mean_reward) for row in rows]
 
     def check(self, out: Path | None) -> None:
         """Raise ValueError for arguments that conflict with the environment or the folder."""
+        for learns in (False, True):
+            make_lanes(self.environment, 1, training=learns).close()
+        if self.environment.start is not None:
+            read_arguments(start_file(self.environment.start))
         if out is not None:
             check_vacant(out, but=self.FILE)
-        make_lanes(self.environment, 1, training=False).close()
+            if (out / self.FILE).exists():
+                self.check_resumes(out)
 
-    def curve(self, out: Path) -> LearningCurve | None:
-        """Return the learning curve of a folder; None without one in rewards."""
-        return None
+    def check_resumes(self, out: Path) -> None:
+        """Raise ValueError unless the agent in a folder is of a run with these arguments."""
+        self.arguments.check_resumes(read_arguments(out / MODEL))
 
-    def used(self) -> dict[str, Any]:
-        """Return all settings, as plain values."""
-        return asdict(self.arguments)
-
-    def pages(self) -> str:
-        """Say on how many pages the agent is trained and ranked."""
-        return pages_in_words(self.environment)
-
-
-@dataclass(frozen=True)
-class ModelJob(Job):
-    """A run that trains a model of Stable-Baselines3."""
-
-    SAMPLES = True
-
-    arguments: TrainArguments
-
-    @property
-    def environment(self) -> TrainArguments:
-        """Arguments of environment, algorithm and network."""
-        return self.arguments
-
-    def check(self, out: Path | None) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
-        super().check(out)
-        make_lanes(self.arguments, 1, training=True).close()
-        if self.arguments.start is not None:
-            read_arguments(start_file(self.arguments.start))
-        if out is not None and (out / MODEL).exists():
-            self.arguments.check_resumes(read_arguments(out / MODEL))
-
-    def load(self, out: Path) -> Builder:
+    def load(self, out: Path) -> Callable[[Any], Policy]:
         """Return a function of an environment that loads the agent of a folder."""
 
         def build(env: Any) -> Policy:
-            agent = load(out / MODEL, env)
-            agent.model.set_random_seed(self.arguments.seed)
+            agent: Any = agents.load(out, env)
+            if self.SAMPLES:
+                agent.model.set_random_seed(self.arguments.seed)
             return agent
 
         return build
 
 
-@dataclass(frozen=True)
-class Learning(ModelJob):
-    """A training run of an algorithm of Stable-Baselines3; see :func:`agents.sb3.training.train`.
-
-    ``callback`` has names ``module:Class``; the modules are imported already. ``until`` ends the
-    run before ``arguments.steps``, None for not.
-    """
-
-    tensorboard: bool = False
-    validation: int = VALIDATED
-    callback: tuple[str, ...] = ()
-    until: int | None = None
-
-    @property
-    def label(self) -> str:
-        """Name of the algorithm."""
-        return self.arguments.algorithm
-
-    def check(self, out: Path | None) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
-        at_least(0, validation=self.validation)
-        self.own_callbacks()
-        super().check(out)
-
-    def own_callbacks(self) -> list[BaseCallback]:
-        """Return new callbacks of one's own."""
-        return [own_class("callback", name, BaseCallback)() for name in self.callback]
-
-    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
-        """Train; see :func:`agents.sb3.training.train`."""
-        train(
-            self.arguments,
-            out,
-            resume=True,
-            until=self.until,
-            progress=progress,
-            beside=beside,
-            tensorboard=self.tensorboard,
-            validation=self.validation,
-            callbacks=self.own_callbacks(),
-        )
-
-    def curve(self, out: Path) -> LearningCurve:
-        """Return the mean reward during training."""
-        rows = read_rows(out / CURVE, CurveRow)
-        unit = "steps, over all lanes; an episode starts with all pages fresh"
-        return LearningCurve([row.mean_reward for row in rows], [row.steps for row in rows], unit)
-
-    def used(self) -> dict[str, Any]:
-        """Return the arguments of the run and the recommended hyperparameters."""
-        recommended = hyperparameters.model_arguments(self.label, self.arguments.env_id)
-        return {**super().used(), "recommended": recommended}
-
-
-@dataclass(frozen=True)
-class Cloning(ModelJob):
+class Cloning(Job):
     """A run that clones a policy; it learns in rounds, recorded in rounds.csv."""
 
-    clone_arguments: CloneArguments
+    def run(self, out: Path, progress: bool = True, **more: Any) -> None:
+        """Clone; see :func:`agents.cloning.train.clone`."""
+        clone(self.arguments, out=out, resume=True, progress=progress, **self.further)
 
-    @property
-    def label(self) -> str:
-        """Name of the clone."""
-        return f"clone of {self.clone_arguments.teacher}"
-
-    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
-        """Clone; see :func:`agents.cloning.train.clone`. ``beside`` is not used."""
-        clone(self.arguments, self.clone_arguments, out, resume=True, progress=progress)
-
-    def used(self) -> dict[str, Any]:
-        """Return the arguments of the run and of cloning."""
-        return {**super().used(), "clone": asdict(self.clone_arguments)}
+    def curve(self, out: Path) -> LearningCurve:
+        """Return a curve without points."""
+        return "", []
 
 
-@dataclass(frozen=True)
 class IndexJob(Job):
     """A run that learns an index from outcomes of crawls; only the comparison needs torch."""
 
-    FILE = INDEX
-
-    arguments: IndexArguments
-    label = "index"
+    SAMPLES, FILE = False, INDEX_FILE
 
     @property
     def environment(self) -> TrainArguments:
-        """Environment of the training."""
-        names = ("instance", "num_pages", "bandwidth", "horizon")
+        """Environment of the comparison; that of the exploration has ``train_pages`` pages."""
+        own: IndexArguments = self.arguments
+        pages = own.of_exploration().num_pages
         return TrainArguments(
-            env_args={name: getattr(self.arguments, name) for name in names},
-            instance=self.arguments.pinned,
-            seed=self.arguments.seed,
+            env_args={name: getattr(own, name) for name in SIZES},
+            instance=own.pinned,
+            train_pages=0 if pages == own.num_pages else pages,
+            seed=own.seed,
         )
 
-    def load(self, out: Path) -> Builder:
-        """Return a function of an environment that loads the index of a folder."""
-        return lambda env: load_index(out, env)
+    def run(self, out: Path, progress: bool = True, **more: Any) -> None:
+        """Learn; the progress bar shows the best analytic policy of the validation."""
+        training.learn_index(self.arguments, out, resume=True, progress=progress)
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the freshness in validation."""
         rows = read_rows(out / CURVE, training.CurveRow)
         unit = "rounds; validation on separate episodes"
-        return LearningCurve([row.freshness for row in rows], [row.round for row in rows], unit)
+        return unit, [(row.round, row.freshness) for row in rows]
 
-    def pages(self) -> str:
-        """Say on how many pages the index is trained and ranked."""
-        explored = self.arguments.of_exploration()
-        cycle = explored.num_pages / explored.bandwidth
-        ranked = self.arguments.num_pages
-        return f"trained on {explored.num_pages} pages at m / R = {cycle:g}; ranked on {ranked}"
+    def check_resumes(self, out: Path) -> None:
+        """Raise ValueError unless the index in a folder was learned with these arguments."""
+        training.check_finished(out, self.arguments)
 
-    def check(self, out: Path | None) -> None:
-        """Raise ValueError for a folder with an index of another run."""
-        super().check(out)
-        if out is not None and (out / INDEX).exists():
-            training.check_finished(out, self.arguments)
 
-    def run(self, out: Path, beside: str = "", progress: bool = True) -> None:
-        """Learn; the progress bar shows the best analytic policy of the validation."""
-        training.learn_index(self.arguments, out, resume=True, progress=progress)
+def job_of(request: Request) -> Job:
+    """Return the requested run.
+
+    Classes of one's own must be in modules that are imported already.
+
+    Raises:
+        ValueError: an unknown algorithm, an option that does not apply to it, or an invalid value.
+    """
+    kind, given = one_of("algorithm", request.kind, KINDS), request.options
+    for name in given:
+        one_of(f"option of {kind}", name, training_options(KINDS[kind]))
+    if kind == INDEX:
+        return IndexJob(kind, _of_index(request), {}, {})
+    if kind == CLONE:
+        named = {**request.settings, **given}
+        own = {name: named[name] for name in OF_CLONES if name in named}
+        cloning = CloneArguments(**own)
+        rest = {name: named for name, named in request.settings.items() if name not in own}
+        arguments = _of_model("ppo", replace(request, settings=rest), OF_CLONING)
+        noted = {"clone": asdict(cloning)}
+        return Cloning(
+            f"clone of {cloning.teacher}", arguments, {"clone_arguments": cloning}, noted
+        )
+    arguments = _of_model(kind, request, {})
+    further = {
+        "tensorboard": given.get("tensorboard", False),
+        "validation": whole("validation", given.get("validation", VALIDATED), 0),
+        "callbacks": [
+            own_class("callback", each, BaseCallback)() for each in given.get("callback", ())
+        ],
+    }
+    return Job(kind, arguments, further, {"recommended": model_arguments(kind, request.env_id)})
+
+
+def _of_index(request: Request) -> IndexArguments:
+    """Return the arguments of the learning of an index."""
+    if request.env_id.removeprefix(PREFIX) != FALLBACK:
+        raise ValueError(f"env_id must be {FALLBACK} for {INDEX}, got {request.env_id!r}")
+    for name in request.env_args:
+        one_of(f"env-arg of {INDEX}", name, SIZES)
+    values = {**request.hyperparameters, **request.settings, **request.options, **request.env_args}
+    for name in values:
+        one_of(f"settings of {INDEX}", name, [entry.name for entry in fields(IndexArguments)])
+    return IndexArguments(**{"pinned": request.instance, **values})
+
+
+def _of_model(algorithm: str, request: Request, base: Mapping[str, Any]) -> TrainArguments:
+    """Return the arguments of a run of an algorithm of Stable-Baselines3."""
+    named = [*base.items(), *request.hyperparameters.items(), *request.settings.items()]
+    given = {WORDS.get(name, name): value for name, value in named}
+    for name in OF_COMMAND:
+        if name in given:
+            raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
+    rest = {name: value for name, value in given.items() if name not in OWN}
+    own = {name: value for name, value in {**given, **request.options}.items() if name in OWN}
+    own |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
+    pages = whole("train_pages", own.get("train_pages", 0), 0, MOST)
+    if pages:
+        fewer = {**own, "train_pages": 0}
+        few = replace(recommended(algorithm, request.env_id, **fewer), train_pages=pages)
+        try:
+            make_lanes(few, 1, training=True).close()
+        except ValueError as error:
+            raise ValueError(
+                f"train_pages must be 0, or a number of pages that {request.env_id} can have with "
+                f"the other arguments, got {pages}"
+            ) from error
+    return recommended(algorithm, request.env_id, **own)

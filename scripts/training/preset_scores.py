@@ -67,13 +67,12 @@ class PresetScore(NamedTuple):
     gain_half: float
 
 
-def rewards(env_id: str, episodes: int) -> dict[str, FloatArray]:
+def rewards(arguments: TrainArguments, episodes: int) -> dict[str, FloatArray]:
     """Return the rewards of the policies that can act in an environment, (episodes,) each."""
-    arguments, found = TrainArguments(env_id=env_id), {}
+    found = {}
     for name in (*RANDOM, *FORMULAS):
         with suppress(ValueError):  # it needs another form of action, or hidden parameters
-            build = partial(policies.make, name)
-            found[name] = mean_rewards(build, arguments, episodes=episodes)
+            found[name] = mean_rewards(partial(policies.make, name), arguments, episodes=episodes)
     return found
 
 
@@ -96,13 +95,12 @@ def scores(episodes: int) -> Iterator[PresetScore]:
     """Yield the rows of all presets; those that differ in observations alone share rewards."""
     played: dict[str, dict[str, FloatArray]] = {}
     with ProgressBar(COUNT) as bar:
-        task = bar.add_task("presets", total=len(PRESETS))
-        for env_id, (family, given) in PRESETS.items():
+        for env_id in bar.track(PRESETS, description="presets"):
+            family, given = PRESETS[env_id]
             key = f"{family} { {name: given[name] for name in given if name != 'observation'} }"
             if key not in played:
-                played[key] = rewards(env_id, episodes)
+                played[key] = rewards(TrainArguments(env_id=env_id), episodes)
             yield scored(env_id, played[key])
-            bar.advance(task)
 
 
 def page(rows: list[PresetScore], episodes: int) -> str:

@@ -1,29 +1,33 @@
-"""Ranking of an agent and policies: means, paired differences, normalised scores."""
+"""Ranking of an agent and policies: means, paired differences, scores; its files and pictures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 from rich.table import Table
 
 from crawl_envs.evaluation import Row, summarize
-from scripts.reporting.comparisons import is_oracle
-from scripts.reporting.tables import plus_minus
+from scripts.reporting import charts
+from scripts.reporting.comparisons import LOWER, is_oracle, is_policy
+from scripts.reporting.rows import write_csv
+from scripts.reporting.tables import console, plus_minus
+from scripts.training.baselines import REWARD
+from scripts.training.candidates import SIMPLE
 
 RANDOM = "RandomCrawl"
+SHOWN = 4
+"""Number of analytic policies beside an agent in training, besides the simple ones."""
 TRACE = "CrawlTrace-v0"
 ONE_HISTORY = "A recorded trace is one history: seeds only change the randomness of policies."
 COLUMNS = (
-    "policy",
-    "repetitions",
-    "mean",
-    "half_width_95",
-    "behind_agent",
-    "behind_agent_half_width_95",
-    "normalised_score",
+    *("policy", "repetitions", "mean", "half_width_95", "behind_agent"),
+    *("behind_agent_half_width_95", "normalised_score"),
 )
+OWN, OTHER = "agent", "policy"
 
 
 class RankedPolicy(NamedTuple):
@@ -43,8 +47,32 @@ class RankedPolicy(NamedTuple):
     score: float
 
 
+def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> list[str]:
+    """Return the analytic policies by their means, without simple ones, oracles and the agent."""
+    sign = 1.0 if metric in LOWER else -1.0
+    ranked = sorted(summarize(rows, metric), key=lambda item: sign * item.mean)
+    labels = [item.policy for item in ranked if item.policy not in (agent, *SIMPLE)]
+    return [label for label in labels if is_policy(label) and not is_oracle(label)]
+
+
+def best_in_words(rows: Sequence[Row]) -> str:
+    """Return the best mean reward as text, for the progress bar of a training."""
+    means = {item.policy: item.mean for item in summarize(rows, REWARD)}
+    return "".join(f"best analytic {label} {means[label]:.4f}" for label in best_first(rows)[:1])
+
+
+def without_duplicates(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
+    """Return the labels without those whose values equal those of an earlier label."""
+    values: dict[str, list[float]] = {label: [] for label in labels}
+    for row in rows:
+        if row.policy in values:
+            values[row.policy].append(row.value)
+    first = {tuple(found): label for label, found in reversed(values.items())}
+    return [label for label, found in values.items() if first[tuple(found)] == label]
+
+
 def rank_policies(
-    rows: Sequence[Row], metric: str, agent: str, best: str | None, *, lower: bool = False
+    rows: Sequence[Row], metric: str, agent: str, best: str | None
 ) -> list[RankedPolicy]:
     """Return the results of all policies in a metric, the best first.
 
@@ -53,12 +81,11 @@ def rank_policies(
         metric: metric of the ranking.
         agent: label of the agent.
         best: label of the best analytic policy, or None.
-        lower: whether lower is better.
     """
     summaries = summarize(rows, metric, agent)
     means = {item.policy: item.mean for item in summaries}
     start, end = means.get(RANDOM, math.nan), means.get(best or "", math.nan)
-    ranked = sorted(summaries, key=lambda item: item.mean if lower else -item.mean)
+    sign = 1.0 if metric in LOWER else -1.0
     return [
         RankedPolicy(
             item.policy,
@@ -69,17 +96,105 @@ def rank_policies(
             item.difference_half_width if item.policy != agent else math.nan,
             (item.mean - start) / (end - start) if start != end else math.nan,
         )
-        for item in ranked
+        for item in sorted(summaries, key=lambda item: sign * item.mean)
     ]
 
 
-def table_of(ranking: Sequence[RankedPolicy], agent: str, measured: str, note: str) -> Table:
+def compared(
+    own: Sequence[Row], others: Sequence[Row], label: str
+) -> tuple[list[RankedPolicy], str | None]:
+    """Return the ranking of the agent, the simple and the best policies, and the best of them.
+
+    Oracles and other agents, evaluated only if named, are ranked but never the best.
+    """
+    ranked = without_duplicates(others, best_first(others))
+    hidden = {*best_first(others)} - {*ranked[:SHOWN]}
+    rows = [*own, *(row for row in others if row.policy not in hidden)]
+    best = ranked[0] if ranked else None
+    return rank_policies(rows, REWARD, label, best), best
+
+
+def publish(
+    folder: Path,
+    rows: Sequence[Row],
+    ranking: Sequence[RankedPolicy],
+    best: str | None,
+    *,
+    agent: str,
+    title: str,
+    metric: str,
+    measured: str,
+) -> None:
+    """Write rows.csv, ranking.csv and ranking.png, and print the table.
+
+    Args:
+        folder: folder of the files.
+        rows: all rows.
+        ranking: of the agent and the policies.
+        best: label of the best analytic policy, or None.
+        agent: label of the agent.
+        title: title of the picture.
+        metric: what is ranked, in the table.
+        measured: what is ranked, in the picture.
+    """
+    write_csv(folder / "rows.csv", Row._fields, rows)
+    write_csv(folder / "ranking.csv", COLUMNS, ranking)
+    draw_ranking(folder / "ranking.png", ranking, agent=agent, title=title, measured=measured)
+    console().print(table_of(ranking, agent, metric, best))
+    if rows[0].id == TRACE:
+        console().print(ONE_HISTORY)
+
+
+def draw_ranking(
+    path: Path, ranking: Sequence[RankedPolicy], *, agent: str, title: str, measured: str
+) -> None:
+    """Draw the mean of every policy with its 95% interval, and the difference to the agent."""
+    level, ahead = f"{measured}, with 95% intervals", f"{agent} minus each, on the same seeds"
+    data = pd.DataFrame(ranking)
+    data = data.assign(y=data.policy, label=(data.policy == agent).map({True: OWN, False: OTHER}))
+    shown = data.assign(x=data["mean"], half=data.half_width, panel=level)
+    apart = data.assign(x=data.difference, half=data.difference_half_width, panel=ahead)
+    rule = charts.Rule(0.0, panel=ahead)
+    charts.dots(
+        pd.concat([shown, apart[apart.policy != agent]]),
+        path,
+        charts.Frame(title, shared="y", upright=[rule], legend="none"),
+        labels=(OTHER, OWN),
+    )
+
+
+def draw_curve(
+    path: Path,
+    curves: pd.DataFrame,
+    levels: Sequence[RankedPolicy],
+    *,
+    unit: str,
+    title: str,
+    measured: str,
+) -> None:
+    """Draw learning curves, with bands of their intervals, and the levels of other policies.
+
+    ``curves`` has ``x``, ``y``, ``half`` and ``label``; ``unit`` is that of ``x``.
+    """
+    dashes = (*charts.DASHES, (0, (5, 1, 1, 1)), (0, (1, 3)))
+    rules = [
+        charts.Rule(item.mean, item.policy, dash)
+        for item, dash in zip(levels, dashes, strict=False)
+    ]
+    frame = charts.Frame(title, charts.Axis(unit), charts.Axis(measured), across=rules)
+    charts.lines(curves, path, frame, bands=curves.label.value_counts().min() >= 3)
+
+
+def table_of(ranking: Sequence[RankedPolicy], agent: str, metric: str, best: str | None) -> Table:
     """Return the printed table, with the agent in bold."""
+    seeds = max(item.seeds for item in ranking)
+    scored = not math.isnan(ranking[0].score)
+    scale = f"; score: {RANDOM} 0 %, {best} 100 %" if scored else ""
+    note = f"95% intervals over {seeds} seeds, differences on the same seeds{scale}"
     table = Table(caption=note, caption_justify="left")
     table.add_column("policy", no_wrap=True)
-    table.add_column(measured, justify="right")
-    table.add_column(f"{agent} minus it", justify="right")
-    table.add_column("normalised score", justify="right")
+    for name in (metric, f"{agent} minus it", "normalised score"):
+        table.add_column(name, justify="right")
     for item in ranking:
         difference = plus_minus(item.difference, item.difference_half_width, True)
         table.add_row(
@@ -90,10 +205,3 @@ def table_of(ranking: Sequence[RankedPolicy], agent: str, measured: str, note: s
             style="bold" if item.policy == agent else "",
         )
     return table
-
-
-def note_of(ranking: Sequence[RankedPolicy], best: str | None) -> str:
-    """Return the caption of the table."""
-    seeds = max(item.seeds for item in ranking)
-    scale = "" if math.isnan(ranking[0].score) else f"; score: {RANDOM} 0 %, {best} 100 %"
-    return f"95% intervals over {seeds} seeds, differences on the same seeds{scale}"

@@ -13,9 +13,9 @@ from typing import Any
 from agents.runs import read_object, replace_text
 from scripts.reporting.commands import default_folder, given, words_of
 from scripts.reporting.comparisons import plain_value
-from scripts.reporting.options import named_values, read_instance
+from scripts.reporting.options import given_only, named_values, read_instance
 from scripts.training.hyperparameter_files import read_hyperparameters
-from scripts.training.options import TrainOptions
+from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
@@ -56,47 +56,57 @@ class Request:
     policies: tuple[str, ...] = ()
 
 
-def request_of(options: TrainOptions) -> Request:
+def request_of(kind: str, options: RunOptions) -> Request:
     """Return the request of a command: a new one, or that of the run to resume, updated.
 
     Raises:
-        ValueError: neither a kind and an environment nor a run to resume, or both; bad values.
+        ValueError: no environment, or another kind or environment than the run to resume has; bad
+            values.
     """
-    kind, env_id, resume = options.algorithm, options.env_id, options.resume
-    if resume is not None and (kind is not None or env_id is not None):
-        raise ValueError("--resume takes the algorithm and the environment from the run")
-    if resume is not None:
-        request = read_request(resume)
-    elif kind is not None and env_id is not None:
-        request = Request(kind=kind, env_id=env_id)
+    if options.resume is not None:
+        request = read_request(options.resume)
+        named = {"kind": kind, "env_id": options.env_id or request.env_id}
+        check_same(options.resume, replace(request, **named))
+    elif options.env_id is not None:
+        request = Request(kind=kind, env_id=options.env_id)
     else:
-        raise ValueError("ALGORITHM and ENV_ID must be given, or --resume FOLDER")
+        raise ValueError(f"{kind} must be followed by ENV_ID, or by --resume FOLDER")
     asked = given(options)
-    own = {name: asked[name] for name in options.LEARNING if name in asked}
+    own = {name: asked[name] for name in training_options(type(options)) if name in asked}
     if "learning_rate" in own:
         own["learning_rate"] = plain_value(own["learning_rate"])
-    read = read_hyperparameters(options.hyperparameters, request.env_id)
-    named = words_of("--policies", options.policies)
-    instance = read_instance(options.instance)
-    return replace(
-        request,
-        env_args={**request.env_args, **named_values(options.env_arg or [])},
-        instance=request.instance if instance is None else instance,
-        options={**request.options, **own},
-        settings={**request.settings, **named_values(options.set or [], "set")},
-        hyperparameters={**request.hyperparameters, **read},
-        seeds=request.seeds if options.seeds is None else options.seeds,
-        episodes=request.episodes if options.episodes is None else options.episodes,
-        policies=tuple(named) or request.policies,
-    )
+    updated = {
+        "env_args": named_values(options.env_arg or []),
+        "options": own,
+        "settings": named_values(options.set or [], "set"),
+        "hyperparameters": read_hyperparameters(options.hyperparameters, request.env_id),
+    }
+    replaced = {
+        "instance": read_instance(options.instance),
+        "seeds": options.seeds,
+        "episodes": options.episodes,
+        "policies": tuple(words_of("--policies", options.policies)) or None,
+    }
+    merged = {name: {**getattr(request, name), **values} for name, values in updated.items()}
+    return replace(request, **merged, **given_only(replaced))
+
+
+def runs_of(request: Request, out: Path) -> dict[Path, Request]:
+    """Return the single runs by folder: itself, or one per seed from that of the request on."""
+    if request.seeds is None:
+        return {out: request}
+    first = request.options.get("seed", 0)
+    return {
+        out / f"seed-{seed}": replace(request, options={**request.options, "seed": seed})
+        for seed in range(first, first + request.seeds)
+    }
 
 
 def folder_of_run(request: Request) -> Path:
     """Return the folder of a run that names its environment, seeds and network."""
-    named = {**request.env_args}
-    named |= {name: request.options.get(name) for name in ("seed", "network")}
-    named |= {"seeds": request.seeds}
-    words = [f"{name}={value}" for name, value in named.items() if value is not None]
+    of_training = {name: request.options.get(name) for name in ("seed", "network")}
+    named = given_only({**request.env_args, **of_training, "seeds": request.seeds})
+    words = (f"{name}={value}" for name, value in named.items())
     return default_folder(request.kind, request.env_id, *words)
 
 

@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone: trained side by side, with one curve."""
+"""The runs of a request, one or several that differ in their seed: training and curves."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,8 +17,8 @@ from agents.progress import ProgressBar
 from agents.runs import read_rows
 from agents.sb3.validation import VALIDATION, ValidationRow
 from scripts.reporting.means import means
-from scripts.training.jobs import Job, LearningCurve
-from scripts.training.recipes import job_of
+from scripts.reporting.rows import write_csv
+from scripts.training.jobs import Job, job_of
 from scripts.training.requests import Request, import_own
 
 CURVE = ("after", "mean", "half", "count")
@@ -29,36 +28,18 @@ POLL = 0.5
 """Seconds between two looks at the curves of runs."""
 
 
-def requests_of(request: Request) -> list[Request]:
-    """Return the requests of the seeds, from that of the request on; itself if it is of one run."""
-    if request.seeds is None:
-        return [request]
-    first = request.options.get("seed", 0)
-    return [
-        replace(request, options={**request.options, "seed": first + place})
-        for place in range(request.seeds)
-    ]
-
-
-def folder_of(out: Path, request: Request) -> Path:
-    """Return the folder of the run of a seed, ``out`` itself if there is only one run."""
-    return out if request.seeds is None else out / f"seed-{request.options['seed']}"
-
-
-def train_seeds(requests: Sequence[Request], out: Path) -> None:
+def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
     """Train the runs that are not finished, in worker processes; an interrupt saves them all."""
-    jobs = {folder_of(out, request): job_of(request) for request in requests}
-    with _pool(min(len(requests), os.cpu_count() or 1)) as pool:
-        running = {
-            folder: pool.submit(run_request, request, folder)
-            for folder, request in zip(jobs, requests, strict=True)
-        }
+    with _pool(min(len(runs), os.cpu_count() or 1)) as pool:
+        running = {folder: pool.submit(run_request, runs[folder], folder) for folder in runs}
         with ProgressBar("{task.fields[reached]}", "{task.elapsed:.0f} s") as bar:
-            tasks = {folder: bar.add_task(folder.name, total=1, reached="-") for folder in jobs}
+            tasks = {folder: bar.add_task(folder.name, total=1, reached="-") for folder in runs}
             while not all(task.finished for task in bar.tasks):
-                for folder, job in jobs.items():
-                    done = running[folder].done()
-                    bar.update(tasks[folder], completed=int(done), reached=_reached(job, folder))
+                for folder, future in running.items():
+                    done, reached = int(future.done()), "-"
+                    if points := jobs[folder].curve(folder)[1]:
+                        reached = f"{points[-1][0]:,} ({points[-1][1]:.4f})"
+                    bar.update(tasks[folder], completed=done, reached=reached)
                 time.sleep(POLL)
     for future in running.values():
         future.result()
@@ -68,12 +49,6 @@ def run_request(request: Request, folder: Path) -> None:
     """Train one run, without a progress bar."""
     import_own(request.options)
     job_of(request).run(folder, progress=False)
-
-
-def _reached(job: Job, folder: Path) -> str:
-    """Return how far a run is, and its last mean reward, as text."""
-    curve = job.curve(folder) if folder.exists() else None
-    return f"{curve.after[-1]:,} ({curve.reached[-1]:.4f})" if curve and curve.after else "-"
 
 
 @contextmanager
@@ -91,23 +66,34 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def curve_of(requests: Sequence[Request], out: Path) -> tuple[pd.DataFrame, str]:
-    """Return the mean curve of the runs, with the columns CURVE, and the unit of ``after``.
+def curves_of_run(job: Job, out: Path) -> tuple[pd.DataFrame, str]:
+    """Return the learning curve of a run and its validations, and the unit of ``x``.
+
+    The columns are ``x``, ``y``, ``half`` and ``label``.
+    """
+    unit, points = job.curve(out)
+    few = job.environment.train_pages
+    learning = f"{job.label}, while learning" + (f", on {few} pages" if few else "")
+    rows = [(x, y, 0.0, learning) for x, y in points]
+    held_out = read_rows(out / VALIDATION, ValidationRow)
+    rows += [(*row, "best actions, held-out seeds") for row in held_out]
+    return pd.DataFrame(rows, columns=["x", "y", "half", "label"]), unit
+
+
+def mean_curve(jobs: Mapping[Path, Job], out: Path) -> tuple[pd.DataFrame, str]:
+    """Return the mean curve of several runs as :func:`curves_of_run`, and write curve.csv.
 
     It is that of their validations, if they have any. Runs of one algorithm have rows after the
     same numbers of steps.
     """
-    parts, unit = [], ""
-    for request in requests:
-        folder = folder_of(out, request)
-        rows = read_rows(folder / VALIDATION, ValidationRow)
-        curve = job_of(request).curve(folder)
-        if rows:
-            reached, after = [row.mean_reward for row in rows], [row.steps for row in rows]
-            curve = LearningCurve(reached, after, HELD_OUT)
-        if curve is not None:
-            parts.append(pd.DataFrame({"after": curve.after, "value": curve.reached}))
-            unit = curve.unit
-    if not parts:
-        return pd.DataFrame(columns=list(CURVE)), unit
-    return means(pd.concat(parts), ("after",))[list(CURVE)], unit
+    points, unit = [], ""
+    for folder, job in jobs.items():
+        held_out = read_rows(folder / VALIDATION, ValidationRow)
+        unit, own = job.curve(folder)
+        if held_out:
+            unit, own = HELD_OUT, [(row.steps, row.mean_reward) for row in held_out]
+        points += own
+    data = means(pd.DataFrame(points, columns=["after", "value"]), ("after",))[list(CURVE)]
+    write_csv(out / "curve.csv", CURVE, data.itertuples(index=False))
+    label = f"{job.label}, mean of {len(jobs)} runs"
+    return data.rename(columns={"after": "x", "mean": "y"}).assign(label=label), unit

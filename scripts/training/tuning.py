@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -21,14 +22,16 @@ from urllib.parse import quote
 import numpy as np
 
 from agents.catalog import ALGORITHMS
+from agents.sb3 import hyperparameters
+from agents.sb3.algorithms import OFF_POLICY
+from agents.sb3.arguments import FALLING
 from agents.sb3.comparison import mean_rewards
-from agents.sb3.lanes import make_lanes
 from agents.sb3.validation import VALIDATION_SEED
-from crawl_envs.types.arguments import one_of
-from scripts.reporting.options import PREFIX
-from scripts.training.jobs import Job, Learning
-from scripts.training.ranges import network_of, rounded, settings_of, suggested
-from scripts.training.recipes import job_of
+from crawl_envs.types.arguments import one_of, whole
+from scripts.reporting.options import PREFIX, given_only, named_values, read_instance
+from scripts.training.hyperparameter_files import network_of
+from scripts.training.jobs import Job, job_of
+from scripts.training.options import TuneOptions
 from scripts.training.requests import Request
 
 STAGES = 4
@@ -36,66 +39,119 @@ STAGES = 4
 STARTUP = 8
 """Number of random trials before TPE."""
 STUDY = "crawl-envs"
+WITH_MINIBATCHES = ("maskableppo", "ppo", "recurrentppo")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """Arguments of a search, all plain values.
+def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
+    """Draw the hyperparameters of one of Optuna's trials, by name, rounded to three digits."""
+    drawn: dict[str, Any] = {}
 
-    Raises:
-        ValueError: a value outside its range, an unknown algorithm, or arguments that the
-            environment rejects.
+    def within(name: str, low: float, high: float, log: bool = True) -> None:
+        drawn[name] = rounded(trial.suggest_float(name, low, high, log=log))
+
+    def among(name: str, *values: float) -> None:
+        drawn[name] = trial.suggest_categorical(name, values)
+
+    within("learning_rate", 1e-4, 1e-2)
+    among("gamma", 0.8, 0.9, 0.95, 0.98, 0.99)
+    among("lanes", 16, 32, 64, 128)
+    among("width", 16, 32, 64)
+    if algorithm in OFF_POLICY:
+        among("batch_size", 64, 128, 256, 512)
+        among("gradient_steps", 2, 4, 8, 16)
+    else:
+        among("rollout", *((4, 8) if algorithm == "a2c" else (16, 32, 64, 128)))
+    if algorithm == "dqn":
+        within("exploration_fraction", 0.05, 0.5, log=False)
+    if algorithm in (*WITH_MINIBATCHES, "a2c"):
+        within("ent_coef", 1e-5, 0.03)
+    if algorithm in WITH_MINIBATCHES:
+        among("minibatches", 1, 2, 4, 8)
+        among("n_epochs", 1, 2, 4, 8)
+    return drawn
+
+
+def rounded(value: Any) -> Any:
+    """Return a hyperparameter as used and reported: a float with three digits."""
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """Return the settings of a run, with the batch size from the number of minibatches.
+
+    Args:
+        parameters: hyperparameters of a trial.
+        steps: length of the trial, over all lanes; a rollout is no longer than a stage.
     """
+    settings = {**parameters, "learning_rate": f"{FALLING}{parameters['learning_rate']}"}
+    if "rollout" in settings:
+        most = math.ceil(steps / STAGES) // settings["lanes"]
+        settings["rollout"] = max(min(settings["rollout"], most), 2)
+    if "minibatches" in settings:
+        size, count = settings["lanes"] * settings["rollout"], settings.pop("minibatches")
+        settings["batch_size"] = size // count if size % count == 0 else size
+    return settings
 
-    algorithm: str
-    env_id: str
-    env_args: Mapping[str, Any]
-    instance: Mapping[str, Any] | None
-    steps: int
-    """Steps of a trial, over all lanes."""
+
+class Tuning(NamedTuple):
+    """A search: the request of its trials, without hyperparameters, and validation seeds."""
+
+    request: Request
     episodes: int
-    """Number of validation seeds."""
-    seed: int
-    train_pages: int | None = None
-    """Pages in training; None for the recommended number."""
 
-    def __post_init__(self) -> None:
-        one_of("algorithm", self.algorithm, ALGORITHMS)
-        for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
-        object.__setattr__(self, "env_id", self.env_id.removeprefix(PREFIX))
-        make_lanes(self.job({"learning_rate": 0.1}, 1).environment, 1, training=False).close()
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the trials, as plain values."""
+        of_run = self.request.options
+        return {
+            "algorithm": self.request.kind,
+            **{name: getattr(self.request, name) for name in ("env_id", "env_args", "instance")},
+            **{name: of_run.get(name) for name in ("steps", "seed", "train_pages")},
+            "episodes": self.episodes,
+        }
 
-    def job(self, parameters: Mapping[str, Any], stage: int) -> Job:
-        """Return the run of hyperparameters up to a stage."""
-        options: dict[str, Any] = {"seed": self.seed, "steps": self.steps, "validation": 0}
-        options["network"] = network_of(self.algorithm, self.env_id)
-        if self.train_pages is not None:
-            options["train_pages"] = self.train_pages
-        request = Request(
-            kind=self.algorithm,
-            env_id=self.env_id,
-            env_args=self.env_args,
-            instance=self.instance,
-            options=options,
-            settings=settings_of(parameters, math.ceil(self.steps / STAGES)),
-        )
-        job = job_of(request)
-        assert isinstance(job, Learning)
-        return replace(job, until=math.ceil(self.steps * stage / STAGES))
+    def job(self, parameters: Mapping[str, Any]) -> Job:
+        """Return the run of hyperparameters."""
+        settings = settings_of(parameters, self.request.options["steps"])
+        return job_of(replace(self.request, settings=settings))
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
         """Train up to a stage in a folder, resuming the stage before; return the mean reward.
 
         It is the reward of the best actions, over the validation seeds.
         """
-        job = self.job(parameters, stage)
-        job.run(folder, progress=False)
+        job, steps = self.job(parameters), self.request.options["steps"]
+        job.run(folder, progress=False, until=math.ceil(steps * stage / STAGES))
         rewards = mean_rewards(
             job.load(folder), job.environment, episodes=self.episodes, seed=VALIDATION_SEED
         )
         return float(rewards.mean())
+
+
+def tuning_of(options: TuneOptions) -> Tuning:
+    """Return the search of a command.
+
+    Raises:
+        ValueError: a value outside its range, an unknown algorithm, or arguments that the
+            environment rejects.
+    """
+    if options.algorithm is None or options.env_id is None:
+        raise ValueError("ALGORITHM and ENV_ID must be given")
+    kind, env_id = options.algorithm, options.env_id.removeprefix(PREFIX)
+    one_of("algorithm", kind, ALGORITHMS)
+    for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
+        whole(name, getattr(options, name), least)
+    network = network_of(hyperparameters.settings(kind, env_id)["policy"])
+    of_run = {"seed": options.seed, "steps": options.steps, "validation": 0, "network": network}
+    request = Request(
+        kind=kind,
+        env_id=env_id,
+        env_args=named_values(options.env_arg or []),
+        instance=read_instance(options.instance),
+        options=given_only({**of_run, "train_pages": options.train_pages}),
+    )
+    tuning = Tuning(request, options.episodes)
+    tuning.job({"learning_rate": 0.1}).check(None)
+    return tuning
 
 
 class Ended(NamedTuple):
@@ -112,115 +168,49 @@ class Ended(NamedTuple):
         return self.stages == STAGES
 
 
-class Study:
-    """A study of trials in a SQLite file.
+@contextmanager
+def open_study(tuning: Tuning, storage: Path, *, fresh: bool = False) -> Iterator[Any]:
+    """Open the study of a search in a SQLite file, created if missing.
 
     Args:
         tuning: arguments of the search.
-        storage: path of the file, created if missing.
+        storage: path of the file.
         fresh: whether to discard an existing study; otherwise it goes on.
 
     Raises:
         ValueError: Optuna is missing; the file has a study of other arguments, or is no such file.
     """
-
-    def __init__(self, tuning: Tuning, storage: Path, *, fresh: bool = False) -> None:
-        self.optuna, self.tuning = _optuna(), tuning
-        self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
-        _check_storage(storage)
-        if fresh:
-            storage.unlink(missing_ok=True)
-        try:
-            self.storage = self.optuna.storages.RDBStorage(f"sqlite:///{storage.resolve()}")
-            self.study = self.optuna.create_study(
-                storage=self.storage,
-                study_name=STUDY,
-                direction="maximize",
-                load_if_exists=True,
-                pruner=self.optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
-            )
-            stored = self.study.user_attrs
-        except Exception as error:  # many kinds, from SQLAlchemy
-            first = str(error).splitlines()[0]
-            raise ValueError(f"storage {storage} cannot be used: {first}") from None
-        for name, value in vars(tuning).items():
-            if name in stored and stored[name] != value:
-                self.close()
+    try:
+        import optuna
+    except ImportError:
+        needed = "pip install 'crawl-envs[tune]'"
+        raise ValueError(f"tuning needs the package optuna: {needed}") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    _check_storage(storage)
+    if fresh:
+        storage.unlink(missing_ok=True)
+    try:
+        file = optuna.storages.RDBStorage(f"sqlite:///{storage.resolve()}")
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1)
+        study = optuna.create_study(
+            storage=file, study_name=STUDY, direction="maximize", load_if_exists=True, pruner=pruner
+        )
+        stored = study.user_attrs
+    except Exception as error:  # many kinds, from SQLAlchemy
+        first = str(error).splitlines()[0]
+        raise ValueError(f"storage {storage} cannot be used: {first}") from None
+    try:
+        for name, value in tuning.described().items():
+            if stored.get(name, value) != value:
                 raise ValueError(
                     f"{name} must be {stored[name]!r} as in {storage}, got {value!r}; name another "
                     "--out, or start anew with --fresh"
                 )
-            self.study.set_user_attr(name, value)
-
-    def ended(self) -> list[Ended]:
-        """Return the finished trials in order, without interrupted ones."""
-        states = (self.optuna.trial.TrialState.COMPLETE, self.optuna.trial.TrialState.PRUNED)
-        return [
-            Ended(
-                number,
-                list(trial.intermediate_values.values())[-1]
-                if trial.intermediate_values
-                else math.nan,
-                len(trial.intermediate_values),
-                rounded(trial.params),
-            )
-            for number, trial in enumerate(self.study.get_trials(deepcopy=False, states=states))
-        ]
-
-    def run(self, count: int) -> Iterator[Ended]:
-        """Run trials until ``count`` have finished; yield each new one."""
-        for number in range(len(self.ended()), count):
-            state = np.random.SeedSequence([self.tuning.seed, number]).generate_state(1)
-            self.study.sampler = self.optuna.samplers.TPESampler(
-                n_startup_trials=STARTUP, seed=int(state[0])
-            )
-            self._play_trial()
-            yield self.ended()[-1]
-
-    def _play_trial(self) -> None:
-        states = self.optuna.trial.TrialState
-        trial = self.study.ask()
-        try:
-            parameters = rounded(suggested(trial, self.tuning.algorithm))
-            with tempfile.TemporaryDirectory() as folder:
-                for stage in range(1, STAGES + 1):
-                    value = self._value(parameters, stage, Path(folder))
-                    if math.isnan(value):
-                        self.study.tell(trial, state=states.PRUNED)
-                        return
-                    trial.report(value, stage)
-                    if stage < STAGES and trial.should_prune():
-                        self.study.tell(trial, state=states.PRUNED)
-                        return
-            self.study.tell(trial, value)
-        except BaseException:
-            self.study.tell(trial, state=states.FAIL, skip_if_finished=True)
-            raise
-
-    def _value(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
-        """Return the score of a stage, NaN if the weights of the network diverge."""
-        try:
-            return self.tuning.score(parameters, stage, folder)
-        except ValueError as error:
-            if "nan" in str(error).lower():
-                return math.nan
-            raise
-
-    def importances(self) -> dict[str, float]:
-        """Return the share of the variance explained by each hyperparameter, by Optuna's fANOVA.
-
-        It is empty with too few complete trials.
-        """
-        whole = [trial for trial in self.ended() if trial.whole]
-        if len(whole) < STARTUP or len({trial.value for trial in whole}) < 2:
-            return {}
-        evaluator = self.optuna.importance.FanovaImportanceEvaluator(seed=self.tuning.seed)
-        return dict(self.optuna.importance.get_param_importances(self.study, evaluator=evaluator))
-
-    def close(self) -> None:
-        """Close the file."""
-        self.storage.remove_session()
-        self.storage.engine.dispose()
+            study.set_user_attr(name, value)
+        yield study
+    finally:
+        file.remove_session()
+        file.engine.dispose()
 
 
 def _check_storage(path: Path) -> None:
@@ -236,17 +226,72 @@ def _check_storage(path: Path) -> None:
         raise ValueError(f"storage {path} cannot be used: it is no file of studies")
 
 
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise ValueError(
-            "tuning needs the package optuna: pip install 'crawl-envs[tune]'"
-        ) from None
-    return optuna
+def run(study: Any, tuning: Tuning, count: int) -> Iterator[list[Ended]]:
+    """Run trials until ``count`` have finished; yield the finished ones, at first and after each.
+
+    They are in order; interrupted ones are not among them.
+    """
+    from optuna.samplers import TPESampler
+
+    yield (ended := _ended(study))
+    for number in range(len(ended), count):
+        state = np.random.SeedSequence([tuning.request.options["seed"], number]).generate_state(1)
+        study.sampler = TPESampler(n_startup_trials=STARTUP, seed=int(state[0]))
+        study.optimize(partial(_objective, tuning), n_trials=1)
+        yield _ended(study)
 
 
-def best_of(trials: list[Ended]) -> Ended | None:
+def _ended(study: Any) -> list[Ended]:
+    trials = study.get_trials(deepcopy=False)
+    finished = [trial for trial in trials if trial.state.name in ("COMPLETE", "PRUNED")]
+    return [
+        Ended(
+            number,
+            math.nan if each.value is None else each.value,
+            len(each.intermediate_values),
+            {name: rounded(value) for name, value in each.params.items()},
+        )
+        for number, each in enumerate(finished)
+    ]
+
+
+def _objective(tuning: Tuning, trial: Any) -> float:
+    """Return the score of the last stage; a trial is pruned, too, if its weights diverge."""
+    from optuna import TrialPruned
+
+    parameters, value = suggested(trial, tuning.request.kind), math.nan
+    with tempfile.TemporaryDirectory() as folder:
+        for stage in range(1, STAGES + 1):
+            try:
+                value = tuning.score(parameters, stage, Path(folder))
+            except ValueError as error:
+                if "nan" not in str(error).lower():
+                    raise
+                raise TrialPruned from None
+            trial.report(value, stage)
+            if stage < STAGES and trial.should_prune():
+                raise TrialPruned
+    return value
+
+
+def best_of(trials: Sequence[Ended]) -> Ended | None:
     """Return the best complete trial, the earliest if tied."""
     whole = [trial for trial in trials if trial.whole]
     return max(whole, key=lambda trial: trial.value) if whole else None
+
+
+def importances_of(study: Any, trials: Sequence[Ended]) -> dict[str, float]:
+    """Return the share of the variance explained by each hyperparameter, by Optuna's fANOVA.
+
+    It is empty with too few complete trials.
+    """
+    values = [trial.value for trial in trials if trial.whole]
+    if len(values) < STARTUP or len({*values}) < 2:
+        return {}
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    return dict(
+        get_param_importances(
+            study, evaluator=FanovaImportanceEvaluator(seed=study.user_attrs["seed"])
+        )
+    )

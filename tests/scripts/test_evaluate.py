@@ -16,9 +16,9 @@ from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
 from scripts import evaluate as command
-from scripts.evaluate import app
+from scripts.evaluate import FIRST_SEED, Evaluation, app, evaluation_of
 from scripts.reporting.rows import read_rows
-from scripts.training.evaluation import FIRST_SEED, Evaluation, candidate_of, evaluation_of
+from scripts.training.candidates import candidate_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -102,6 +102,20 @@ def test_an_index_is_evaluated_where_it_was_trained(tmp_path):
     save_index(tmp_path, StoredIndex(weights, {**args, "crawls": 10}))
     table = evaluation_of(candidate_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
     assert table.arguments == args
+
+
+def test_agents_are_compared_as_policies_are(tmp_path):
+    weights = np.zeros(number_of_weights(len(INPUTS), 1))
+    for folder, crawls in (("a/same", 10), ("b/same", 20), ("b/other", 20)):
+        (tmp_path / folder).mkdir(parents=True)
+        save_index(tmp_path / folder, StoredIndex(weights, {"crawls": crawls}))
+    own, same, other = (str(tmp_path / folder) for folder in ("a/same", "b/same", "b/other"))
+    table = evaluation_of(candidate_of(own), "CrawlNCIS-v0", ARGS, ["Greedy", other, own])
+    assert table.labels == ("same", "Greedy", "other")
+    assert table.learned == ("same", "other")
+    for names in ([same], [other, other + "/../other", "Greedy"]):
+        with pytest.raises(ValueError, match="entrants must have different names"):
+            evaluation_of(candidate_of(own), "CrawlNCIS-v0", ARGS, names)
 
 
 def test_rows_are_kept_and_gone_on_with(tmp_path):

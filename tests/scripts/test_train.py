@@ -14,6 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
 
 import agents
+from agents.catalog import ALGORITHMS
 from agents.index.arguments import IndexArguments
 from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments
@@ -26,10 +27,11 @@ from policies import make
 from scripts.reporting.options import named_values
 from scripts.train import app, measured
 from scripts.training import baselines, jobs
-from scripts.training.baselines import BASELINES, baseline_rows, best_first, without_duplicates
+from scripts.training.baselines import BASELINES, baseline_rows
+from scripts.training.candidates import USUAL
 from scripts.training.hyperparameter_files import read_hyperparameters
-from scripts.training.ranking import rank_policies
-from scripts.training.recipes import job_of
+from scripts.training.jobs import job_of
+from scripts.training.ranking import best_first, rank_policies, without_duplicates
 from scripts.training.requests import Request
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
@@ -80,7 +82,7 @@ def test_a_run_from_end_to_end(tmp_path):
     assert agents.load(out).model.num_timesteps >= 1200 > before
     assert json.loads((out / "config.json").read_text()) == {**config, "steps": 1200}
     refused(resume(out, "--lanes", 8), "lanes must be 4")
-    refused(resume(out, "ppo"), "--resume takes the algorithm")
+    refused(resume(out, "ppo"), "env_id 'CrawlNCIS-v0'", "got 'ppo'")
     refused(resume(tmp_path / "none"), "no run.json")
     done(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, "--fresh", out=out))
     assert agents.load(out).arguments.algorithm == "a2c"
@@ -197,7 +199,7 @@ def test_an_index_is_learned_from_outcomes(tmp_path, monkeypatch):
 
 def test_an_index_of_one_instance_is_compared_on_it():
     pinned = {"importance": [1.0, 2.0], "change_rate": [1.0, 1.0], "bandwidth": 2.0}
-    environment = jobs.IndexJob(IndexArguments(pinned=pinned)).environment
+    environment = jobs.IndexJob("index", IndexArguments(pinned=pinned), {}, {}).environment
     assert (environment.instance, environment.env_args["num_pages"]) == (pinned, 2)
     make_lanes(environment, 1, training=False).close()
 
@@ -209,9 +211,44 @@ def test_sac_scores_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("program", "own", "foreign"),
+    [
+        (["ppo"], ["--steps", "--callback"], ["--teacher", "--log"]),
+        (["clone"], ["--teacher", "--gamma"], ["--steps", "--until"]),
+        (["index"], ["--seeds", "--set"], ["--gamma", "--until"]),
+        (["index", "--log", "x.csv"], ["--until", "--merge"], ["--set", "--policies"]),
+        (["generalist"], ["--seed"], ["--policies", "--seeds"]),
+    ],
+)
+def test_the_help_of_a_program_has_its_options_alone(program, own, foreign):
+    text = done(CliRunner().invoke(app, [*program, "--help"])).stdout
+    assert all(f"  {option} " in text for option in own)
+    assert not any(f"  {option} " in text for option in foreign)
+
+
+def test_the_programs_are_listed():
+    text = done(CliRunner().invoke(app, ["--help"])).stdout
+    for name in (*ALGORITHMS, "clone", "index", "index --log", "generalist"):
+        assert f"\n  {name} " in text
+
+
+def test_agents_are_compared_as_policies_are(tmp_path):
+    done(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, out=tmp_path / "one"))
+    named = ["--policies", f"Greedy,{tmp_path / 'one'},noisy-index"]
+    done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT[:-2], *named, out=tmp_path / "two"))
+    with (tmp_path / "two" / "ranking.csv").open(encoding="utf-8") as file:
+        result = {row["policy"]: row for row in csv.DictReader(file)}
+    arguments = TrainArguments(env_args={"num_pages": 4, "bandwidth": 4, "horizon": 5})
+    for name, folder in (("one", tmp_path / "one"), ("noisy-index", "noisy-index")):
+        rewards = mean_rewards(lambda env, of=folder: agents.load(of, env), arguments, episodes=3)
+        assert float(result[name]["mean"]) == pytest.approx(rewards.mean())
+    assert float(result["Greedy"]["normalised_score"]) == 1.0  # the best analytic policy
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "sac, clone, index"]),
+        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "mean sac"]),
         (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'", "CrawlNCIS-v0"]),
         (["ppo", "CrawlNCIS-v0", "--steps", "0"], ["steps", "in [1, ", "got 0"]),
         (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", "in [1, ", "got 0"]),
@@ -221,7 +258,7 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
         (["dqn", "CrawlNCIS-v0", "--env-arg", "action=scores"], ["dqn", "page"]),
         (["ppo", "CrawlNCIS-v0", "--instance", "/nowhere.json"], ["/nowhere.json"]),
-        (["ppo", "CrawlNCIS-v0", "--teacher", "Greedy"], ["--teacher", "apply", "ppo"]),
+        (["ppo", "CrawlNCIS-v0", "--teacher", "Greedy"], ["option of ppo", "--teacher"]),
         (["ppo", "CrawlNCIS-v0", "--start", "/nowhere"], ["/nowhere"]),
         (["ppo", "CrawlNCIS-v0", "--set", "batch"], ["set", "name=value", "'batch'"]),
         (["ppo", "CrawlNCIS-v0", "--set", "batches=3"], ["batches"]),
@@ -233,9 +270,9 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--hyperparameters", "/no.yml"], ["/no.yml"]),
         (["ppo", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
         (["clone", "CrawlNCIS-v0", "--teacher", "Nobody"], ["teacher", "'Nobody'"]),
-        (["clone", "CrawlNCIS-v0", "--start", "x"], ["--start", "apply", "clone"]),
+        (["clone", "CrawlNCIS-v0", "--start", "x"], ["option of clone", "--start"]),
         (["es", "CrawlNCIS-v0"], ["algorithm", "'es'", "index"]),
-        (["index", "CrawlNCIS-v0", "--gamma", ".9"], ["--gamma", "apply", "index"]),
+        (["index", "CrawlNCIS-v0", "--gamma", ".9"], ["option of index", "--gamma"]),
         (["index", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of index", "'gamma'"]),
         (["index", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
         (["ppo", "CrawlNCIS-v0", "--seeds", "0"], ["seeds", ">= 1", "got 0"]),
@@ -243,9 +280,25 @@ def test_sac_scores_pages(tmp_path):
         (["ppo", "CrawlNCIS-v0", "--validation", "-1"], ["validation", ">= 0", "got -1"]),
         (["ppo", "CrawlNCIS-v0", "--callback", "nowhere:X"], ["callback", "nowhere"]),
         (["ppo", "CrawlNCIS-v0", "--callback", "json:dumps"], ["BaseCallback", "json:dumps"]),
-        (["clone", "CrawlNCIS-v0", "--tensorboard"], ["--tensorboard", "apply", "clone"]),
+        (["clone", "CrawlNCIS-v0", "--tensorboard"], ["option of clone", "--tensorboard"]),
         (["index", "CrawlTrace-v0"], ["env_id", "index", "'CrawlTrace-v0'"]),
         (["index", "CrawlNCIS-v0", "--set", "crawls=0"], ["crawls", ">= 1", "got 0"]),
+        (["ppo"], ["ppo", "ENV_ID", "--resume"]),
+        (["ppo", "CrawlNCIS-v0", "more"], ["ppo takes ENV_ID", "'more'"]),
+        (["--steps", "3", "ppo", "CrawlNCIS-v0"], ["algorithm", "'--steps'", "ppo"]),
+        (["generalist", "CrawlNCIS-v0"], ["generalist takes its options", "'CrawlNCIS-v0'"]),
+        (["generalist", "--steps", "3"], ["option of generalist", "--seed", "'--steps'"]),
+        (["index", "CrawlNCIS-v0", "--log", "x.csv"], ["index --log", "'CrawlNCIS-v0'"]),
+        (["index", "--log=x.csv", "--gamma", "2"], ["option of index --log", "'--gamma'"]),
+        (["index", "CrawlNCIS-v0", "--merge", "www"], ["option of index", "'--merge'"]),
+        (["ppo", "CrawlTrace-v0", "--train-pages", "5"], ["train_pages", "CrawlTrace-v0", "got 5"]),
+        (["ppo", "CrawlNCIS-v0", "--train-pages", "-1"], ["train_pages", "[0, ", "got -1"]),
+        (["ppo", "CrawlNCIS-v0", "--train-pages", str(10**9)], ["train_pages", str(10**9)]),
+        (["ppo", "CrawlNCIS-v0", "--train-pages", "1e9"], ["--train-pages", "integer", "1e9"]),
+        (
+            ["ppo", "CrawlNCIS-v0", "--train-pages", "5", "--network", "mlp"],
+            ["train_pages must be 0 but for the network 'pages'", "got 5"],
+        ),
     ],
 )
 def test_bad_input_gets_one_line(arguments, words, tmp_path):
@@ -311,6 +364,8 @@ def test_rivals_are_played_once(tmp_path, monkeypatch):
 
 
 def test_all_policies_that_can_act_are_rivals(tmp_path):
+    few = [*SMALL, *SHORT[:-2], "--env-arg", "reveal=importance", "--policies", "all"]
+    done(run("a2c", "CrawlNCIS-v0", *few, out=tmp_path / "run"))
     args = {"num_pages": 3, "bandwidth": 3, "horizon": 3, "reveal": "importance"}
     given = TrainArguments(env_args=args)
     result = {row.policy for row in baseline_rows(given, 1, tmp_path, ["all"])}
@@ -321,7 +376,7 @@ def test_all_policies_that_can_act_are_rivals(tmp_path):
 def test_the_usual_policies_are_rivals_unless_others_are_named(tmp_path):
     args = TrainArguments(env_args={"num_pages": 3, "bandwidth": 3, "horizon": 3})
     usual = {row.policy for row in baseline_rows(args, 1, tmp_path)}
-    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(baselines.USUAL)
+    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(USUAL)
 
 
 def test_runs_of_several_seeds(tmp_path):
@@ -392,15 +447,17 @@ def test_ranking_by_hand():
     assert simple.difference == pytest.approx(0.5)
     assert simple.difference_half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
     assert np.isnan(agent.difference)
-    lower = rank_policies(rows, "reward", "agent", None, lower=True)
+    rows = [row._replace(metric="penalty") for row in rows]
+    lower = rank_policies(rows, "penalty", "agent", None)
     assert [one.policy for one in lower] == ["RandomCrawl", "agent", "Best"]
     assert all(np.isnan(one.score) for one in lower)
 
 
 def test_policies_that_do_the_same_are_shown_once():
-    rows = rows_of(RandomCrawl=[9.0, 9.0], One=[0.5, 0.7], Same=[0.5, 0.7], Other=[0.8, 0.3])
-    assert best_first(rows) == ["One", "Same", "Other"]
-    assert without_duplicates(rows, best_first(rows)) == ["One", "Other"]
+    same = {"Greedy": [0.5, 0.7], "GreedyCIS": [0.5, 0.7]}
+    rows = rows_of(RandomCrawl=[9.0, 9.0], **same, GreedyNCIS=[0.8, 0.3], ppo=[0.9, 0.9])
+    assert best_first(rows) == ["Greedy", "GreedyCIS", "GreedyNCIS"]
+    assert without_duplicates(rows, best_first(rows)) == ["Greedy", "GreedyNCIS"]
 
 
 def request(kind="ppo", options=None, settings=None, file=None):

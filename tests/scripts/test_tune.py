@@ -14,13 +14,20 @@ import yaml
 import agents
 from agents.catalog import ALGORITHMS
 from agents.sb3.arguments import TrainArguments
-from scripts.training.hyperparameter_files import read_hyperparameters
-from scripts.training.ranges import entry_of, rounded, settings_of, suggested
-from scripts.training.recipes import job_of
+from scripts.training.hyperparameter_files import entry_of, read_hyperparameters
+from scripts.training.jobs import job_of
+from scripts.training.options import TuneOptions
 from scripts.training.requests import Request
-from scripts.training.trials_picture import draw_trials
-from scripts.training.tuning import STAGES, Ended, Tuning, best_of
-from scripts.tune import app, write_best
+from scripts.training.tuning import (
+    STAGES,
+    Ended,
+    Tuning,
+    best_of,
+    settings_of,
+    suggested,
+    tuning_of,
+)
+from scripts.tune import app, draw_trials, write_trials
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -68,14 +75,10 @@ def test_a_search_from_end_to_end(tmp_path):
 
 def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
     args = {"num_pages": 4, "bandwidth": 4, "horizon": 5}
-    tuned = Tuning(
-        algorithm="ppo",
-        env_id="CrawlNCIS-v0",
-        env_args=args,
-        instance=None,
-        steps=400,
-        episodes=2,
-        seed=0,
+    tuned = tuning_of(
+        TuneOptions(
+            algorithm="ppo", env_id="CrawlNCIS-v0", env_arg=SMALL[1::2], steps=400, episodes=2
+        )
     )
     drawn = {
         "learning_rate": 0.001,
@@ -94,7 +97,7 @@ def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
     assert agent.model.num_timesteps > first
     assert (agent.model.n_steps, agent.model.batch_size, agent.model.ent_coef) == (6, 48, 0.01)
     trial = Ended(0, 0.5, STAGES, drawn)
-    write_best(tmp_path / "best.yml", tuned, [trial])
+    write_trials(tmp_path, tuned, [trial])
     request = Request(
         kind="ppo",
         env_id="CrawlNCIS-v0",
@@ -192,27 +195,19 @@ def test_every_draw_makes_a_run(algorithm):
         def suggest_categorical(self, name, choices):
             return choices[-1]
 
-    drawn = rounded(suggested(Highest(), algorithm))
-    form = {"action": "scores"} if algorithm == "sac" else {}
-    args = {"num_pages": 3, "bandwidth": 3, "horizon": 5, **form}
-    tuned = Tuning(
-        algorithm=algorithm,
-        env_id="CrawlNCIS-v0",
-        env_args=args,
-        instance=None,
-        steps=100_000,
-        episodes=1,
-        seed=0,
-    )
-    assert tuned.job(drawn, STAGES).label == algorithm
-    assert entry_of(algorithm, "CrawlNCIS-v0", drawn, 100_000, STAGES)
+    drawn = suggested(Highest(), algorithm)
+    form = ["action=scores"] if algorithm == "sac" else []
+    given = {"algorithm": algorithm, "env_id": "CrawlNCIS-v0", "steps": 100_000}
+    tuned = tuning_of(TuneOptions(env_arg=[*SMALL[1::2], *form], **given))
+    assert tuned.job(drawn).label == algorithm
+    assert entry_of(algorithm, "CrawlNCIS-v0", 100_000, settings_of(drawn, 100_000))
 
 
 def test_minibatches_are_whole():
     drawn = {"lanes": 16, "rollout": 64, "minibatches": 8, "learning_rate": 0.01}
     size = {"lanes": 16, "learning_rate": "lin_0.01"}
     assert settings_of(drawn, 100_000) == {**size, "rollout": 64, "batch_size": 128}
-    assert settings_of(drawn, 48) == {**size, "rollout": 3, "batch_size": 6}
+    assert settings_of(drawn, 48 * STAGES) == {**size, "rollout": 3, "batch_size": 6}
     assert settings_of({**drawn, "lanes": 3, "rollout": 3}, 100)["batch_size"] == 9
 
 

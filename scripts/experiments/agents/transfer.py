@@ -21,7 +21,7 @@ from scripts.reporting.means import means, table
 from scripts.reporting.rows import gathered, indexed
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Expected, Range
-from scripts.training.recipes import job_of
+from scripts.training.jobs import job_of
 from scripts.training.requests import Request
 
 TITLE = "Agents in worlds they were not trained in"

@@ -18,7 +18,7 @@ from scripts.suite.report.rendering import TEMPLATES, rendered
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
 from scripts.suite.tables import Played
 from scripts.suite.tasks import LOWER, Task
-from scripts.training.evaluation import Candidate
+from scripts.training.candidates import Candidate
 
 MOST_CHOSEN = 8
 BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")

@@ -32,7 +32,7 @@ from scripts.suite.episodes import least_served
 from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.scores import Place, Standing
 from scripts.suite.tables import REASONS, Played, table_of, tables_of
-from scripts.training.evaluation import Candidate, candidate_of
+from scripts.training.candidates import Candidate, candidate_of
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -385,7 +385,7 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
         (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
         (
             ["--suite", "mini", "--policies", "Gredy"],
-            "model 'Gredy' is unknown; did you mean G",
+            "policy or agent 'Gredy' is unknown; did you mean G",
         ),
         (["--suite", "mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
         (["--suite", "mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),

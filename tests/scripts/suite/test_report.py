@@ -26,7 +26,7 @@ from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import scores_of, standings
 from scripts.suite.tables import Played, gains_of
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
-from scripts.training.evaluation import Candidate
+from scripts.training.candidates import Candidate
 
 NASTY = "<img src=x onerror=\"console.error('ran')\">&'</script>"
 PLAYERS = ("GreedyNCIS", "Greedy", "RoundRobin")

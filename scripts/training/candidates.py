@@ -1,12 +1,11 @@
-"""Evaluation of an agent and of policies to compare with, as a setting of the runner."""
+"""Agents and policies to compare: their names, and whether they can act in an environment."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,16 +17,28 @@ import agents
 import policies
 from agents.catalog import AGENT_FILES, SHIPPED
 from agents.runs import read_object
-from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED
-from crawl_envs.evaluation import PolicyFactory, Row, make_env
+from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.reporting.comparisons import is_policy, policy_factories
+from scripts.reporting.comparisons import (
+    OF_FRAGMENTS,
+    ON_FRAGMENTS,
+    is_oracle,
+    is_policy,
+    policy_factories,
+)
 from scripts.reporting.options import PREFIX
-from scripts.reporting.settings import Setting
-from scripts.training.baselines import chosen_names
+from scripts.reporting.settings import env_with
+
+SIMPLE = ("RandomCrawl", "RoundRobin")
+"""Policies without parameters, which any agent should exceed."""
+USUAL = (
+    *(*SIMPLE, "LambdaCrawl", "Greedy", "GreedyCIS", "GreedyNCIS"),
+    *("GreedyHarmonic", "LearningGreedyNCIS", "LambdaLearnAndCrawl"),
+)
+"""Default policies to compare with, if they can act in the environment."""
 
 
 class Candidate(NamedTuple):
@@ -49,6 +60,11 @@ class Candidate(NamedTuple):
     learned: bool = True
     training_seconds: float = 0.0
 
+    @property
+    def digest(self) -> str:
+        """Hash of the file of an agent or of a policy of one's own; empty for others."""
+        return str(getattr(self.factory, "keywords", {}).get("digest", ""))
+
 
 def candidate_of(model: str) -> Candidate:
     """Return the candidate of a name: folder or name of an agent, or name of a policy.
@@ -68,8 +84,24 @@ def candidate_of(model: str) -> Candidate:
         return Candidate(label, factory, *_trained_on(files[0]), training_seconds=seconds)
     if not is_policy(model):
         known = (*policies.names(fragments=True), *agents.names())
-        one_of("model", model, known, f"a folder with {' or '.join(AGENT_FILES)}, or module:Class")
+        also = f"a folder with {' or '.join(AGENT_FILES)}, or module:Class"
+        one_of("policy or agent", model, known, also)
     return Candidate(model, policy_factories([model])[model], learned=False)
+
+
+def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
+    """Return the candidates of names, by label and in order.
+
+    Raises:
+        ValueError: as for :func:`candidate_of`, or two of the same label.
+    """
+    candidates: dict[str, Candidate] = {}
+    for name in dict.fromkeys(names):
+        candidate = candidate_of(name)
+        if candidate.label in candidates:
+            raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
+        candidates[candidate.label] = candidate
+    return candidates
 
 
 def _training_seconds(folder: Path) -> float:
@@ -87,7 +119,7 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
     if file.name == "model.zip":
         from agents.sb3.model_file import read_arguments
 
-        arguments: TrainArguments = read_arguments(file)
+        arguments = read_arguments(file)
         return arguments.env_id, dict(arguments.env_args)
     if file.name == "index.json":
         from agents.index import read_index
@@ -95,70 +127,23 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
         settings = read_index(file.parent).made
         names = ("instance", "num_pages", "bandwidth", "horizon")
         return "CrawlNCIS-v0", {name: settings[name] for name in names if name in settings}
-    return _read_config(file.with_name("config.json"))
-
-
-def _read_config(config: Path) -> tuple[str, dict[str, Any]]:
-    """Return the environment named in a file of arguments, of the last stage if several.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    if not config.exists():
-        return "", {}
-    arguments = read_object(config)
-    stages = arguments.get("stages")
-    last = stages[-1] if isinstance(stages, list) and stages else arguments
-    last = last if isinstance(last, dict) else {}
-    env_id, env_args = last.get("env_id"), last.get("env_args")
-    if not (isinstance(env_id, str) and isinstance(env_args, dict)):
-        return "", {}
-    return env_id.removeprefix(PREFIX), env_args
+    config = file.with_name("config.json")
+    match read_object(config) if config.exists() else {}:  # of the last stage, if several
+        case {"env_id": str(env_id), "env_args": dict(env_args)} | {
+            "stages": [*_, {"env_id": str(env_id), "env_args": dict(env_args)}]
+        }:
+            return env_id.removeprefix(PREFIX), env_args
+    return "", {}
 
 
 def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
     """Return the agent in a folder, or a shipped one, for an environment.
 
-    Args:
-        folder: folder of the agent, or the name of a shipped one, which is the same in every
-            checkout: it is kept beside the rows.
-        env: environment.
-        digest: hash of its file, which distinguishes its rows from those of other agents.
-
-    Raises:
-        ValueError: no agent there, or one for other environments.
+    A folder is kept beside the rows, so that shipped ones, the same in every checkout, are named;
+    ``digest``, a hash of its file, distinguishes its rows from those of other agents.
     """
     agent: Policy = agents.load(folder, env)
     return agent
-
-
-@dataclass(frozen=True)
-class Evaluation(Setting):
-    """A setting with seeds from ``FIRST_SEED`` on.
-
-    Attributes:
-        agent: label of the agent, which runs with one torch thread, or None.
-    """
-
-    first_seed: int = FIRST_SEED
-    agent: str | None = None
-
-    def check(self) -> None:
-        """Make the environment and the policies and test one action; ValueError if one fails."""
-        super().check()
-        env = make_env(self.id, **self.arguments)
-        env.reset(seed=self.first_seed)
-        for label, factory in self.policies.items():
-            try:
-                try_choosing(env, factory)
-            except ValueError as error:
-                raise ValueError(f"{label} cannot act here: {error}") from None
-        env.close()
-
-    def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy in one repetition."""
-        with one_thread() if label == self.agent else contextlib.nullcontext():
-            return super().play(label, seed)
 
 
 def one_thread() -> contextlib.AbstractContextManager[None]:
@@ -185,67 +170,43 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)
 
 
-def evaluation_of(
-    candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
-) -> Evaluation:
-    """Return the checked setting that compares a candidate with other policies.
+def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
+    """Return the policies to compare with: the simple ones first, and others.
 
     Args:
-        candidate: the agent or policy to evaluate. In the environment of its training, arguments
-            default to those of its training.
         env_id: id of the environment.
-        env_args: arguments of the environment.
-        specs: policies as ``Name`` or ``Name:key=value``, or ``all`` but oracles; the default
-            policies if empty.
-
-    Raises:
-        ValueError: arguments that the environment rejects, an unknown policy, a named policy that
-            cannot act there, or an agent of another environment.
+        specs: names as of :func:`candidate_of`, policies also as ``Name:key=value``; ``all`` for
+            all policies without oracles; empty for the usual ones.
     """
-    name = env_id.removeprefix(PREFIX)
-    TrainArguments(env_id=name)
-    same = candidate.env_id == name
-    arguments = {**(candidate.env_args if same else {}), **env_args}
-    chosen = Evaluation(
-        name,
-        name,
-        arguments,
-        {candidate.label: candidate.factory},
-        agent=candidate.label if candidate.learned else None,
-    )
-    chosen.check()
-    free = not specs or list(specs) == ["all"]
-    wanted = chosen_names(name, specs) if free else list(specs)
-    factories = policy_factories([spec for spec in wanted if spec != candidate.label])
-    if free:
-        factories = applicable(factories, name, arguments)
-    full = replace(chosen, policies={**chosen.policies, **factories})
-    full.check()
-    return full
+    chosen = list(specs)
+    if not specs:
+        chosen = [*USUAL, *(ON_FRAGMENTS if env_id == OF_FRAGMENTS else ())]
+    elif chosen == ["all"]:
+        known = policies.names(fragments=env_id == OF_FRAGMENTS)
+        chosen = [name for name in known if not is_oracle(name)]
+    return list(dict.fromkeys((*SIMPLE, *chosen)))
 
 
 def applicable(
-    factories: Mapping[str, PolicyFactory],
-    env_id: str,
-    env_args: Mapping[str, Any],
-    refused: dict[str, str] | None = None,
-) -> dict[str, PolicyFactory]:
-    """Return the policies that can act in an environment; ``refused`` gets why others cannot.
+    factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
+) -> tuple[dict[str, PolicyFactory], dict[str, str]]:
+    """Return the policies that can act in an environment, and why the others cannot, by label.
 
     Raises:
+        ValueError: an argument that the environment does not have, or rejects.
         RuntimeError: any error of a policy but a ValueError.
     """
-    env = make_env(env_id, **env_args)
+    env = env_with(env_id, env_args)
     env.reset(seed=0)
-    able, reasons = {}, {} if refused is None else refused
+    able, refused = {}, {}
     for label, factory in factories.items():
         try:
             try_choosing(env, factory)
             able[label] = factory
         except ValueError as error:
-            reasons[label] = str(error)
+            refused[label] = str(error)
         except Exception as error:
             said = f"{label} in {env_id} failed: {type(error).__name__}: {error}"
             raise RuntimeError(said) from error
     env.close()
-    return able
+    return able, refused
