@@ -18,6 +18,7 @@ from scripts.reporting.clairvoyant import clairvoyant
 from scripts.reporting.settings import Setting
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import (
+    AS_REWARD,
     CLAIRVOYANT,
     FIRST_DAY,
     FIRST_SEED,
@@ -127,6 +128,13 @@ class TaskSetting(Setting):
             )
             rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
         return [row for row in rows if row.value == row.value]
+
+
+def bound_reward(task: Task, setting: TaskSetting, seed: int) -> float:
+    """Return the mean reward per step of the bound of a task in a repetition of its setting."""
+    label = task.bound if task.bound in PLAYED else BOUND
+    [value] = [row.value for row in setting.play(label, seed) if row.metric == task.metric]
+    return AS_REWARD[task.metric](value)
 
 
 def entrants(given: Sequence[str]) -> dict[str, Candidate]:

@@ -6,7 +6,7 @@ from seeds that are reserved: no training, tuning or evaluation of this package 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,12 @@ MEASURED = "noisy"
 """Task in which decisions are timed, memory is counted and the freshness of pages is compared."""
 LOWER = ("penalty", "divergence")
 """Metrics of which less is better."""
+AS_REWARD: Mapping[str, Callable[[float], float]] = {
+    "freshness": lambda value: value,
+    "divergence": lambda value: 1.0 - value,
+    "penalty": lambda value: -value,
+}
+"""The mean reward per step of an episode with that value of a metric."""
 
 OPTIMUM, PERIODIC, POISSON = "optimum", "periodic optimum", "Poisson optimum"
 ORACLE, CLAIRVOYANT, PERFECT = "oracle", "clairvoyant", "perfect"

@@ -26,7 +26,7 @@ from agents.sb3.training import train
 from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
 from crawl_envs.types import FloatArray, Policy
 from scripts.reporting.rows import indexed
-from scripts.suite.entrants import BOUND, setting_of
+from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
 
 RUNS = Path("runs") / "rl"
@@ -36,12 +36,6 @@ FIRST_SEED = 5_000_000
 EPISODES, VALIDATED = 16, 8
 """Episodes of an evaluation, and of a validation while learning."""
 TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
-AS_REWARD: Mapping[str, Callable[[float], float]] = {
-    "freshness": lambda value: value,
-    "divergence": lambda value: 1.0 - value,
-    "penalty": lambda value: -value,
-}
-"""The reward per step of a value of a metric."""
 Builder = Callable[[Any], Policy]
 
 
@@ -98,14 +92,8 @@ def bound(seed: int, *, task: str) -> dict[str, float]:
     """Return the rewards of the bound of a task."""
     it = TASKS[task]
     setting = replace(setting_of(it, {}), first_seed=FIRST_SEED + seed * EPISODES)
-    label = it.bound if it.bound in setting.labels else BOUND
-    values = [
-        AS_REWARD[it.metric](row.value)
-        for number in range(len(setting.windows) or EPISODES)
-        for row in setting.play(label, number)
-        if row.metric == it.metric
-    ]
-    return {"reward": float(np.mean(values))}
+    places = range(len(setting.windows) or EPISODES)
+    return {"reward": float(np.mean([bound_reward(it, setting, place) for place in places]))}
 
 
 def _mean(

@@ -10,6 +10,7 @@ import policies
 from crawl_envs.evaluation import Row, evaluate
 from scripts.experiments.agents import rl
 from scripts.experiments.agents.setup import trainings
+from scripts.suite.tasks import AS_REWARD
 
 
 def rows_of(task: str) -> list[Row]:
@@ -78,9 +79,7 @@ def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatc
         seed = trainings.FIRST_SEED + 2 * 3 + number
         made = {"RoundRobin": partial(policies.make, "RoundRobin")}
         rows = evaluate(it.id, made, [seed], **it.arguments, **window)
-        values += [
-            trainings.AS_REWARD[it.metric](row.value) for row in rows if row.metric == it.metric
-        ]
+        values += [AS_REWARD[it.metric](row.value) for row in rows if row.metric == it.metric]
     reward = trainings.played(3, task=task, policy="RoundRobin")["reward"]
     assert reward == pytest.approx(np.mean(values), abs=2e-3)
     assert trainings.bound(3, task=task)["reward"] > reward

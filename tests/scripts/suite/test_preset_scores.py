@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 
+import gymnasium
 import numpy as np
 import pytest
 
 import policies
 from agents.sb3.arguments import TrainArguments
-from agents.sb3.comparison import mean_rewards
+from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import mean_and_half_width
-from scripts.training import preset_scores
+from scripts.suite import preset_scores
 from tests.scripts import commands
 from tests.scripts.commands import done
 
@@ -38,5 +39,12 @@ def test_rows_are_of_the_best_formula_and_of_random_crawling(tmp_path, monkeypat
         given = [float(row[name]) for name in ("random", "gain", "gain_half")]
         np.testing.assert_allclose(given, expected)
         assert float(row["best"]) == pytest.approx(formula.mean())
+    env = gymnasium.make(NAMES[0])
+    seeds = range(FIRST_SEED, FIRST_SEED + 2)
+    drawn = [env.reset(seed=seed) and env.unwrapped.instance for seed in seeds]
+    optima = [policies.solvers.ncis(instance).objective for instance in drawn]
+    assert float(rows[0]["bound"]) == pytest.approx(np.mean(optima))
+    assert float(rows[0]["round_robin"]) > float(rows[0]["random"])
+    assert rows[1]["round_robin"] == "nan"
     page = (tmp_path / "README.md").read_text("utf-8")
     assert "| `CrawlNCIS-Noisy-10-v1` | (70,) | page of 10 | 100 |" in page
