@@ -12,7 +12,6 @@ from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
 from crawl_envs.types.own_packages import check_own
 
 if TYPE_CHECKING:
-    from agents.networks.page_scorer import ScoringAgent
     from agents.sb3.loading import Agent
     from crawl_envs.types import Policy
 
@@ -25,13 +24,12 @@ __all__ = ["ALGORITHMS", "agent_file", "load", "names"]
 
 def load(
     folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None
-) -> Agent | ScoringAgent | Policy:
+) -> Agent | Policy:
     """Return a trained agent.
 
-    The files in the folder determine its kind: ``model.zip`` is an
-    :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index,
-    ``generalist.json`` an agent for every family, which needs ``env``, and ``scorer.npz`` a
-    :class:`agents.networks.page_scorer.ScoringAgent`.
+    The files in the folder determine its kind: ``model.zip``, or the actor alone in ``scorer.npz``,
+    is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index, ``generalist.json`` an
+    agent for every family, which needs ``env``.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
@@ -46,22 +44,16 @@ def load(
             ``env`` or ``cycle``.
     """
     file = agent_file(folder_or_name)
+    if file.name in ("index.json", GENERALIST) and cycle is not None:
+        raise ValueError(f"cycle must be None for the agent of {file}, got {cycle!r}")
     if file.name == "index.json":
         from agents.index import load_index
 
-        if cycle is not None:
-            raise ValueError(f"cycle must be None for a learned index, got {cycle!r}")
         return load_index(file.parent, env)
     if file.name == GENERALIST:
         from agents.generalist.policy import load_generalist
 
-        if cycle is not None:
-            raise ValueError(f"cycle must be None for a generalist, got {cycle!r}")
         return load_generalist(file.parent, env)
-    if file.name == "scorer.npz":
-        from agents.networks.page_scorer import PageScorer, ScoringAgent
-
-        return ScoringAgent(PageScorer.load(file), env, cycle=cycle)
     from agents.sb3.loading import load as load_network
 
     return load_network(file, env, cycle=cycle)

@@ -12,7 +12,7 @@ ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
 GENERALIST = "generalist.json"
 AGENT_FILES = ("model.zip", "index.json", GENERALIST, "scorer.npz")
 """Files of an agent in order of preference: a model of Stable-Baselines3, a learned index, a
-generalist, a page network without its model."""
+generalist, the actor alone of a page network."""
 SHIPPED = Path(__file__).parent / "trained"
 
 

@@ -77,6 +77,13 @@ def write_rows(path: Path, kind: type[CurvePoint], rows: Iterable[CurvePoint]) -
     replace_text(path, csv_text([kind._fields, *rows]))
 
 
+def kept_rows(path: Path, kind: type[CurvePoint], steps: int) -> list[CurvePoint]:
+    """Drop the rows of a curve beyond a number of steps, and return the others."""
+    rows = [row for row in read_rows(path, kind) if row[0] <= steps]
+    write_rows(path, kind, rows)
+    return rows
+
+
 def append_row(path: Path, row: Sequence[Any]) -> None:
     """Append a row to a curve."""
     with path.open("a", newline="", encoding="utf-8") as file:

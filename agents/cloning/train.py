@@ -28,10 +28,11 @@ from agents.sb3.lanes import make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, load
 from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
-from agents.sb3.training import fresh_model
+from agents.sb3.training import fresh_model, goes_on, make_folder
+from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.types.files import claim, claiming
+from crawl_envs.types.files import claiming
 
 CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
@@ -112,21 +113,13 @@ def clone(
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
-    if arguments.algorithm not in ACTOR_CRITICS:
-        raise ValueError(
-            f"algorithm must be one of {', '.join(ACTOR_CRITICS)} to clone a policy, "
-            f"got {arguments.algorithm!r}"
-        )
-    if (out / MODEL).exists():
-        return _finished(out, arguments, clone_arguments, resume)
+    one_of("algorithm to clone a policy", arguments.algorithm, ACTOR_CRITICS)
+    if goes_on(out, resume):
+        return _finished(out, arguments, clone_arguments)
     env = make_lanes(arguments, arguments.lanes, training=True)
-    if env.action_form in ("rates", "shares"):
-        raise ValueError(
-            f"env_args must name an action of pages to clone a policy, got {env.action_form!r}"
-        )
+    one_of("action to clone a policy", env.action_form, SLOT_FORMS)
     teacher = policies.make(clone_arguments.teacher, env)
-    out.mkdir(parents=True, exist_ok=True)
-    claim(out)
+    make_folder(out)
     replace_text(out / CONFIG, arguments.to_json())
     replace_text(out / CLONE, clone_arguments.to_json())
     write_rows(out / ROUNDS, Round, ())
@@ -134,15 +127,11 @@ def clone(
         run = _Cloning(fresh_model(env, arguments), env, teacher, arguments, clone_arguments)
         run.go(out / ROUNDS, progress)
         save_model(run.model, arguments, out / MODEL)
-    return Agent(run.model, arguments, env.features)
+    return Agent(run.model, arguments)
 
 
-def _finished(
-    out: Path, arguments: TrainArguments, clone_arguments: CloneArguments, resume: bool
-) -> Agent:
+def _finished(out: Path, arguments: TrainArguments, clone_arguments: CloneArguments) -> Agent:
     """Return the clone in a folder; raise ValueError if it is another one."""
-    if not resume:
-        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
     if not (out / CLONE).exists():
         raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
@@ -150,6 +139,7 @@ def _finished(
     return load(out / MODEL)
 
 
+@dataclass
 class _Cloning:
     """A run of cloning, round by round.
 
@@ -157,17 +147,12 @@ class _Cloning:
     (n,).
     """
 
-    def __init__(
-        self,
-        model: Any,
-        env: CrawlVecEnv,
-        teacher: Policy,
-        arguments: TrainArguments,
-        clone_arguments: CloneArguments,
-    ) -> None:
-        self.model, self.env, self.teacher = model, env, teacher
-        self.arguments, self.clone_arguments = arguments, clone_arguments
-        self.examples: tuple[NDArray[Any], ...] = ()
+    model: Any
+    env: CrawlVecEnv
+    teacher: Policy
+    arguments: TrainArguments
+    clone_arguments: CloneArguments
+    examples: tuple[NDArray[Any], ...] = ()
 
     def go(self, curve: Path, progress: bool) -> None:
         """Play and learn all rounds."""
@@ -191,30 +176,23 @@ class _Cloning:
     def _play(self, number: int) -> tuple[float, float]:
         """Play an episode in all lanes; return the agreement and the mean reward."""
         env, every = self.env, self.clone_arguments.every
-        student_plays = number > 0
+        player = self.model if number > 0 else self.teacher
         env.seed(self._seed(number, 0))
         pin(env, self.arguments)
-        observations: Any = env.reset()
-        seen, labels, when, rewards, agreed = [], [], [], [], []
-        offset = number % every
-        for step in range(env.num_slots(0)):
-            kept = step % every == offset
-            if kept or not student_plays:
-                label, _ = self.teacher.predict(observations, deterministic=True)
-                action = label
-            if kept or student_plays:
-                own, _ = self.model.predict(observations, deterministic=True)
-                action = own if student_plays else action
-            if kept:
+        observations, done = env.reset(), np.zeros(env.num_envs, np.bool_)
+        seen, labels, when, agreed = [], [], [], []
+        rewards: list[NDArray[np.float32]] = []
+        while not done.any():
+            action, _ = player.predict(observations, deterministic=True)
+            if len(rewards) % every == number % every:
+                other = self.teacher if number > 0 else self.model
+                second, _ = other.predict(observations, deterministic=True)
                 seen.append(np.ascontiguousarray(observations))
-                labels.append(label)
-                when.append(step)
-                same = np.asarray(own) == label
-                agreed.append(same.reshape(len(same), -1).all(1).mean())
+                labels.append(second if number > 0 else action)
+                when.append(len(rewards))
+                agreed.append((second == action).reshape(env.num_envs, -1).all(1).mean())
             observations, reward, done, _ = env.step(action)
             rewards.append(reward)
-            if done.any():
-                break
         by_step = np.array(rewards)
         targets = returns(by_step, self.arguments.gamma)[when]
         new = np.concatenate(seen), np.concatenate(labels), targets.reshape(-1)
@@ -223,36 +201,28 @@ class _Cloning:
         return float(np.mean(agreed)), float(by_step.mean())
 
     def _learn(self, number: int, tick: Callable[[], None]) -> float:
-        """Learn from all examples so far; return the loss at the end."""
+        """Learn from all examples so far; return the actor's loss at the end."""
         rng, policy = np.random.default_rng(self._seed(number, 1)), self.model.policy
         policy.set_training_mode(True)
         updates, losses = self.clone_arguments.updates, []
         size, _ = step_size(self.arguments.learning_rate)
         for update in range(updates):
             done = (number * updates + update) / (self.clone_arguments.rounds * updates)
-            rate = size * (1.0 - (1.0 - LAST_RATE) * done)
             for group in policy.optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = size * (1.0 - (1.0 - LAST_RATE) * done)
             drawn = rng.integers(len(self.examples[-1]), size=self.clone_arguments.minibatch)
-            losses.append(self._update(*(torch.from_numpy(each[drawn]) for each in self.examples)))
+            batch = (torch.from_numpy(each[drawn]) for each in self.examples)
+            observations, actions, targets = batch
+            values, log_prob, _ = policy.evaluate_actions(observations, actions)
+            error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
+            policy.optimizer.zero_grad()
+            (VALUE_WEIGHT * error.square().mean() - log_prob.mean()).backward()
+            torch.nn.utils.clip_grad_norm_(policy.parameters(), self.model.max_grad_norm)
+            policy.optimizer.step()
+            losses.append(-float(log_prob.detach().mean()))
             tick()
         policy.set_training_mode(False)
         return float(np.mean(losses[-max(1, updates // 10) :]))
-
-    def _update(
-        self, observations: torch.Tensor, actions: torch.Tensor, targets: torch.Tensor
-    ) -> float:
-        """Take one step of the optimiser; return the actor's loss."""
-        policy = self.model.policy
-        values, log_prob, _ = policy.evaluate_actions(observations, actions)
-        cloned = -log_prob.mean()
-        error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
-        loss = cloned + VALUE_WEIGHT * error.square().mean()
-        policy.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(policy.parameters(), self.model.max_grad_norm)
-        policy.optimizer.step()
-        return float(cloned.detach())
 
 
 def returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ Pages are exchangeable: the decision for a page depends on its row, and on the s
 pages; ``mlp`` is Stable-Baselines3's perceptron on the scaled, flattened observation. Both read
 columns that :class:`agents.networks.scaling.PageScaling` has made free of units.
 
-Public modules: encoder, extraction, page_scorer, scaled_columns, scaling.
+Public modules: encoder, resizing, scaling.
 """
 
 from crawl_envs.types.own_packages import check_own

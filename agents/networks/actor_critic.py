@@ -11,7 +11,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from agents.networks.encoder import PageHeads
+from agents.networks.encoder import NEVER, PageHeads
 from agents.networks.gumbel import GumbelTop
 
 SCORE_GAIN = 0.01
@@ -64,26 +64,29 @@ class PageScores:
     action_space: Any
     optimizer_class: Any
     optimizer_kwargs: dict[str, Any]
+    batch: int | None = None
+    """Number of pages drawn in order, None for other actions."""
+
+    def _dead(self) -> float | None:
+        """Return the score of pages that do not exist, None where scores are means."""
+        drawn = self.batch is not None or isinstance(self.action_space, Discrete | MultiBinary)
+        return NEVER if drawn else None
 
     def _build_mlp_extractor(self) -> None:
-        masking = isinstance(self.action_space, Discrete | MultiBinary) or self._top() is not None
-        pages = self.observation_space.shape[0]
-        self.mlp_extractor = PageHeads(pages, self.features_extractor, masking)
-
-    def _top(self) -> int | None:
-        """Return the number of pages drawn in order, None for other actions."""
-        return None
+        self.mlp_extractor = PageHeads(self.features_extractor, self._dead())
 
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)  # type: ignore[misc]  # of the policy it is mixed into
         nn.init.orthogonal_(self.mlp_extractor.score.weight, gain=SCORE_GAIN)
         self.action_net = nn.Identity()
-        if type(self.action_dist) is CategoricalDistribution:
-            self.action_dist = PageCategorical(self.action_dist.action_dim)
+        self._choose_draws()
         parameters = self.parameters()  # type: ignore[attr-defined]  # as above
         self.optimizer = self.optimizer_class(
             parameters, lr=lr_schedule(1), **self.optimizer_kwargs
         )
+
+    def _choose_draws(self) -> None:
+        """Replace the distribution of the actions where there is a better one."""
 
 
 class PageActorCritic(PageScores, ActorCriticPolicy):
@@ -104,24 +107,15 @@ class PageActorCritic(PageScores, ActorCriticPolicy):
         self.batch = batch
         super().__init__(*args, **kwargs)
 
-    def _top(self) -> int | None:
-        return self.batch
-
-    def _build(self, lr_schedule: Schedule) -> None:
-        pages = self.observation_space.shape[:1]
-        if self.batch is not None and (
-            not isinstance(self.action_space, Box) or self.action_space.shape != pages
-        ):
-            raise ValueError(f"batch must be None with actions {self.action_space}")
-        super()._build(lr_schedule)
+    def _choose_draws(self) -> None:
         if self.batch is not None:
+            pages = self.observation_space.shape[:1]
+            if not isinstance(self.action_space, Box) or self.action_space.shape != pages:
+                raise ValueError(f"batch must be None with actions {self.action_space}")
             self.action_dist = GumbelTop(pages[0], self.batch)
             del self.log_std
-            self.optimizer = self.optimizer_class(
-                self.parameters(),
-                lr=lr_schedule(1),
-                **self.optimizer_kwargs,
-            )
+        elif type(self.action_dist) is CategoricalDistribution:
+            self.action_dist = PageCategorical(self.action_dist.action_dim)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
         if isinstance(self.action_dist, GumbelTop):

@@ -15,10 +15,10 @@ class PageValues(nn.Module):
     Pages that do not exist have the least value of all minus 1, so none is chosen.
     """
 
-    def __init__(self, num_pages: int, encoder: PageEncoder) -> None:
+    def __init__(self, encoder: PageEncoder) -> None:
         super().__init__()
-        self.heads = PageHeads(num_pages, encoder, masking=False)
-        self.value = nn.Linear(self.heads.latent_dim_vf, 1)
+        self.heads = PageHeads(encoder, dead=None)
+        self.value = nn.Linear(encoder.width, 1)
 
     def forward(self, encoded: Tensor) -> Tensor:
         """Return the action values."""
@@ -39,6 +39,5 @@ class PageDQN(DQNPolicy):
         network = super().make_q_net()
         encoder = network.features_extractor
         assert isinstance(encoder, PageEncoder)
-        values = PageValues(self.observation_space.shape[0], encoder)  # type: ignore[index]  # (m, F)
-        network.q_net = values.to(self.device)  # type: ignore[assignment]  # a module, too
+        network.q_net = PageValues(encoder).to(self.device)  # type: ignore[assignment]  # a module
         return network

@@ -22,7 +22,7 @@ class PageEncoder(BaseFeaturesExtractor):
     the others is the value of a crawl elsewhere, a function of the distribution of pages.)
 
     C is ``width``, and one more where pages can die: the last number says which pages exist, for
-    :func:`page_vectors`.
+    :class:`OnPages`.
     """
 
     def __init__(
@@ -30,10 +30,8 @@ class PageEncoder(BaseFeaturesExtractor):
     ) -> None:
         num_pages, columns = observation_space.shape
         scaling = PageScaling(features, cycle)
-        mortal = scaling.columns.alive is not None
-        super().__init__(observation_space, num_pages * (width + mortal))
-        self.width, self.mortal = width, mortal
-        self.scaling = scaling
+        super().__init__(observation_space, num_pages * (width + scaling.mortal))
+        self.width, self.scaling = width, scaling
         self.rows = nn.Linear(columns, width)
         self.alone, self.all = nn.Linear(width, width), nn.Linear(width, width, bias=False)
 
@@ -42,63 +40,76 @@ class PageEncoder(BaseFeaturesExtractor):
         alive = self.scaling.alive(observations)
         rows = torch.relu_(self.rows(self.scaling(observations)))
         context = self.all(mean_over(rows, alive))
-        vectors = torch.relu_(self.alone(rows).add_(context[:, None]))
-        if alive is not None:
-            vectors = torch.cat([vectors, alive[..., None]], -1)
-        return torch.flatten(vectors, 1)
+        return joined(torch.relu_(self.alone(rows).add_(context[:, None])), alive)
 
 
-def page_vectors(
-    encoded: Tensor, num_pages: int, width: int, mortal: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Return the vectors, (N, m, width), and which pages exist, (N, m), None for all."""
-    vectors = encoded.reshape(encoded.shape[0], num_pages, width + mortal)
-    return (vectors[..., :width], vectors[..., width]) if mortal else (vectors, None)
+def joined(vectors: Tensor, alive: Tensor | None) -> Tensor:
+    """Return vectors per page, and which pages exist, as (N, m·C)."""
+    if alive is not None:
+        vectors = torch.cat([vectors, alive[..., None]], -1)
+    return torch.flatten(vectors, 1)
 
 
-class PageHeads(nn.Module):
+class OnPages(nn.Module):
+    """A network on what an encoder returns, for any number of pages."""
+
+    def __init__(self, encoder: PageEncoder) -> None:
+        super().__init__()
+        self.width, self.mortal = encoder.width, encoder.scaling.mortal
+
+    def by_page(self, encoded: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the vectors, (N, m, width), and which pages exist, (N, m), None for all."""
+        vectors = encoded.reshape(len(encoded), -1, self.width + self.mortal)
+        return (vectors[..., :-1], vectors[..., -1]) if self.mortal else (vectors, None)
+
+
+class PerPage(OnPages):
+    """A number per page from its vector, (N, m·C) to (N, m).
+
+    Args:
+        encoder: the source of the vectors.
+        dead: the number of a page that does not exist; None for that of its vector.
+    """
+
+    def __init__(self, encoder: PageEncoder, dead: float | None) -> None:
+        super().__init__(encoder)
+        self.dead = dead
+        self.score = nn.Linear(encoder.width, 1)
+
+    def forward(self, encoded: Tensor) -> Tensor:
+        """Return the numbers."""
+        vectors, alive = self.by_page(encoded)
+        numbers: Tensor = self.score(vectors).squeeze(-1)
+        if alive is None or self.dead is None:
+            return numbers
+        return numbers.masked_fill(alive < 0.5, self.dead)
+
+
+class PageHeads(PerPage):
     """From vectors per page, (N, m·C), to a score per page, (N, m), and to a value's input.
 
     It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output itself: logits
     of the pages (action ``page``, and the top pages of ``scores``), logits of their bits
     (``refresh``), or means of normal distributions.
-
-    Args:
-        num_pages: m.
-        encoder: the source of the vectors.
-        masking: give pages that do not exist the score NEVER.
     """
 
     latent_dim_pi = 1
     """The scores need no layer after them; size 1 keeps the discarded one small."""
 
-    def __init__(self, num_pages: int, encoder: PageEncoder, masking: bool = True) -> None:
-        super().__init__()
-        self.num_pages, self.latent_dim_vf = num_pages, encoder.width
-        self.mortal, self.masking = encoder.mortal, masking
-        self.score = nn.Linear(encoder.width, 1)
+    def __init__(self, encoder: PageEncoder, dead: float | None = NEVER) -> None:
+        super().__init__(encoder, dead)
+        self.latent_dim_vf = encoder.width
         self.pooled = nn.Sequential(nn.Linear(encoder.width, encoder.width), nn.ReLU())
 
-    def by_page(self, encoded: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the vectors, (N, m, width), and which pages exist, None for all."""
-        return page_vectors(encoded, self.num_pages, self.latent_dim_vf, self.mortal)
-
-    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Return the scores and the value's input."""
         return self.forward_actor(encoded), self.forward_critic(encoded)
 
     def forward_actor(self, encoded: Tensor) -> Tensor:
         """Return a score per page, (N, m)."""
-        vectors, alive = self.by_page(encoded)
-        scores: Tensor = self.score(vectors).squeeze(-1)
-        return scores if alive is None or not self.masking else never(scores, alive)
+        return super().forward(encoded)
 
     def forward_critic(self, encoded: Tensor) -> Tensor:
         """Return the input of the value of the state, (N, width)."""
         pooled: Tensor = self.pooled(mean_over(*self.by_page(encoded)))
         return pooled
-
-
-def never(scores: Tensor, alive: Tensor) -> Tensor:
-    """Return the scores with NEVER for the pages that do not exist."""
-    return scores.masked_fill(alive < 0.5, NEVER)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from gymnasium.spaces import Discrete, MultiBinary
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
-from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from agents.networks.encoder import PageEncoder, PageHeads, page_vectors
+from agents.networks.actor_critic import PageScores
+from agents.networks.encoder import PageHeads, joined
 from agents.networks.scaling import mean_over
 
 
@@ -20,21 +19,19 @@ class RecalledHeads(nn.Module):
     The memory is added to the vectors, through a layer of its own, before ``PageHeads``.
     """
 
+    latent_dim_pi = PageHeads.latent_dim_pi
+
     def __init__(self, heads: PageHeads, memory: int) -> None:
         super().__init__()
-        width = heads.latent_dim_vf
-        self.heads, self.memory = heads, memory
-        self.page, self.recall = nn.Linear(width, width), nn.Linear(memory, width, bias=False)
-        self.latent_dim_pi, self.latent_dim_vf = heads.latent_dim_pi, width
+        self.heads, self.memory, self.latent_dim_vf = heads, memory, heads.width
+        self.page = nn.Linear(heads.width, heads.width)
+        self.recall = nn.Linear(memory, heads.width, bias=False)
         self.score = heads.score
 
     def _with_memory(self, inputs: Tensor) -> Tensor:
         vectors, alive = self.heads.by_page(inputs[:, : -self.memory])
         recalled = self.recall(inputs[:, -self.memory :])
-        vectors = torch.relu(self.page(vectors) + recalled[:, None])
-        if alive is not None:
-            vectors = torch.cat([vectors, alive[..., None]], -1)
-        return torch.flatten(vectors, 1)
+        return joined(torch.relu(self.page(vectors) + recalled[:, None]), alive)
 
     def forward_actor(self, inputs: Tensor) -> Tensor:
         """Return a score per page, (N, m)."""
@@ -45,7 +42,7 @@ class RecalledHeads(nn.Module):
         return self.heads.forward_critic(self._with_memory(inputs))
 
 
-class PageRecurrent(RecurrentActorCriticPolicy):
+class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
     """For RecurrentPPO: scores pages by their rows and by a common memory.
 
     The input of the LSTM is the mean of the vectors over all pages. The memory is common to all
@@ -58,8 +55,6 @@ class PageRecurrent(RecurrentActorCriticPolicy):
         ValueError: a critic without an LSTM, neither its own nor the actor's.
     """
 
-    mlp_extractor: Any
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not (kwargs.get("enable_critic_lstm", True) or kwargs.get("shared_lstm", False)):
             raise ValueError("enable_critic_lstm must be True unless shared_lstm is, got False")
@@ -67,17 +62,8 @@ class PageRecurrent(RecurrentActorCriticPolicy):
 
     def _build_mlp_extractor(self) -> None:
         encoder = self.features_extractor
-        assert isinstance(encoder, PageEncoder)
-        num_pages = self.observation_space.shape[0]  # type: ignore[index]  # (m, F)
-        masking = isinstance(self.action_space, Discrete | MultiBinary)
-        heads = PageHeads(num_pages, encoder, masking)
-        self.mlp_extractor = RecalledHeads(heads, self.lstm_output_dim)
+        self.mlp_extractor = RecalledHeads(PageHeads(encoder, self._dead()), self.lstm_output_dim)
         self.features_dim = encoder.width  # of the input of the LSTMs, built next
-
-    def _build(self, lr_schedule: Schedule) -> None:
-        super()._build(lr_schedule)
-        nn.init.orthogonal_(self.mlp_extractor.score.weight, gain=0.01)
-        self.action_net = nn.Identity()
 
     def _process_sequence(  # type: ignore[override]  # static there
         self,
@@ -87,9 +73,10 @@ class PageRecurrent(RecurrentActorCriticPolicy):
         lstm: nn.LSTM,
     ) -> tuple[Tensor, Tensor]:
         """Return the vectors of the pages followed by the memory, and the LSTM's state."""
-        heads = self.mlp_extractor.heads
-        pages = page_vectors(features, heads.num_pages, heads.latent_dim_vf, heads.mortal)
         memory, states = RecurrentActorCriticPolicy._process_sequence(
-            mean_over(*pages), lstm_states, episode_starts, lstm
+            mean_over(*self.mlp_extractor.heads.by_page(features)),
+            lstm_states,
+            episode_starts,
+            lstm,
         )
         return torch.cat([features, memory], 1), states

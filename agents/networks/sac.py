@@ -10,27 +10,11 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.sac.policies import Actor, SACPolicy
 from torch import Tensor, nn
 
-from agents.networks.encoder import PageEncoder, page_vectors
+from agents.networks.encoder import OnPages, PageEncoder, PerPage
 from agents.networks.scaling import mean_over
 
 LOWEST = -10.0
 """Score, before it is squashed, of a page that does not exist."""
-
-
-class PerPage(nn.Module):
-    """A number per page from its vector, (N, m·C) to (N, m)."""
-
-    def __init__(self, num_pages: int, encoder: PageEncoder, dead: float) -> None:
-        super().__init__()
-        self.num_pages, self.width, self.mortal = num_pages, encoder.width, encoder.mortal
-        self.dead = dead
-        self.score = nn.Linear(encoder.width, 1)
-
-    def forward(self, encoded: Tensor) -> Tensor:
-        """Return the numbers."""
-        vectors, alive = page_vectors(encoded, self.num_pages, self.width, self.mortal)
-        numbers: Tensor = self.score(vectors).squeeze(-1)
-        return numbers if alive is None else numbers.masked_fill(alive < 0.5, self.dead)
 
 
 class PageActor(Actor):
@@ -41,29 +25,28 @@ class PageActor(Actor):
         self.features_dim = kwargs["features_dim"]
         encoder = self.features_extractor
         assert isinstance(encoder, PageEncoder)
-        num_pages = self.action_space.shape[0]
-        self.mu = PerPage(num_pages, encoder, LOWEST)
-        self.log_std = PerPage(num_pages, encoder, 0.0)  # type: ignore[assignment]  # a module, too
+        self.mu = PerPage(encoder, LOWEST)
+        self.log_std = PerPage(encoder, 0.0)  # type: ignore[assignment]  # a module, too
 
 
-class PageQ(nn.Module):
+class PageQ(OnPages):
     """The value of a set of scores, (N, m·C + m) to (N, 1).
 
     Each page's vector and score enter a layer, the mean over all pages a second one.
     """
 
-    def __init__(self, num_pages: int, encoder: PageEncoder) -> None:
-        super().__init__()
+    def __init__(self, encoder: PageEncoder) -> None:
+        super().__init__(encoder)
         width = encoder.width
-        self.num_pages, self.width, self.mortal = num_pages, width, encoder.mortal
         self.rows, self.alone = nn.Linear(width + 1, width), nn.Linear(width, width)
         self.all = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the values."""
-        encoded, scores = inputs[:, : -self.num_pages], inputs[:, -self.num_pages :]
-        vectors, alive = page_vectors(encoded, self.num_pages, self.width, self.mortal)
+        num_pages = inputs.shape[1] // (self.width + self.mortal + 1)
+        vectors, alive = self.by_page(inputs[:, :-num_pages])
+        scores = inputs[:, -num_pages:]
         rows = torch.relu(self.rows(torch.cat([vectors, scores[..., None]], -1)))
         context = self.all(mean_over(rows, alive))
         both = torch.relu(self.alone(rows) + context[:, None])
@@ -79,7 +62,7 @@ class PageCritic(ContinuousCritic):
         encoder = self.features_extractor
         assert isinstance(encoder, PageEncoder)
         for number in range(self.n_critics):
-            network = PageQ(self.action_space.shape[0], encoder)  # type: ignore[index]  # (m,)
+            network = PageQ(encoder)
             self.add_module(f"qf{number}", network)
             self.q_networks[number] = network
 

@@ -1,70 +1,128 @@
-"""Observations free of units, for torch; :mod:`agents.networks.scaled_columns` has the table."""
+"""Observations free of units, for networks.
+
+An observation holds times up to the horizon, counts up to a thousand and rates up to a million.
+With T = m / R the time in which every page could be crawled once,
+
+=====================  ============================================================
+column                 scaled
+=====================  ============================================================
+``elapsed``            L(elapsed / T)
+``change_rate``        L(change rate · T)
+``false_signal_rate``  L(false-signal rate · T)
+``importance``         L(importance / mean importance)
+``signals``            log(1 + signals)
+``recall``             artanh((2 recall - 1) / 1.02), half its log-odds, bounded
+in [-1, 1]             as they are: ``changed``, ``alive``, ``probed``, ``complete``
+any other              sign(x) log(1 + abs(x))
+=====================  ============================================================
+
+where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: crawl values
+are products of powers, and rates spread over decades. No information is lost (only ratios of
+importances matter to the best action), and the unit of time does not matter. Columns of several
+sources (``recall_1``) are scaled like those of one. Other columns must be free of units themselves:
+there is no running mean, so that a model is the same function at the start of training, at its end,
+and on new environments.
+
+With a column ``alive``, means are over pages that exist, and T is the time in which those could be
+crawled once.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from gymnasium.spaces import Box
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from agents.networks.scaled_columns import LEAST_WEIGHT, RECALL_BOUND, check_cycle, scaled_columns
+from crawl_envs.types.arguments import real
+
+DECADES = 100.0
+"""Logarithms become linear below 1 / DECADES."""
+MIDDLE = 3.0
+"""Subtracted from logarithms, so that usual values are around 0."""
+RECALL_BOUND = 1.02
+"""Recalls 0 and 1 remain distinct from 0.01 and 0.99, not from 0.001 and 0.999."""
+LEAST_WEIGHT = 1e-12
+"""Lower bound of the mean importance as a divisor."""
+PLAIN = ("changed", "alive", "probed", "complete", "recall")
+POWERS = {"elapsed": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
+"""Power of T in the divisor of the columns that L scales."""
+
+
+def base_name(feature: str) -> str:
+    """Return the name of a column without the number of its source."""
+    name, _, number = feature.rpartition("_")
+    return name if number.isdigit() else feature
 
 
 class PageScaling(nn.Module):
     """Scales observations, (N, m, F) to (N, m, F); it has no weights.
 
+    Attributes:
+        cycle: the time T = m / R.
+        power: power of T in the divisor of each column, (F,).
+        mortal: whether pages are born and die.
+
     Args:
         features: names of the columns, ``env.unwrapped.features``.
-        cycle: the time T = m / R.
+        cycle: T, > 0.
 
     Raises:
-        ValueError: ``cycle`` is not positive and finite, or there are no columns.
+        ValueError: ``cycle`` is not positive and finite.
     """
 
-    def __init__(self, features: tuple[str, ...], cycle: float) -> None:
+    gain: Tensor
+    shift: Tensor
+    keep: Tensor
+    power: Tensor
+
+    def __init__(self, features: Sequence[str], cycle: float) -> None:
         super().__init__()
-        self.cycle, self.columns = check_cycle(cycle), scaled_columns(tuple(features))
-        columns = self.columns
-        gain = [g / cycle**p for g, p in zip(columns.gain, columns.cycle_power, strict=True)]
-        self.gain: Tensor
-        self.shift: Tensor
-        self.keep: Tensor
-        self.power: Tensor
-        for name, values in (
-            ("gain", gain),
-            ("shift", columns.shift),
-            ("keep", columns.keep),
-            ("power", columns.cycle_power),
-        ):
-            tensor = torch.tensor(values, dtype=torch.float32)
-            self.register_buffer(name, tensor, persistent=False)
+        self.cycle = real("cycle", cycle, above=0.0)
+        names = [base_name(feature) for feature in features]
+        scales = {
+            "gain": [
+                DECADES / self.cycle ** POWERS[name] if name in POWERS else float(name == "signals")
+                for name in names
+            ],
+            "shift": [-MIDDLE if name in POWERS else 0.0 for name in names],
+            "keep": [float(name in PLAIN) for name in names],
+            "power": [float(POWERS.get(name, 0)) for name in names],
+        }
+        for name, values in scales.items():
+            self.register_buffer(name, torch.tensor(values), persistent=False)
+        self._column = {name: column for column, name in enumerate(names)}
+        self.mortal = "alive" in names
+        self._recalls = [k for k, name in enumerate(names) if name == "recall"]
+        others = {*names} - {*POWERS, *PLAIN, "signals"}
+        self._others = [k for k, name in enumerate(names) if name in others]
 
     def alive(self, observations: Tensor) -> Tensor | None:
         """Return which pages exist, (N, m) in {0, 1}; None where all do."""
-        column = self.columns.alive
-        return None if column is None else (observations[..., column] > 0.5).float()
+        return (observations[..., self._column["alive"]] > 0.5).float() if self.mortal else None
 
     def _gains(self, observations: Tensor) -> Tensor:
         """Return the factors under the logarithm in each lane, (N, F)."""
-        columns, alive = self.columns, self.alive(observations)
+        alive = self.alive(observations)
         gains = self.gain.repeat(len(observations), 1)
         if alive is not None:
             share = alive.mean(-1, keepdim=True).clamp_min(1.0 / alive.shape[-1])
             gains /= share**self.power
-        if columns.importance is not None:
-            mean = mean_over(observations[..., columns.importance], alive)
-            gains[:, columns.importance] /= mean.clamp_min(LEAST_WEIGHT)
+        if "importance" in self._column:
+            column = self._column["importance"]
+            gains[:, column] /= mean_over(observations[..., column], alive).clamp_min(LEAST_WEIGHT)
         return gains
 
     def forward(self, observations: Tensor) -> Tensor:
         """Return the scaled observations."""
-        columns = self.columns
         scaled = torch.addcmul(self.shift, observations, self.keep)
         scaled += torch.log1p_(observations * self._gains(observations)[:, None])
-        for k in columns.recalls:
+        for k in self._recalls:
             odds = (2.0 / RECALL_BOUND) * observations[..., k] - 1.0 / RECALL_BOUND
             scaled[..., k] = torch.atanh_(odds)
-        for k in columns.others:
+        for k in self._others:
             column = observations[..., k]
             scaled[..., k] = torch.sign(column) * torch.log1p(torch.abs(column))
         return scaled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -10,14 +11,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, get_type_hints
 
-from agents.catalog import ALGORITHMS
 from agents.runs import RunArguments
-from agents.sb3.algorithms import (
-    OFF_POLICY,
-    algorithm_class,
-    check_model_arguments,
-    check_network,
-)
+from agents.sb3.algorithms import OFF_POLICY, algorithm_class, check_network
 from agents.sb3.hyperparameters import WIDTH
 from crawl_envs.types.arguments import flag, real, share, whole
 
@@ -25,83 +20,68 @@ PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
 
-
 Check = Callable[[str, Any], Any]
 """Raises ValueError for a bad value of a named argument."""
 
 
-def _nothing(name: str, value: Any) -> None:
-    if value is not None:
-        raise ValueError(f"{name} must be None, got {value!r}")
-
-
-def _positive_or_none(name: str, value: Any) -> None:
-    if value is not None:
-        real(name, value, above=0.0)
-
-
-def _gradient_steps(name: str, value: Any) -> None:
-    if value != -1:
-        whole(name, value, 1)
+def _or(other: Any, check: Check) -> Check:
+    """Return a check that lets another value pass, too."""
+    return lambda name, value: value == other or check(name, value)
 
 
 def _entropy(name: str, value: Any) -> None:
-    """Check a coefficient of SAC: a number, or ``auto`` with or without its start."""
-    word, separator, start = str(value).partition("_")
-    with suppress(ValueError):
-        if word == "auto" and (not separator or 0.0 < float(start) < math.inf):
-            return
-    real(name, value, least=0.0)
-
-
-def _number_or_auto(name: str, value: Any) -> None:
-    if value != "auto":
-        real(name, value)
+    """Check a coefficient of SAC: a number, or ``auto_`` with its start."""
+    start = math.nan
+    with suppress(AttributeError, ValueError):
+        start = float(value.removeprefix("auto_"))
+    if not (0.0 < start < math.inf and value.startswith("auto_")):
+        real(name, value, least=0.0)
 
 
 COUNT: Check = partial(whole, least=1)
-CHECKS: Mapping[str, Check] = {
-    **dict.fromkeys(("action_noise", "replay_buffer_class", "rollout_buffer_class"), _nothing),
-    **dict.fromkeys(("replay_buffer_kwargs", "rollout_buffer_kwargs", "tensorboard_log"), _nothing),
-    **dict.fromkeys(("clip_range", "max_grad_norm", "rms_prop_eps"), partial(real, above=0.0)),
-    **dict.fromkeys(("clip_range_vf", "target_kl"), _positive_or_none),
-    **dict.fromkeys(("ent_coef", "vf_coef"), partial(real, least=0.0)),
-    **dict.fromkeys(("exploration_fraction", "tau"), partial(share, above=True)),
-    **dict.fromkeys(("exploration_final_eps", "exploration_initial_eps", "gae_lambda"), share),
-    **dict.fromkeys(("normalize_advantage", "optimize_memory_usage", "use_rms_prop"), flag),
-    **dict.fromkeys(("use_sde", "use_sde_at_warmup"), flag),
-    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "stats_window_size"), COUNT),
-    **dict.fromkeys(("target_update_interval", "train_freq"), COUNT),
-    "gradient_steps": _gradient_steps,
-    "learning_starts": partial(whole, least=0),
-    "sde_sample_freq": partial(whole, least=-1),
-    "target_entropy": _number_or_auto,
-    "verbose": partial(whole, least=0, most=2),
+POSITIVE: Check = partial(real, above=0.0)
+CHECKED: Mapping[Check, tuple[str, ...]] = {
+    POSITIVE: ("clip_range", "max_grad_norm", "rms_prop_eps"),
+    _or(None, POSITIVE): ("clip_range_vf", "target_kl"),
+    partial(real, least=0.0): ("ent_coef", "vf_coef"),
+    partial(share, above=True): ("exploration_fraction", "tau"),
+    share: ("exploration_final_eps", "exploration_initial_eps", "gae_lambda"),
+    flag: (
+        *("normalize_advantage", "optimize_memory_usage", "use_rms_prop"),
+        *("use_sde", "use_sde_at_warmup"),
+    ),
+    COUNT: (
+        *("batch_size", "buffer_size", "n_epochs", "stats_window_size"),
+        *("target_update_interval", "train_freq"),
+    ),
+    _or(-1, COUNT): ("gradient_steps",),
+    partial(whole, least=0): ("learning_starts",),
+    partial(whole, least=-1): ("sde_sample_freq",),
+    _or("auto", real): ("target_entropy",),
+    partial(whole, least=0, most=2): ("verbose",),
 }
-"""Checks of the arguments of the algorithms' classes, by name."""
+"""Arguments of the algorithms' classes that a run may set, and their checks."""
+CHECKS = {name: check for check, names in CHECKED.items() for name in names}
 
 
-def check_of(algorithm: str, name: str) -> Check | None:
-    """Return the check of an argument of an algorithm's class; None if there is none.
+def check_model_arguments(algorithm: str, model_args: Mapping[str, Any]) -> None:
+    """Raise ValueError for an argument that an algorithm's class lacks, or for a bad value.
 
     With normalised advantages, a batch of one would have no standard deviation.
     """
-    if name == "ent_coef" and algorithm == "sac":
-        return _entropy
-    if name == "batch_size" and algorithm not in OFF_POLICY:
-        return partial(whole, least=2)
-    return CHECKS.get(name)
-
-
-def check_model_values(algorithm: str, model_args: Mapping[str, Any]) -> None:
-    """Raise ValueError for an invalid value of an argument of an algorithm's class."""
+    checks = dict(CHECKS)
+    if algorithm == "sac":
+        checks["ent_coef"] = _or("auto", _entropy)
+    if algorithm not in OFF_POLICY:
+        checks["batch_size"] = partial(whole, least=2)
+    taken = sorted({*inspect.signature(algorithm_class(algorithm)).parameters} & {*checks})
     for name, value in model_args.items():
-        check = check_of(algorithm, name)
-        if check is not None:
-            check(name, value)
+        if name not in taken:
+            raise ValueError(f"model_args must be among {', '.join(taken)}, got {name}={value!r}")
+        checks[name](name, value)
 
 
-MOST = {"seed": 2**31 - 1, "width": 10_000, "steps": 10**12, "lanes": 1_000_000}
+MOST = {"seed": 2**31 - 1, "width": 4096, "steps": 10**12, "lanes": 1_000_000}
 """Largest values of some arguments."""
 
 
@@ -159,9 +139,8 @@ class TrainArguments(RunArguments):
     """Threads of torch, >= 1; with one thread, results are reproducible from the seed."""
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            algorithm_class(self.algorithm)
-        check_network(self.algorithm, self.network)
+        algorithm_class(self.algorithm)
+        check_network(self.network)
         if not isinstance(self.env_id, str) or not ENV_ID.fullmatch(self.env_id):
             raise ValueError(f"env_id must be the id of an environment, got {self.env_id!r}")
         for name in ("env_args", "model_args", "instance"):
@@ -176,7 +155,7 @@ class TrainArguments(RunArguments):
                 whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
         real("learning_rate", step_size(self.learning_rate)[0], above=0.0)
         share("gamma", self.gamma, below=True)
-        if self.train_pages and not self.any_size:
+        if self.train_pages and not (self.any_size and self.instance is None):
             raise ValueError(
                 "train_pages must be 0 but for the network 'pages' without memory on the "
                 f"environment's own instances, got {self.train_pages}"
@@ -184,13 +163,11 @@ class TrainArguments(RunArguments):
         if self.start is not None and not isinstance(self.start, str):
             raise ValueError(f"start must be None or a folder, got {self.start!r}")
         check_model_arguments(self.algorithm, self.model_args)
-        check_model_values(self.algorithm, self.model_args)
 
     @property
     def any_size(self) -> bool:
-        """Whether the number of pages in training may differ from that of the environment."""
-        alike = self.network == "pages" and self.algorithm != "recurrentppo"
-        return alike and self.instance is None
+        """Whether the network is the same for every number of pages."""
+        return self.network == "pages" and self.algorithm != "recurrentppo"
 
 
 FALLING = "lin_"
@@ -200,6 +177,7 @@ FALLING = "lin_"
 def step_size(learning_rate: Any) -> tuple[Any, bool]:
     """Return the first step size, and whether it falls linearly to 0."""
     falls = isinstance(learning_rate, str) and learning_rate.startswith(FALLING)
-    with suppress(ValueError):
-        return (float(learning_rate.removeprefix(FALLING)) if falls else learning_rate), falls
+    if falls:
+        with suppress(ValueError):
+            return float(learning_rate.removeprefix(FALLING)), True
     return learning_rate, falls

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.lanes import cycle_of
 from crawl_envs.types import BoolArray
 from policies import BeliefNCIS
 
@@ -44,13 +45,9 @@ class BeliefColumns(VecEnvWrapper):
             raise ValueError(f"venv must be a CrawlVecEnv, wrapped or not, got {venv!r}")
         box = venv.observation_space
         more = (*box.shape[:-1], len(COLUMNS))
-        low, high = np.zeros(more, np.float32), np.full(more, HIGHEST, np.float32)
-        wide = Box(
-            np.concatenate([box.low, low], axis=-1),
-            np.concatenate([box.high, high], axis=-1),
-            dtype=np.float32,
-        )
-        super().__init__(venv, observation_space=wide)
+        low = np.concatenate([box.low, np.zeros(more, np.float32)], axis=-1)
+        high = np.concatenate([box.high, np.full(more, HIGHEST, np.float32)], axis=-1)
+        super().__init__(venv, observation_space=Box(low, high, dtype=np.float32))
         self.belief = BeliefNCIS(core, **belief)
         self.features = (*core.features, *COLUMNS)
         self._core = core
@@ -58,10 +55,10 @@ class BeliefColumns(VecEnvWrapper):
 
     def _extended(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         for lane in range(self.num_envs):
-            problem = self._core.lanes[lane].problem
+            problem = self._core.get_attr("problem", lane)[0]
             beliefs = self.belief.beliefs(lane)
-            cycle = problem.num_pages / problem.bandwidth
-            rows = beliefs["evidence"], beliefs["expected_changes"], cycle * beliefs["change_rate"]
+            changes = cycle_of(problem) * beliefs["change_rate"]
+            rows = beliefs["evidence"], beliefs["expected_changes"], changes
             self._columns[lane] = np.minimum(np.stack(rows, axis=-1), HIGHEST)
         return np.concatenate([observations, self._columns], axis=-1)
 

@@ -7,48 +7,23 @@ same results as DummyVecEnv of single environments on the same seeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorRewardWrapper, VectorWrapper
 from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from crawl_envs.envs.lane import Lane
 from crawl_envs.envs.rendering import PictureArray
 from crawl_envs.envs.vector import CrawlVectorEnv
-from crawl_envs.types import BoolArray, CrawlLog, Tracker
+from crawl_envs.types import BoolArray
 
 Indices = int | Iterable[int] | None
 """One lane, several, or all (None)."""
-
-
-class SharedInfo(dict[str, Any]):
-    """The read-only info shared by all lanes whose episode does not end.
-
-    Stable-Baselines3 and its wrappers write only to infos of lanes that end, which have their own.
-    Other writes raise a TypeError. Copies are ordinary dictionaries.
-    """
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(
-            "the info of a lane whose episode does not end is shared and read-only; copy it, or "
-            "build the CrawlVecEnv with full_infos=True"
-        )
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    update = setdefault = pop = popitem = clear = _refuse
-
-    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        return dict, (dict(self),)
-
-
-SHARED_INFO = SharedInfo({"TimeLimit.truncated": False})
-
-
 KEPT = (VectorRewardWrapper, NormalizeReward, RecordEpisodeStatistics)
 """Vector wrappers that act under a CrawlVecEnv: of rewards, and of statistics of episodes."""
 
@@ -67,6 +42,11 @@ def _inner(vector: Any) -> CrawlVectorEnv:
         raise ValueError(
             f"vector must be made by gymnasium.make_vec with an id of crawl_envs, got {vector}"
         )
+    if core.autoreset_mode != AutoresetMode.SAME_STEP:
+        mode = core.autoreset_mode.value
+        raise ValueError(f"vector must be made with autoreset_mode='SameStep', got {mode!r}")
+    if not core.copy:
+        raise ValueError("vector must be made with copy=True, got copy=False")
     return core
 
 
@@ -76,11 +56,15 @@ class CrawlVecEnv(VecEnv):
     Observations are (N, m, F) float32, or as ``observation=`` says, rewards (N,) float32, dones
     (N,) bool, all new arrays.
     The info of a lane that ends has ``terminal_observation``, ``TimeLimit.truncated`` and
-    the environment's info of the step; the infos of all other lanes are one shared, read-only
+    the environment's info of the step; the infos of all other lanes are
     ``{"TimeLimit.truncated": False}``. Use VecMonitor for episode statistics. Policies of the
-    suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``.
+    suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``; what they read,
+    such as ``tracker``, are attributes of ``vector``, which the bridge has, too.
 
     ``seed`` and ``set_options`` are for the next reset; ``{"instance": Instance}`` pins one.
+
+    Attributes:
+        vector: the native vector environment inside.
 
     Args:
         vector: made with ``autoreset_mode="SameStep"``, and ``copy=True``, its default; wrapped
@@ -94,23 +78,15 @@ class CrawlVecEnv(VecEnv):
 
     def __init__(self, vector: gym.vector.VectorEnv[Any, Any, Any], *, full_infos: bool = False):
         core = _inner(vector)
-        if core.autoreset_mode != AutoresetMode.SAME_STEP:
-            raise ValueError(
-                "vector must be made with autoreset_mode='SameStep', got "
-                f"{core.autoreset_mode.value!r}"
-            )
-        if not core.copy:
-            raise ValueError("vector must be made with copy=True, got copy=False")
         self.vector, self._stepped, self.full_infos = core, vector, full_infos
-        self.spec, self.lanes = core.spec, core.views
-        self.features, self.num_lanes = core.features, core.num_lanes
-        self.action_form, self.batch, self.epoch = core.action_form, core.batch, core.epoch
         self._actions: Any = None
-        self._bits = isinstance(core.single_action_space, gym.spaces.MultiBinary)
         super().__init__(core.num_envs, core.single_observation_space, core.single_action_space)
         self.metadata = core.metadata  # for recorders, as DummyVecEnv has it
 
-    # Episodes
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "vector":
+            raise AttributeError(name)
+        return getattr(self.vector, name)
 
     def reset(self) -> Any:
         """Start an episode in all lanes and return the observations of N lanes.
@@ -119,26 +95,20 @@ class CrawlVecEnv(VecEnv):
             ValueError: an unknown option, an instance that does not fit, or one for some lanes
                 only.
         """
-        seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
-        options = self._gathered_options()
-        self._reset_seeds()
-        self._reset_options()
-        observations, info = self._stepped.reset(seed=seeds, options=options)  # type: ignore[arg-type]
-        self.reset_infos = [lane_info(info, lane) for lane in range(self.num_envs)]
-        return observations
-
-    def _gathered_options(self) -> dict[str, Any] | None:
-        """Return the options of all lanes as one dictionary of lists over lanes."""
+        seeds: Any = self._seeds if any(seed is not None for seed in self._seeds) else None
         names = {name: None for options in self._options for name in options}
         for name in names:
             if not all(name in options for options in self._options):
                 raise ValueError(f"option {name!r} must be given to all lanes or to none")
-        return {name: [options[name] for options in self._options] for name in names} or None
+        options = {name: [options[name] for options in self._options] for name in names}
+        self._reset_seeds()
+        self._reset_options()
+        observations, info = self._stepped.reset(seed=seeds, options=options or None)
+        self.reset_infos = [lane_info(info, lane) for lane in range(self.num_envs)]
+        return observations
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Set the actions of all lanes, (N, ...); bits may be floats, as models sample them."""
-        if self._bits and actions.dtype.kind == "f" and np.all((actions == 0) | (actions == 1)):
-            actions = actions.astype(np.int8)
+        """Set the actions of all lanes, (N, ...)."""
         self._actions = actions
 
     def step_wait(
@@ -150,28 +120,10 @@ class CrawlVecEnv(VecEnv):
             ValueError: an action outside its space; nothing is changed in this case.
         """
         observations, rewards, terminated, truncated, info = self._stepped.step(self._actions)
-        infos: list[dict[str, Any]]
+        dones, cut = terminated | truncated, truncated & ~terminated
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         if self.full_infos:
-            infos = [self._full_info(info, lane) for lane in range(self.num_envs)]
-        else:
-            infos = [SHARED_INFO] * self.num_envs
-        dones = terminated | truncated
-        if "final_obs" in info:
-            self._add_ends(infos, info, dones, truncated & ~terminated)
-        return observations, rewards.astype(np.float32), dones, infos
-
-    @staticmethod
-    def _full_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
-        return {**lane_info(info, lane), "TimeLimit.truncated": False}
-
-    def _add_ends(
-        self,
-        infos: list[dict[str, Any]],
-        info: Mapping[str, Any],
-        dones: BoolArray,
-        cut: BoolArray,
-    ) -> None:
-        """Set the infos of the lanes that end, and of their resets."""
+            infos = [lane_info(info, lane) | infos[lane] for lane in range(self.num_envs)]
         for lane in map(int, np.flatnonzero(dones)):
             infos[lane] = {
                 **lane_info(info["final_info"], lane),
@@ -180,6 +132,7 @@ class CrawlVecEnv(VecEnv):
                 **statistics(info, lane),
             }
             self.reset_infos[lane] = lane_info(info, lane)
+        return observations, rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
         """Close the vector environment."""
@@ -198,8 +151,8 @@ class CrawlVecEnv(VecEnv):
 
     # Stable-Baselines3's access to single environments
 
-    def _chosen(self, indices: Indices) -> Iterator[Lane]:
-        return (self.lanes[number] for number in self._get_indices(indices))
+    def _chosen(self, indices: Indices) -> list[Lane]:
+        return [self.vector.views[number] for number in self._get_indices(indices)]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute of each lane; AttributeError if there is none."""
@@ -216,46 +169,14 @@ class CrawlVecEnv(VecEnv):
         """Call a method of each lane, such as ``action_masks``; AttributeError if there is none."""
         if method_name == "action_masks" and indices is None:
             return list(self.vector.action_masks())
-        return [
-            getattr(lane, method_name)(*method_args, **method_kwargs)
-            for lane in self._chosen(indices)
-        ]
+        methods = self.get_attr(method_name, indices)
+        return [method(*method_args, **method_kwargs) for method in methods]
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
         """Return False for each lane: lanes have no wrappers of their own."""
         return [False for _ in self._chosen(indices)]
-
-    # Read by the suite's policies
-
-    def action_masks(self) -> BoolArray:
-        """Return a new mask of the existing pages, which may be crawled, (N, m) bool."""
-        return self.vector.action_masks()
-
-    def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
-        return self.vector.tracker(lane)
-
-    def last_log(self, lane: int) -> CrawlLog:
-        """Return the crawls and signals of the last step, or reset, of a lane."""
-        return self.vector.last_log(lane)
-
-    def current_observation(self, lane: int) -> Any:
-        """Return the present observation of a lane, as new arrays."""
-        return self.vector.current_observation(lane)
-
-    def rng(self, lane: int) -> np.random.Generator:
-        """Return a new generator for the random choices of a lane's current episode."""
-        return self.vector.rng(lane)
-
-    def declare(self, change_rate: ArrayLike, lane: int) -> None:
-        """Declare a lane's estimated change rates, for the budget of the next step."""
-        self.vector.declare(change_rate, lane)
-
-    def num_slots(self, lane: int) -> int:
-        """Return the number of crawls, or epochs, in the budget of an episode."""
-        return self.vector.num_slots(lane)
 
 
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:

@@ -6,26 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary
+from gymnasium.spaces import Box, Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
+from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import (
+    OFF_POLICY,
     algorithm_class,
     check_action,
     network_arguments,
-    schedule_arguments,
 )
 from agents.sb3.arguments import TrainArguments, step_size
+from agents.sb3.scaled_rewards import RewardScale
 from crawl_envs.spaces.actions import (
     ACTION_FORMS,
+    SLOT_FORMS,
     BandwidthShares,
     CrawlRates,
-    PageChoice,
-    RefreshSet,
-    TopScores,
+    action_form,
 )
-from crawl_envs.types.arguments import flag, one_of, real, whole
+from crawl_envs.types.arguments import one_of, real, whole
 
 MOST_NUMBERS = 2**26
 """Most numbers in an observation of a model."""
@@ -56,30 +57,38 @@ class ModelTraits:
 
     def __post_init__(self) -> None:
         names = self.features
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"features must be names of columns, got {names!r:.80}")
-        if not names:
-            raise ValueError("features must name at least one column, got none")
+        listed = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not listed or not names:
+            raise ValueError(f"features must be names of columns, one at least, got {names!r:.80}")
         object.__setattr__(self, "features", tuple(names))
         whole("num_pages", self.num_pages, 1, MOST_NUMBERS // len(names))
         one_of("action_form", self.action_form, ACTION_FORMS)
         real("cycle", self.cycle, above=0.0)
-        whole("batch", self.batch, 1, self.num_pages)
-        flag("probing", self.probing)
         real("highest", self.highest, least=1.0)
+        self.action_space()
 
     @classmethod
     def of(cls, env: Any, cycle: float) -> ModelTraits:
-        """Return the traits of a bridge, with the given ``cycle``."""
-        num_pages, acts = env.observation_space.shape[0], env.action_space
-        form = env.action_form
+        """Return the traits of an environment, single, vector or bridge, at a given ``cycle``.
+
+        Raises:
+            ValueError: it is no crawling environment, or its observations are no tables.
+        """
+        core = getattr(env, "unwrapped", env)
+        if not hasattr(core, "features"):
+            raise ValueError(f"env must be a crawling environment, got {env!r}")
+        seen = getattr(core, "single_observation_space", core.observation_space)
+        acts = getattr(core, "single_action_space", core.action_space)
+        if len(seen.shape or ()) != 2:
+            raise ValueError(f"env must have observation 'table' for an agent, got {seen}")
+        form = core.action_form
         return cls(
-            features=env.features,
-            num_pages=num_pages,
+            features=core.features,
+            num_pages=seen.shape[0],
             action_form=form,
             cycle=float(cycle),
-            batch=env.batch if form == "scores" else 1,
-            probing=form == "page" and int(acts.n) > num_pages,
+            batch=core.batch if form == "scores" else 1,
+            probing=form == "page" and int(acts.n) > seen.shape[0],
             highest=float(acts.high.max()) if form == "rates" else 1.0,
         )
 
@@ -87,23 +96,54 @@ class ModelTraits:
         """Return the space of observations, (m, F) float32, without bounds."""
         return Box(-np.inf, np.inf, (self.num_pages, len(self.features)), np.float32)
 
-    def action_space(self) -> Box | Discrete | MultiBinary:
+    def action_space(self) -> Space[Any]:
         """Return the space of actions."""
-        if self.action_form == "page":
-            return PageChoice(self.num_pages, self.probing).space()
-        if self.action_form == "scores":
-            return TopScores(self.num_pages, self.batch).space()
-        if self.action_form == "refresh":
-            return RefreshSet(self.num_pages).space()
+        if self.action_form in SLOT_FORMS:
+            return action_form(self.action_form, self.num_pages, self.batch, self.probing).space()
         if self.action_form == "shares":
             return BandwidthShares(self.num_pages).space()
         return CrawlRates(self.num_pages, self.highest).space()
 
 
+REPLAY_BYTES = 256 * 2**20
+"""Maximal memory of a replay buffer, in bytes."""
+
+
+def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dict[str, Any]:
+    """Return the arguments of an algorithm's class for rollouts, batches and updates.
+
+    They are those of :mod:`agents.sb3.hyperparameters`, adapted to the size of the run: a rollout
+    has as many minibatches as the recommended one, and no more steps than the run.
+    """
+    recommended = hyperparameters.defaults(arguments.algorithm)
+    made = hyperparameters.model_arguments(arguments.algorithm)
+    lanes, steps = arguments.lanes, arguments.steps
+    if arguments.algorithm in OFF_POLICY:
+        size = min(steps, made["buffer_size"], REPLAY_BYTES // (2 * observation_bytes))
+        made["buffer_size"] = max(size, lanes)
+        made["learning_starts"] = min(made["learning_starts"], steps // 10)
+        most = made["gradient_steps"]
+        made["gradient_steps"] = min(max(lanes * most // recommended["lanes"], 1), most)
+        if "target_update_interval" in made:
+            made["target_update_interval"] = max(made["target_update_interval"], 10 * lanes)
+        return made
+    length = max(min(arguments.rollout, steps // lanes), 2)
+    most = recommended["rollout"] if arguments.algorithm == "a2c" else length
+    made["n_steps"] = min(length, most)
+    if "batch_size" in made:
+        size = length * lanes
+        minibatches = round(recommended["lanes"] * recommended["rollout"] / made["batch_size"])
+        made["batch_size"] = size // minibatches if size % minibatches == 0 else size
+    return made
+
+
 def build_model(
     arguments: TrainArguments, traits: ModelTraits, env: VecEnv | None = None
 ) -> BaseAlgorithm:
-    """Build an untrained model, with the traits as its attribute ``crawl_traits``.
+    """Build an untrained model.
+
+    Its attribute ``crawl_traits`` has the traits, and ``reward_scale`` the scale of its rewards,
+    that of ``env`` if it has one.
 
     Args:
         arguments: arguments of the run; ``start`` is not used.
@@ -123,14 +163,7 @@ def build_model(
             arguments.width,
             traits.batch if traits.action_form == "scores" else None,
         ),
-        **schedule_arguments(
-            arguments.algorithm,
-            arguments.env_id,
-            lanes=arguments.lanes,
-            steps=arguments.steps,
-            rollout=arguments.rollout,
-            observation_bytes=4 * traits.num_pages * len(traits.features),
-        ),
+        **schedule_arguments(arguments, 4 * traits.num_pages * len(traits.features)),
         "learning_rate": step_size(arguments.learning_rate)[0],
         "gamma": arguments.gamma,
         **arguments.model_args,
@@ -147,5 +180,6 @@ def build_model(
             model.target_entropy = -float(traits.num_pages)
         model._setup_model()
     model.crawl_traits = traits
+    model.reward_scale = getattr(env, "scale", None) or RewardScale()
     built: BaseAlgorithm = model
     return built

@@ -52,5 +52,5 @@ def mean_rewards(
         deterministic=deterministic,
         return_episode_rewards=True,
     )
-    means: FloatArray = np.asarray(returns, np.float64) / np.asarray(lengths, np.float64)
+    means: FloatArray = np.asarray(returns, np.float64) / np.asarray(lengths)
     return means

@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from agents.progress import COUNT, ProgressBar
-from agents.runs import append_row
+from agents.runs import append_row, kept_rows
 
 SHOW_SECONDS = 0.2
 """Minimal time between two updates of the progress bar."""
@@ -36,8 +36,7 @@ class CurveCallback(BaseCallback):
     """Appends rows to a learning curve while an algorithm learns.
 
     Args:
-        path: the CSV file, with ``rows`` when training starts.
-        rows: the rows so far; new ones are appended.
+        path: the CSV file; rows beyond the present step are dropped.
         every: steps between rows, >= 1.
         steps: total number of steps, which the progress bar rounds up to rollouts.
         progress: show a progress bar on standard error.
@@ -45,31 +44,22 @@ class CurveCallback(BaseCallback):
     """
 
     def __init__(
-        self,
-        path: Path,
-        rows: list[CurveRow],
-        *,
-        every: int,
-        steps: int,
-        progress: bool,
-        beside: str = "",
+        self, path: Path, every: int, steps: int, *, progress: bool, beside: str = ""
     ) -> None:
         super().__init__()
-        self.path, self.rows, self.every, self.steps = path, rows, every, steps
-        self._earlier = rows[-1].seconds if rows else 0.0
+        self.path, self.every, self.steps = path, every, steps
         self._recent: deque[float] = deque()
-        self._since = rows[-1].steps if rows else 0
-        self._started = self._shown = time.perf_counter()
-        self._open = False
+        self._shown = 0.0
         texts = (f"{COUNT} steps", "reward {task.fields[reward]}", "{task.fields[beside]}")
         self._bar = ProgressBar(*texts[: 3 if beside else 2], shown=progress)
         self._task, self._beside = TaskID(0), beside
 
     def _on_training_start(self) -> None:
+        last = kept_rows(self.path, CurveRow, self.num_timesteps)[-1:]
+        self._since = last[0].steps if last else 0
+        self._started = time.perf_counter() - (last[0].seconds if last else 0.0)
         slots = self.training_env.env_method("num_slots", indices=0)[0]
         self._recent = deque(maxlen=slots // self.training_env.get_attr("batch", 0)[0])
-        self._started = time.perf_counter()
-        self._open = True
         self._bar.start()
         self._task = self._bar.add_task(
             "training",
@@ -93,31 +83,28 @@ class CurveCallback(BaseCallback):
         seen_whole = len(self._recent) == self._recent.maxlen
         if seen_whole and self.num_timesteps - self._since >= self.every:
             self._add_row()
-        now = time.perf_counter()
-        if now - self._shown >= SHOW_SECONDS:
-            self._show(now)
+        if time.perf_counter() - self._shown >= SHOW_SECONDS:
+            self._show()
         return True
 
     def _mean(self) -> float:
         return sum(self._recent) / len(self._recent)
 
     def _add_row(self) -> None:
-        seconds = self._earlier + time.perf_counter() - self._started
+        seconds = time.perf_counter() - self._started
         row = CurveRow(self.num_timesteps, round(self._mean(), 6), round(seconds, 3))
-        self.rows.append(row)
         self.logger.record("curve/mean_reward", row.mean_reward)
         self._since = self.num_timesteps
         append_row(self.path, row)
 
-    def _show(self, now: float) -> None:
-        self._shown = now
+    def _show(self) -> None:
+        self._shown = time.perf_counter()
         self._bar.update(self._task, completed=self.num_timesteps, reward=f"{self._mean():.4f}")
 
     def close(self) -> None:
         """Write the last row, and close the progress bar, also after an interrupt."""
-        if self._open and self._recent:
+        if self._recent:
             if self.num_timesteps > self._since:
                 self._add_row()
-            self._show(time.perf_counter())
-        self._open = False
+            self._show()
         self._bar.stop()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 
 import crawl_envs
-from agents.networks.page_scorer import FORMS
 from agents.sb3 import hyperparameters
 from agents.sb3.algorithms import check_action
 from agents.sb3.arguments import TrainArguments
@@ -19,7 +17,8 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.evaluation import make_env
-from crawl_envs.types import Instance
+from crawl_envs.spaces.actions import SLOT_FORMS
+from crawl_envs.types import Instance, Problem
 
 
 def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> CrawlVecEnv:
@@ -38,36 +37,46 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
             action form that the algorithm does not support.
     """
     env_id = arguments.env_id
-    rows = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
+    table = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
     try:
-        env_args = {"resample": training, **rows, **_given(arguments, training)}
-        if env_id in crawl_envs.FAMILIES or _has_vector(arguments):
+        env_args = {"resample": training, **table, **_given(arguments, training)}
+        single = make_env(env_id, **env_args)
+        if single.spec is not None and single.spec.vector_entry_point is not None:
             vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
         else:
-            vector = _vector(make_env(env_id, **env_args), lanes)
+            vector = _vector(single, lanes)
     except TypeError as error:
         raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
-    if training and arguments.train_pages not in (0, env.vector.lanes.num_pages):
+    if training and arguments.train_pages not in (0, env.lanes.num_pages):
         raise ValueError(
             f"train_pages must be 0 where {env_id} has pages of its own, got "
             f"{arguments.train_pages}"
         )
-    if env.vector.lanes.observation_form != "table":
+    if env.lanes.observation_form != "table":
         raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env
 
 
+def first_problem(env: CrawlVecEnv) -> Problem:
+    """Reset an environment, and return the public part of the first lane's instance."""
+    env.reset()
+    problem: Problem = env.get_attr("problem", 0)[0]
+    return problem
+
+
+def cycle_of(problem: Problem) -> float:
+    """Return the time T = m / R in which every page could be crawled once."""
+    return float(problem.num_pages / problem.bandwidth)
+
+
 def pages_in_words(arguments: TrainArguments) -> str:
     """Say on how many pages an agent is trained, and on how many it is ranked."""
-    env = make_lanes(arguments, 1, training=False)
-    env.reset()
-    problem = env.get_attr("problem", 0)[0]
-    own, cycle = problem.num_pages, problem.num_pages / problem.bandwidth
-    few = arguments.train_pages or own
-    return f"trained on {few} pages at m / R = {cycle:g}; ranked on {own}"
+    problem = first_problem(make_lanes(arguments, 1, training=False))
+    few = arguments.train_pages or problem.num_pages
+    return f"trained on {few} pages at m / R = {cycle_of(problem):g}; ranked on {problem.num_pages}"
 
 
 PAGES = 20
@@ -87,21 +96,19 @@ def recommended(
     Raises:
         ValueError: as :class:`TrainArguments` and :func:`make_lanes`.
     """
-    known = hyperparameters.defaults(algorithm, env_id)
+    known = hyperparameters.defaults(algorithm)
     arguments = TrainArguments(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
     env = make_lanes(arguments, 1, training="train_pages" in own)
-    more = env.vector.lanes.num_pages > PAGES and env.action_form in FORMS
-    if "train_pages" not in own and more and arguments.any_size:
-        with suppress(ValueError):  # pages of its own, as of a trace
-            fewer = replace(arguments, train_pages=PAGES)
-            env, arguments = make_lanes(fewer, 1, training=True), fewer
+    free = arguments.any_size and arguments.instance is None and env.action_form in SLOT_FORMS
+    recorded = env.lanes.tape is not None
+    if "train_pages" not in own and free and not recorded and env.lanes.num_pages > PAGES:
+        arguments = replace(arguments, train_pages=PAGES)
+        env = make_lanes(arguments, 1, training=True)
     if "gamma" in own:
         return arguments
-    env.reset()
-    problem = env.get_attr("problem", 0)[0]
+    problem = first_problem(env)
     spacing = env.batch / problem.bandwidth if math.isnan(env.epoch) else env.epoch
-    steps = problem.num_pages / problem.bandwidth / spacing
-    return replace(arguments, gamma=round(max(1.0 - 1.0 / steps, 0.0), 6))
+    return replace(arguments, gamma=round(max(1.0 - spacing / cycle_of(problem), 0.0), 6))
 
 
 def _given(arguments: TrainArguments, training: bool) -> dict[str, Any]:
@@ -124,12 +131,6 @@ def _given(arguments: TrainArguments, training: bool) -> dict[str, Any]:
     if "bandwidth_steps" in fixed:
         given["bandwidth_steps"] = [(time, rate * share) for time, rate in fixed["bandwidth_steps"]]
     return given
-
-
-def _has_vector(arguments: TrainArguments) -> bool:
-    """Return whether an id of others has a vector entry point; ValueError if it is no crawl env."""
-    spec = make_env(arguments.env_id, **arguments.env_args).spec
-    return spec is not None and spec.vector_entry_point is not None
 
 
 def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:

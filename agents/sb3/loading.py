@@ -1,38 +1,43 @@
 """Loading of trained agents.
 
-``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` (:mod:`agents.networks.page_scorer`)
-and ``index.json`` (:mod:`agents.index.stored`) have plain values and arrays. Nothing is
-unpickled, so loading an agent of unknown origin runs no code of its author.
+``model.zip`` (:mod:`agents.sb3.model_file`), ``scorer.npz`` and ``index.json``
+(:mod:`agents.index.stored`) have plain values and arrays. Nothing is unpickled, so loading an agent
+of unknown origin runs no code of its author.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium.error import ResetNeeded
+import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.catalog import AGENT_FILES
-from agents.networks.extraction import extract_scorer, page_network
-from agents.networks.page_scorer import ScoringAgent, check_columns, cycle_of
-from agents.networks.scaled_columns import check_cycle
+from agents.networks.resizing import in_units, resized, scores_of
 from agents.sb3.arguments import TrainArguments
-from agents.sb3.building import ModelTraits
-from agents.sb3.model_file import load_model
-from crawl_envs.types import BoolArray
+from agents.sb3.building import ModelTraits, build_model
+from agents.sb3.lanes import cycle_of
+from agents.sb3.model_file import in_one_line, load_model
+from agents.sb3.torch_threads import threads
+from crawl_envs.spaces.actions import SLOT_FORMS
+from crawl_envs.types.arguments import real
 
-MODEL = AGENT_FILES[0]
+MODEL, SCORER = AGENT_FILES[0], AGENT_FILES[-1]
+SCORER_FORMAT = "crawl_envs page scorer 1"
+ENCODER = ("rows.weight", "rows.bias", "alone.weight", "alone.bias", "all.weight")
+HEAD = ("score.weight", "score.bias")
 
 
 class Agent:
     """A trained agent: a policy like those of :mod:`policies`, for unscaled observations.
 
     With the network ``pages`` it acts on any number of pages. If m or the time T = m / R differs
-    from the training, it needs ``env`` or ``cycle``, and acts by the network alone
-    (:class:`agents.networks.page_scorer.ScoringAgent`).
+    from the training, it needs ``env`` or ``cycle``.
 
     Attributes:
         name: the algorithm's name.
@@ -41,11 +46,11 @@ class Agent:
         features: names of the observation's columns.
 
     Args:
-        model: Stable-Baselines3's model.
+        model: Stable-Baselines3's model, of :func:`agents.sb3.building.build_model`.
         arguments: the arguments of its run.
-        features: names of the observation's columns.
-        env: the environment to act in, single, vector or bridge.
-        cycle: the time T of the environment, without ``env``.
+        env: the environment to act in, single, vector or bridge; T of each lane is read at every
+            decision.
+        cycle: T, without ``env``; None for that of the training, at its number of pages.
 
     Raises:
         ValueError: both ``env`` and ``cycle``; an ``env`` that does not fit; a ``cycle`` that is
@@ -56,39 +61,37 @@ class Agent:
         self,
         model: BaseAlgorithm,
         arguments: TrainArguments,
-        features: tuple[str, ...],
         env: Any = None,
         *,
         cycle: float | None = None,
     ) -> None:
+        built: Any = model
         self.name, self.model, self.arguments = arguments.algorithm, model, arguments
-        self.features = features
-        self._masked = arguments.algorithm == "maskableppo"
-        self._remembers = arguments.algorithm == "recurrentppo"
-        self._any_size = arguments.network == "pages" and not self._remembers
-        self._alive = features.index("alive") if "alive" in features else None
-        self._env = env
-        self._cycle = None if cycle is None else check_cycle(cycle)
-        self._scoring: ScoringAgent | None = None
-        if env is not None and cycle is not None:
-            raise ValueError(f"cycle must be None where env is given, got {cycle!r}")
-        if cycle is not None and not self._any_size:
-            raise ValueError(f"cycle must be None but for the network 'pages', got {cycle!r}")
+        self._traits: ModelTraits = built.crawl_traits
+        self.features = self._traits.features
+        self._any_size = arguments.any_size and self._traits.action_form in SLOT_FORMS
+        self._core = None if env is None else getattr(env, "unwrapped", env)
+        self._cycle = None if cycle is None else real("cycle", cycle, above=0.0)
+        self._resized: Any = None
         if env is not None:
-            self.check_fits(env)
+            self._check_fits(env)
+        if cycle is not None and (env is not None or not self._any_size):
+            raise ValueError(
+                f"cycle must be None but for the network 'pages' without env, got {cycle!r}"
+            )
 
-    def _is_own_cycle(self) -> bool:
-        """Return whether the time T is that of the training; True before a first reset."""
-        if self._cycle is None and self._env is None:
-            return True
-        trained = page_network(self.model)[0].scaling.cycle
-        if self._env is None:
-            return self._cycle == trained
-        core = getattr(self._env, "unwrapped", self._env)
-        try:
-            return all(cycle_of(core, lane) == trained for lane in range(core.num_lanes))
-        except ResetNeeded:
-            return True
+    def _check_fits(self, env: Any) -> None:
+        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
+        own, seen = self._traits, ModelTraits.of(env, self._traits.cycle)
+        pages = seen.num_pages if self._any_size else own.num_pages
+        if seen != replace(own, num_pages=pages, batch=seen.batch):
+            sees, shows = (
+                f"{one.num_pages} pages with {', '.join(one.features)}, and actions "
+                f"{one.action_form!r} {one.action_space()}"
+                for one in (own, seen)
+            )
+            hint = "" if self._any_size else "; others need the network 'pages', without memory"
+            raise ValueError(f"the agent was trained on {sees}, got {shows}{hint}")
 
     def predict(
         self,
@@ -103,83 +106,69 @@ class Agent:
             observation: (m, F) of one lane, or (N, m, F) of N, in the environment's own units.
             state: the state of recurrentppo, None at first; others pass it through.
             episode_start: mask of lanes at the start of an episode, (N,) bool, for recurrentppo.
-            deterministic: return the best action; otherwise it is sampled (dqn: epsilon-greedy).
+            deterministic: return the best action; otherwise it is sampled (dqn: epsilon-greedy
+                at the number of pages of the training).
 
         Raises:
             ValueError: an observation of another shape; one of another number of pages without
                 ``env`` and ``cycle``.
         """
-        rows = np.asarray(observation)
-        if self._any_size and not self._as_trained(rows):
-            action, _ = self.scoring().predict(rows, deterministic=deterministic)
-            return action, state
+        rows, actor = np.asarray(observation), self.model
+        if self._any_size and rows.ndim in (2, 3):  # else the model says what is wrong
+            rows, actor = self._in_units_of_training(rows), self._actor(rows.shape[-2])
         extra: dict[str, Any] = {"deterministic": deterministic}
-        if self._masked:
-            extra["action_masks"] = self._masks(rows)
-        if self._remembers:
+        if self.name == "maskableppo" and "alive" in self.features:
+            extra["action_masks"] = rows[..., self.features.index("alive")] > 0.5
+        if self.name == "recurrentppo":
             extra |= {"state": state, "episode_start": episode_start}
-        action, renewed = self.model.predict(rows, **extra)
+        with threads(self.arguments.threads):  # more of them wait for each other
+            action, renewed = actor.predict(rows, **extra)
         action = np.asarray(action, self.model.action_space.dtype)
-        return action, renewed if self._remembers else state
+        return action, renewed if self.name == "recurrentppo" else state
 
-    def _as_trained(self, rows: NDArray[Any]) -> bool:
-        """Return whether to pass an observation to the model, which also reports wrong shapes."""
-        shape = self.model.observation_space.shape
-        assert shape is not None
-        if rows.ndim not in (2, 3) or rows.shape[-1] != shape[1]:
-            return True
-        return rows.shape[-2] == shape[0] and self._is_own_cycle()
+    def scores(self, observation: Any) -> NDArray[np.float32]:
+        """Return the score of each page, (m,) or (N, m), by the actor of the network ``pages``.
 
-    def scoring(self) -> ScoringAgent:
-        """Return the same agent for any number of pages, without torch; ``save`` writes it.
-
-        Raises:
-            ValueError: the network is not ``pages``, or is recurrent.
+        Scores are logits of pages, or of their bits: for a2c, maskableppo and ppo.
         """
-        if self._scoring is None:
-            scorer = extract_scorer(self.model, self.name, self.features)
-            seed = self.arguments.seed
-            self._scoring = ScoringAgent(scorer, self._env, cycle=self._cycle, seed=seed)
-        return self._scoring
+        rows = self._in_units_of_training(np.asarray(observation, np.float32))
+        scores = scores_of(self.model.policy, rows.reshape(-1, *rows.shape[-2:]))
+        return scores.reshape(rows.shape[:-1])
 
-    def _masks(self, observation: Any) -> BoolArray | None:
-        """Return the mask of existing pages, the column ``alive``; None if all exist."""
-        if self._alive is None:
-            return None
-        alive: BoolArray = np.asarray(observation)[..., self._alive] > 0.5
-        return alive
+    def _actor(self, num_pages: int) -> Any:
+        """Return the model, or its policy for another number of pages."""
+        own, core = self._traits, self._core
+        if num_pages == own.num_pages:
+            return self.model
+        if core is None and self._cycle is None:
+            raise ValueError(
+                f"env or cycle must be given to act on {num_pages} pages, other than the "
+                f"{own.num_pages} of the training, got neither"
+            )
+        if self._resized is None or self._resized.observation_space.shape[0] != num_pages:
+            batch = getattr(core, "batch", num_pages) if own.action_form == "scores" else 1
+            new = replace(own, num_pages=num_pages, batch=batch)
+            spaces = new.observation_space(), new.action_space()
+            self._resized = resized(self.model.policy, *spaces, batch)
+        return self._resized
 
-    def check_fits(self, env: Any) -> None:
-        """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
-        core = getattr(env, "unwrapped", env)
-        seen = getattr(core, "single_observation_space", core.observation_space)
-        acts = getattr(core, "single_action_space", core.action_space)
-        own = self.model.observation_space
-        if seen.shape == own.shape and tuple(core.features) == self.features:
-            form = _traits(self.model).action_form
-            if acts != self.model.action_space or core.action_form != form:
+    def _in_units_of_training(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return observations with times in units in which T is that of the training."""
+        lanes = rows if rows.ndim == 3 else rows[None]
+        cycles = [self._cycle or self._traits.cycle]
+        if self._core is not None:
+            if len(lanes) != self._core.num_lanes:
                 raise ValueError(
-                    f"the agent was trained on actions {form!r} {self.model.action_space}, "
-                    f"got {core.action_form!r} {acts}"
+                    f"observation must have the {self._core.num_lanes} lanes of the environment, "
+                    f"got {len(lanes)}"
                 )
-            return
-        if self._any_size:
-            form = extract_scorer(self.model, self.name, self.features).traits.action_form
-            check_columns(env, self.features, form)
-            return
-        raise ValueError(
-            f"the agent was trained on {own.shape} observations of {', '.join(self.features)}, "
-            f"got {seen.shape} of {', '.join(core.features)}; with network 'pages', without "
-            "memory, it could act on other numbers of pages"
-        )
+            cycles = [cycle_of(self._core.tracker(lane).problem) for lane in range(len(lanes))]
+        same = in_units(lanes, self.features, self._traits.cycle / np.array(cycles))
+        return same if rows.ndim == 3 else same[0]
 
 
 def start_file(folder: str | Path) -> Path:
-    """Return the file of the initial model of a run in a folder.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Return the file of the initial model of a run in a folder; ValueError if there is none."""
     path = Path(folder) / MODEL
     if not path.is_file():
         raise ValueError(
@@ -204,8 +193,9 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
         ValueError: there is no such model, or its weights do not fit.
     """
     path = start_file(folder)
-    other, _ = load_model(path)
-    mine, theirs = _traits(model).features, _traits(other).features
+    other: Any = load_model(path)[0]
+    built: Any = model
+    mine, theirs = built.crawl_traits.features, other.crawl_traits.features
     if mine != theirs:
         raise ValueError(
             f"start must be an agent that sees {', '.join(mine)}, {path} sees {', '.join(theirs)}"
@@ -219,12 +209,42 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
 
 
 def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent:
-    """Return the agent of a file ``model.zip``; see :func:`agents.load`."""
-    model, arguments = load_model(file)
-    return Agent(model, arguments, _traits(model).features, env, cycle=cycle)
+    """Return the agent of a file ``model.zip`` or ``scorer.npz``; see :func:`agents.load`."""
+    if file.name == SCORER:
+        return load_scorer(file, env, cycle=cycle)
+    return Agent(*load_model(file), env, cycle=cycle)
 
 
-def _traits(model: Any) -> ModelTraits:
-    """Return the traits of the environment that a model was built for."""
-    traits: ModelTraits = model.crawl_traits
-    return traits
+def load_scorer(file: Path, env: Any = None, *, cycle: float | None = None, **form: Any) -> Agent:
+    """Return the agent of a file ``scorer.npz``: the actor of a network ``pages``, no critic.
+
+    The arrays have the names and shapes of the layers of :class:`agents.networks.encoder`; a line
+    of JSON has the algorithm and the traits of the training.
+
+    Args:
+        file: the file.
+        env: as for :class:`Agent`.
+        cycle: as for :class:`Agent`.
+        **form: traits to act with in place of those of the training: ``action_form``, ``batch``.
+
+    Raises:
+        ValueError: there is no such file, or it is damaged or foreign; as for :class:`Agent`.
+    """
+    with (
+        in_one_line(file, "is not a page scorer of this suite"),
+        file.open("rb") as opened,
+        np.load(opened, allow_pickle=False) as arrays,
+    ):
+        about = json.loads(str(arrays["about"]))
+        if about.pop("format") != SCORER_FORMAT or not about.pop("draws"):
+            raise ValueError(f"its format must be {SCORER_FORMAT!r}, of an actor that draws")
+        width = len(arrays["rows.bias"])
+        arguments = TrainArguments(
+            algorithm=about.pop("name"), width=width, lanes=1, steps=1, rollout=2
+        )
+        model = build_model(arguments, ModelTraits(**{**about, **form}))
+        weights = {f"pi_features_extractor.{name}": arrays[name] for name in ENCODER}
+        weights |= {f"mlp_extractor.{name}": arrays[name] for name in HEAD}
+        tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
+        model.policy.load_state_dict(tensors, strict=False)
+    return Agent(model, arguments, env, cycle=cycle)

@@ -7,17 +7,12 @@ from typing import Any
 
 
 def own_class(argument: str, name: str, base: type) -> type[Any]:
-    """Return a class of a module that is imported already.
+    """Return the class ``name`` of a module that is imported already.
 
     A name can come from a file of unknown origin, so that its module is not imported here.
 
-    Args:
-        argument: name of the argument, for errors.
-        name: ``module:Class``.
-        base: the class that it must be derived from.
-
     Raises:
-        ValueError: there is no such class, or it has another base.
+        ValueError: there is no such class, or it is not derived from ``base``.
     """
     module, _, attribute = name.partition(":")
     kind = getattr(sys.modules.get(module), attribute, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,24 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from crawl_envs.types import BoolArray
+
+
+class RewardScale:
+    """Running moments of rewards, and of the discounted returns of what exceeds their mean."""
+
+    def __init__(self) -> None:
+        self.rewards, self.returns = RunningMeanStd(shape=()), RunningMeanStd(shape=())
+
+    def moments(self) -> list[float]:
+        """Return mean, variance and count of rewards, then of returns."""
+        both = (self.rewards, self.returns)
+        return [float(value) for one in both for value in (one.mean, one.var, one.count)]
+
+    def restore(self, moments: Sequence[float]) -> None:
+        """Set what :meth:`moments` returned."""
+        for one, first in ((self.rewards, 0), (self.returns, 3)):
+            one.mean, one.var = np.array(moments[first]), np.array(moments[first + 1])
+            one.count = moments[first + 2]
 
 
 class ScaledRewards(VecEnvWrapper):
@@ -21,6 +40,7 @@ class ScaledRewards(VecEnvWrapper):
     all lanes and steps so far. Infos keep the plain rewards of episodes (VecMonitor inside).
 
     Attributes:
+        scale: the moments so far.
         raw: rewards of the last step as the environment gave them, (N,).
 
     Args:
@@ -30,8 +50,7 @@ class ScaledRewards(VecEnvWrapper):
 
     def __init__(self, venv: VecEnv, gamma: float) -> None:
         super().__init__(venv)
-        self.gamma = gamma
-        self.rewards, self.returns = RunningMeanStd(shape=()), RunningMeanStd(shape=())
+        self.gamma, self.scale = gamma, RewardScale()
         self.raw = np.zeros(self.num_envs, np.float32)
         self._returns = np.zeros(self.num_envs)
 
@@ -45,10 +64,10 @@ class ScaledRewards(VecEnvWrapper):
     ) -> tuple[Any, NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
         """Step all lanes, and scale their rewards."""
         observations, self.raw, dones, infos = self.venv.step_wait()
-        self.rewards.update(self.raw)
-        left = self.raw - self.rewards.mean
+        self.scale.rewards.update(self.raw)
+        left = self.raw - self.scale.rewards.mean
         self._returns = self.gamma * self._returns + left
-        self.returns.update(self._returns)
+        self.scale.returns.update(self._returns)
         self._returns[dones] = 0.0
-        scaled = left / np.sqrt(self.returns.var + 1e-8)
+        scaled = left / np.sqrt(self.scale.returns.var + 1e-8)
         return observations, scaled.astype(np.float32), dones, infos

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, EveryNTimesteps
 from stable_baselines3.common.vec_env import VecMonitor
 
-from agents.runs import CONFIG, CURVE, read_rows, replace_text, write_rows
+from agents.runs import CONFIG, CURVE, replace_text
 from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
-from agents.sb3.curve import CurveCallback, CurveRow
-from agents.sb3.lanes import make_lanes, pin
+from agents.sb3.curve import CurveCallback
+from agents.sb3.lanes import cycle_of, first_problem, make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.scaled_rewards import ScaledRewards
@@ -44,9 +44,10 @@ def train(
     reward per step, wall seconds). The model is saved every ``checkpoint_steps`` and at the end,
     also on an interrupt. Files are replaced atomically, and curve rows are written immediately.
 
-    A resumed run continues from the saved model, its optimiser and its step count. Episodes start
-    again from seeds derived from the run's seed and that count, and DQN and SAC refill their replay
-    buffers: it differs from an uninterrupted run, but is itself reproducible.
+    A resumed run continues from the saved model, its optimiser, its step count and its scale of
+    rewards. Episodes start again from seeds derived from the run's seed and that count, and DQN and
+    SAC refill their replay buffers: it differs from an uninterrupted run, but is itself
+    reproducible.
 
     Args:
         arguments: arguments of the run.
@@ -68,41 +69,50 @@ def train(
             agent of another run; another process writes to ``out``.
         OSError: ``out`` cannot be written.
     """
-    out = Path(out)
-    model_path = out / MODEL
-    resuming = model_path.exists()
-    if resuming and not resume:
-        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
+    out, until = Path(out), arguments.steps if until is None else until
+    path = out / MODEL
+    resuming = goes_on(out, resume)
     if resuming:
-        arguments.check_resumes(read_arguments(model_path))
+        arguments.check_resumes(read_arguments(path))
     env = make_lanes(arguments, arguments.lanes, training=True)
-    _make_folder(out)
+    make_folder(out)
     with threads(arguments.threads):
-        model = _resumed(model_path, env, arguments) if resuming else fresh_model(env, arguments)
-        rows = [row for row in read_rows(out / CURVE, CurveRow) if row.steps <= model.num_timesteps]
-        rows = rows if resuming else []
+        model = _resumed(path, env, arguments) if resuming else fresh_model(env, arguments)
         replace_text(out / CONFIG, arguments.to_json())
-        write_rows(out / CURVE, CurveRow, rows)
         model.tensorboard_log = str(out / "tensorboard") if tensorboard else None
-        more = [*callbacks]
-        if validation:
-            path = out / VALIDATION
-            more.append(ValidationCallback(path, arguments, env.features, validation))
-        _learn(
-            model,
-            arguments,
-            out,
-            rows,
-            more,
-            arguments.steps if until is None else until,
-            progress=progress,
-            beside=beside,
-        )
-    return Agent(model, arguments, env.features)
+        every = max(1, arguments.steps // arguments.curve_rows)
+        curve = CurveCallback(out / CURVE, every, until, progress=progress, beside=beside)
+        save = partial(save_model, model, arguments, path)
+        saving = ConvertCallback(lambda *_: save() is None)
+        saves = EveryNTimesteps(arguments.checkpoint_steps, saving)
+        validations = [ValidationCallback(out / VALIDATION, arguments, validation)]
+        every_step = [curve, saves, *callbacks, *validations[: validation > 0]]
+        size, falls = step_size(arguments.learning_rate)
+        if falls:
+            model.lr_schedule = partial(falling, size, until / arguments.steps)
+        left = until - model.num_timesteps
+        try:
+            if left > 0:
+                model.learn(left, callback=every_step, reset_num_timesteps=False)
+                save()
+        except KeyboardInterrupt:
+            save()
+            raise
+        finally:
+            curve.close()
+    return Agent(model, arguments)
 
 
-def _make_folder(out: Path) -> None:
-    """Make a folder, and check that it is writable before any work."""
+def goes_on(out: Path, resume: bool) -> bool:
+    """Return whether a folder holds an agent to go on with; ValueError without ``resume``."""
+    found = (out / MODEL).exists()
+    if found and not resume:
+        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
+    return found
+
+
+def make_folder(out: Path) -> None:
+    """Make a folder, claim it, and check that it is writable before any work."""
     out.mkdir(parents=True, exist_ok=True)
     probe = out / ".writable.partial"
     probe.touch()
@@ -117,10 +127,8 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
         ValueError: the weights of this agent do not fit.
     """
     env.seed(arguments.seed)
-    env.reset()
-    problem = env.get_attr("problem", 0)[0]
+    traits = ModelTraits.of(env, cycle_of(first_problem(env)))
     pin(env, arguments)
-    traits = ModelTraits.of(env, problem.num_pages / problem.bandwidth)
     model = build_model(arguments, traits, _scaled(env, arguments))
     if arguments.start is not None:
         start_from(model, arguments.start)
@@ -139,63 +147,9 @@ def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlg
     return model
 
 
-class SaveCallback(BaseCallback):
-    """A callback that saves the model every ``checkpoint_steps``."""
-
-    def __init__(self, arguments: TrainArguments, path: Path, saved: int) -> None:
-        super().__init__()
-        self.arguments, self.path, self.saved = arguments, path, saved
-
-    def _on_step(self) -> bool:
-        if self.num_timesteps - self.saved >= self.arguments.checkpoint_steps:
-            save_model(self.model, self.arguments, self.path)
-            self.saved = self.num_timesteps
-        return True
-
-
 def falling(size: float, part: float, remaining: float) -> float:
-    """Return a step size that would fall to 0 at the end of a run of which ``part`` is made now.
+    """Return a step size that falls from ``size`` to 0 at the end of a run.
 
-    Args:
-        size: at the start of the run.
-        part: share of the run's steps after which this part ends.
-        remaining: share of these steps that remain.
+    Of the run, the share ``part`` is made now, of which the share ``remaining`` is left.
     """
     return size * max(1.0 - (1.0 - remaining) * part, 0.0)
-
-
-def _learn(
-    model: BaseAlgorithm,
-    arguments: TrainArguments,
-    out: Path,
-    rows: list[CurveRow],
-    callbacks: list[BaseCallback],
-    until: int,
-    *,
-    progress: bool,
-    beside: str,
-) -> None:
-    """Train up to ``until`` steps, with saves."""
-    left = until - model.num_timesteps
-    if left <= 0:
-        return
-    size, falls = step_size(arguments.learning_rate)
-    if falls:
-        model.lr_schedule = partial(falling, size, until / arguments.steps)
-    curve = CurveCallback(
-        out / CURVE,
-        rows,
-        every=max(1, arguments.steps // arguments.curve_rows),
-        steps=until,
-        progress=progress,
-        beside=beside,
-    )
-    save = SaveCallback(arguments, out / MODEL, model.num_timesteps)
-    try:
-        model.learn(left, callback=[curve, save, *callbacks], reset_num_timesteps=False)
-    except KeyboardInterrupt:
-        save_model(model, arguments, out / MODEL)
-        raise
-    finally:
-        curve.close()
-    save_model(model, arguments, out / MODEL)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents.runs import append_row, read_rows, write_rows
+from agents.runs import append_row, kept_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.loading import Agent
@@ -37,21 +37,16 @@ class ValidationCallback(BaseCallback):
     Args:
         path: the CSV file; rows beyond the present step are dropped.
         arguments: of the run.
-        features: names of the columns that the agent reads.
         episodes: number of seeds.
     """
 
-    def __init__(
-        self, path: Path, arguments: TrainArguments, features: tuple[str, ...], episodes: int
-    ) -> None:
+    def __init__(self, path: Path, arguments: TrainArguments, episodes: int) -> None:
         super().__init__()
-        self.path, self.arguments, self.features = path, arguments, features
-        self.episodes, self.every = episodes, max(1, arguments.steps // TIMES)
+        self.path, self.arguments, self.episodes = path, arguments, episodes
+        self.every = max(1, arguments.steps // TIMES)
 
     def _on_training_start(self) -> None:
-        rows = read_rows(self.path, ValidationRow)
-        kept = [row for row in rows if row.steps <= self.num_timesteps]
-        write_rows(self.path, ValidationRow, kept)
+        kept = kept_rows(self.path, ValidationRow, self.num_timesteps)
         self._next = self.num_timesteps + (self.every if kept else 0)
 
     def _on_rollout_start(self) -> None:
@@ -67,7 +62,7 @@ class ValidationCallback(BaseCallback):
 
     def _validate(self) -> None:
         rewards = mean_rewards(
-            lambda env: Agent(self.model, self.arguments, self.features, env),
+            lambda env: Agent(self.model, self.arguments, env),
             self.arguments,
             episodes=self.episodes,
             seed=VALIDATION_SEED,

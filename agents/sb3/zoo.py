@@ -7,13 +7,14 @@ from typing import Any
 import gymnasium
 
 from agents.sb3.algorithms import network_arguments
-from agents.sb3.hyperparameters import FALLBACK, WIDTH, settings
+from agents.sb3.hyperparameters import FALLBACK, WIDTH, network
+from agents.sb3.lanes import cycle_of
 
 
 def policy_kwargs(
     algorithm: str, env_id: str = FALLBACK, *, width: int = WIDTH, **env_args: Any
 ) -> dict[str, Any]:
-    """Return the arguments of an entry's policy, for an environment made with ``env_args``.
+    """Return the arguments of the recommended policy, for an environment made with ``env_args``.
 
     RL-Zoo evaluates the call of this function in the files. It makes an environment to get the
     names of its columns.
@@ -27,12 +28,11 @@ def policy_kwargs(
     Raises:
         ValueError: an unknown algorithm, or arguments that the environment rejects.
     """
-    network = "mlp" if settings(algorithm, env_id)["policy"].startswith("Mlp") else "pages"
     env = gymnasium.make("crawl_envs:" + env_id.removeprefix("crawl_envs:"), **env_args)
     core: Any = env.unwrapped
     core.reset(seed=0)
-    cycle = core.problem.num_pages / core.problem.bandwidth
+    cycle = cycle_of(core.problem)
     batch = core.batch if core.action_form == "scores" else None
-    arguments = network_arguments(algorithm, network, core.features, cycle, width, batch)
-    kwargs: dict[str, Any] = arguments["policy_kwargs"]
+    made = network_arguments(algorithm, network(algorithm), core.features, cycle, width, batch)
+    kwargs: dict[str, Any] = made["policy_kwargs"]
     return kwargs

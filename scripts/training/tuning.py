@@ -140,7 +140,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
     one_of("algorithm", kind, ALGORITHMS)
     for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
         whole(name, getattr(options, name), least)
-    network = network_of(hyperparameters.settings(kind, env_id)["policy"])
+    network = network_of(hyperparameters.settings(kind)["policy"])
     of_run = {"seed": options.seed, "steps": options.steps, "validation": 0, "network": network}
     request = Request(
         kind=kind,

@@ -1,8 +1,8 @@
 """Recommended settings: YAML files in the format of RL-Zoo, and the arguments of a run.
 
-There is a file per algorithm, ``ppo.yml`` say, with an entry per environment id; RL-Zoo can read
-them. :func:`defaults` returns the fields of :class:`agents.sb3.arguments.TrainArguments`, and
-:func:`model_arguments` the rest. An id without an entry has the settings of CrawlNCIS-v0.
+There is a file per algorithm, ``ppo.yml`` say. RL-Zoo can read them, and needs an entry per
+environment id; the settings are the same for all. :func:`defaults` returns the fields of
+:class:`agents.sb3.arguments.TrainArguments`, and :func:`model_arguments` the rest.
 """
 
 from __future__ import annotations
@@ -31,46 +31,26 @@ WORDS = {
 
 
 @functools.cache
-def _entries(algorithm: str) -> dict[str, dict[str, Any]]:
-    with (FOLDER / f"{algorithm}.yml").open(encoding="utf-8") as file:
-        entries: dict[str, dict[str, Any]] = yaml.safe_load(file)
-    return entries
-
-
-def settings(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
-    """Return an entry as it stands in the file.
-
-    Args:
-        algorithm: one of ALGORITHMS.
-        env_id: id of an environment, with or without ``crawl_envs:``.
-
-    Raises:
-        ValueError: an unknown algorithm.
-    """
+def settings(algorithm: str) -> dict[str, Any]:
+    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one."""
     one_of("algorithm", algorithm, ALGORITHMS)
-    entries = _entries(algorithm)
-    return dict(entries.get(env_id.removeprefix("crawl_envs:"), entries[FALLBACK]))
+    with (FOLDER / f"{algorithm}.yml").open(encoding="utf-8") as file:
+        entry: dict[str, Any] = yaml.safe_load(file)[FALLBACK]
+    return entry
 
 
-def defaults(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
-    """Return the recommended arguments of a run, by their names in TrainArguments.
-
-    Raises:
-        ValueError: an unknown algorithm.
-    """
-    entry = settings(algorithm, env_id)
+def defaults(algorithm: str) -> dict[str, Any]:
+    """Return the recommended arguments of a run, by their names in TrainArguments."""
+    entry = settings(algorithm)
     return {ours: entry[zoo] for zoo, ours in WORDS.items() if zoo in entry}
 
 
-def model_arguments(algorithm: str, env_id: str = FALLBACK) -> dict[str, Any]:
-    """Return the recommended arguments of the algorithm's class not in :func:`defaults`.
+def model_arguments(algorithm: str) -> dict[str, Any]:
+    """Return the recommended arguments of the algorithm's class not in :func:`defaults`."""
+    others = (*WORDS, "policy", "policy_kwargs")
+    return {name: value for name, value in settings(algorithm).items() if name not in others}
 
-    Raises:
-        ValueError: an unknown algorithm.
-    """
-    entry = settings(algorithm, env_id)
-    return {
-        name: value
-        for name, value in entry.items()
-        if name not in WORDS and name not in ("policy", "policy_kwargs")
-    }
+
+def network(algorithm: str) -> str:
+    """Return the network of the recommended policy."""
+    return "mlp" if settings(algorithm)["policy"].startswith("Mlp") else "pages"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 
 import agents
 import policies as crawl_policies
-from agents.networks.page_scorer import SCORER, PageScorer, ScoringAgent
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
 from scripts.experiments.agents.setup import learned_values
@@ -62,9 +61,11 @@ def index(env: Any, *, name: str) -> Policy:
 
 def page_set(env: Any, *, name: str) -> Policy:
     """Return a trained page set for the environment's action form: one page, or the best few."""
-    scorer = PageScorer.load(agents.catalog.SHIPPED / name / SCORER)
-    traits = replace(scorer.traits, action_form=env.unwrapped.action_form)
-    return ScoringAgent(PageScorer(traits, scorer.weights), env)
+    from agents.sb3.loading import SCORER, load_scorer
+
+    core = env.unwrapped
+    file = agents.catalog.SHIPPED / name / SCORER
+    return load_scorer(file, env, action_form=core.action_form, batch=core.batch)
 
 
 KINDS: Mapping[str, Any] = {INDEX: index, PPO: page_set, CLONE: page_set}

@@ -191,7 +191,7 @@ def test_actions_decide_what_is_drawn():
     assert ((actions == 0.5).sum(1) == 1).all()
     torch.testing.assert_close(drawing.evaluate_actions(rows, actions)[1], log_prob)
     around = policy_of(MORTAL, Box(-1.0, 1.0, (5,)))
-    assert around.mlp_extractor.masking is False
+    assert around.mlp_extractor.dead is None
     assert torch.isfinite(around(rows)[2]).all()
     bits, _, log_prob = policy_of(MORTAL, MultiBinary(5))(rows)
     assert torch.isfinite(log_prob).all()
@@ -271,7 +271,7 @@ def test_sac_sees_pages(features):
 
 def test_heads_score_with_one_layer():
     encoder = PageEncoder(space_of(FEATURES), FEATURES, 2.0, 8)
-    heads = PageHeads(5, encoder)
+    heads = PageHeads(encoder)
     vectors = torch.randn(2, 5, 8)
     scores = heads.forward_actor(vectors.flatten(1))
     expected = vectors @ heads.score.weight[0] + heads.score.bias

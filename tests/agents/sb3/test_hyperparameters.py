@@ -16,14 +16,9 @@ from stable_baselines3.common.utils import LinearSchedule
 import agents
 import crawl_envs
 from agents.sb3 import hyperparameters, zoo
-from agents.sb3.algorithms import (
-    ACTIONS,
-    CONTRIB,
-    algorithm_class,
-    network_arguments,
-    schedule_arguments,
-)
+from agents.sb3.algorithms import ACTIONS, CONTRIB, algorithm_class, network_arguments
 from agents.sb3.arguments import TrainArguments
+from agents.sb3.building import schedule_arguments
 from agents.sb3.lanes import recommended
 
 FORMS = {"sac": {"action": "scores"}, "CrawlHarmonic-v0": {"action": "page"}}
@@ -73,10 +68,13 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
     if algorithm in CONTRIB:
         pytest.importorskip("sb3_contrib")
     taken = set(inspect.signature(algorithm_class(algorithm)).parameters)
+    file = yaml.safe_load((hyperparameters.FOLDER / f"{algorithm}.yml").read_text())
+    entry = hyperparameters.settings(algorithm)
+    for other in file.values():  # one rule for all ids
+        assert {**other, "policy_kwargs": entry["policy_kwargs"]} == entry
     for env_id in crawl_envs.FAMILIES:
-        entry = hyperparameters.settings(algorithm, env_id)
         assert set(entry) - {"n_envs", "n_timesteps"} <= taken
-        rest = set(hyperparameters.model_arguments(algorithm, env_id))
+        rest = set(hyperparameters.model_arguments(algorithm))
         kept = {"policy", "policy_kwargs"} | set(hyperparameters.WORDS) & set(entry)
         assert rest | kept == set(entry)
         assert not rest & kept
@@ -94,31 +92,26 @@ def test_entries_use_words_of_the_algorithms_class(algorithm):
 @pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
 def test_a_run_of_the_recommended_size_has_the_recommended_schedule(algorithm):
     entry = hyperparameters.settings(algorithm)
-    size = {"lanes": entry["n_envs"], "steps": entry["n_timesteps"]}
-    result = schedule_arguments(
-        algorithm, "CrawlNCIS-v0", **size, rollout=entry.get("n_steps", 64), observation_bytes=40
-    )
+    arguments = TrainArguments(algorithm=algorithm, **hyperparameters.defaults(algorithm))
+    result = schedule_arguments(arguments, observation_bytes=40)
     for name, value in hyperparameters.model_arguments(algorithm).items():
         assert result[name] == value, name
+    assert result.get("n_steps") == entry.get("n_steps")
 
 
 def test_small_runs_keep_minibatches_whole():
-    sizes = {"rollout": 64, "observation_bytes": 40}
-    result = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=8, steps=2000, **sizes)
+    result = schedule_arguments(TrainArguments(lanes=8, steps=2000), 40)
     assert result["n_steps"] == 64
     assert (8 * 64) % result["batch_size"] == 0
-    result = schedule_arguments("ppo", "CrawlNCIS-v0", lanes=3, steps=20, **sizes)
+    result = schedule_arguments(TrainArguments(lanes=3, steps=20), 40)
     assert (result["n_steps"] * 3) % result["batch_size"] == 0
-    assert (
-        schedule_arguments("dqn", "CrawlNCIS-v0", lanes=8, steps=500, **sizes)["buffer_size"] == 500
-    )
+    result = schedule_arguments(TrainArguments(algorithm="dqn", lanes=8, steps=500), 40)
+    assert result["buffer_size"] == 500
 
 
-def test_unknown_algorithms_are_named_and_unknown_ids_have_the_settings_of_ncis():
+def test_unknown_algorithms_are_named():
     with pytest.raises(ValueError, match=r"algorithm must be one of a2c, .*, got 'sarsa'"):
         hyperparameters.defaults("sarsa")
-    assert hyperparameters.defaults("ppo", "CrawlOther-v3") == hyperparameters.defaults("ppo")
-    assert hyperparameters.defaults("dqn", "crawl_envs:CrawlTrace-v0")["gamma"] > 0.0
 
 
 def test_policy_arguments_are_those_of_the_environment():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 
 import gymnasium as gym
@@ -16,6 +17,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits
 from agents.sb3.lanes import make_lanes
 from agents.sb3.model_file import load_model, read_description, save_model
+from agents.sb3.scaled_rewards import RewardScale
 from agents.sb3.training import fresh_model, train
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
@@ -121,15 +123,31 @@ def test_a_file_holds_a_description_and_arrays_only(tmp_path):
     assert description.progress["num_timesteps"] >= 400
 
 
+def test_a_file_of_an_earlier_version_has_no_scale_of_rewards(tmp_path):
+    model = train(short(), tmp_path).model
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    description = json.loads(held["crawl_envs_agent.json"])
+    assert description.pop("rewards") == model.reward_scale.moments()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in held.items():
+            new = name == "crawl_envs_agent.json"
+            archive.writestr(name, json.dumps(description) if new else data)
+    back, _ = load_model(path)
+    assert back.reward_scale.moments() == RewardScale().moments()
+    assert all(map(torch.equal, back.policy.parameters(), model.policy.parameters()))
+
+
 def test_a_model_goes_on_only_where_it_fits(tmp_path):
     train(short(), tmp_path)
     for changes, message in (
-        ({"num_pages": 5}, "env must show 4 pages with elapsed, .*, got 5 with elapsed"),
-        ({"reveal": "importance"}, "env must show 4 pages with elapsed"),
-        ({"action": "refresh"}, r"env must take actions Discrete\(4\), got MultiBinary\(4\)"),
+        ({"num_pages": 5}, "num_pages=4.*, got ModelTraits.*num_pages=5"),
+        ({"reveal": "importance"}, "'change_rate'.*, got ModelTraits"),
+        ({"action": "refresh"}, "action_form='page'.*, got ModelTraits.*action_form='refresh'"),
     ):
         env = make_lanes(short(env_args={**SMALL, **changes}), 4, training=True)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"env must have ModelTraits.*{message}"):
             load_model(tmp_path / "model.zip", VecMonitor(env))
     env = VecMonitor(make_lanes(short(), 4, training=True))
     assert load_model(tmp_path / "model.zip", env)[0].get_env() is env
@@ -144,7 +162,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("agents.sb3.model_file._array", interrupt)
+        patch.setattr("agents.sb3.model_file._learned", interrupt)
         with pytest.raises(KeyboardInterrupt):
             save_model(model, short(), path)
     assert path.read_bytes() == before
@@ -156,7 +174,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     [
         ({"num_pages": 0}, "num_pages must be an integer in .*, got 0"),
         ({"num_pages": 2**26 + 1}, "num_pages must be an integer in .*, got 67108865"),
-        ({"features": ()}, "features must name at least one column, got none"),
+        ({"features": ()}, r"features must be names of columns, one at least, got \(\)"),
         ({"action_form": "swing"}, "action_form must be one of page, scores, refresh, rates"),
         ({"cycle": float("nan")}, "cycle must be finite and > 0, got nan"),
         ({"batch": 9}, r"batch must be an integer in \[1, 4\], got 9"),

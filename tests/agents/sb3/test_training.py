@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecMonitor
 
@@ -22,8 +23,8 @@ import agents
 import policies
 from agents.runs import read_rows
 from agents.sb3 import hyperparameters
-from agents.sb3.algorithms import CONTRIB, OWN_WORDS, algorithm_class
-from agents.sb3.arguments import TrainArguments, check_model_values, check_of
+from agents.sb3.algorithms import CONTRIB, algorithm_class
+from agents.sb3.arguments import CHECKS, TrainArguments, check_model_arguments
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.curve import CurveRow
@@ -143,8 +144,7 @@ def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
 def test_a_loaded_agent_is_the_one_saved(tmp_path):
     arguments = short(algorithm="ppo")
     agent = train(arguments, tmp_path)
-    env = gym.make("crawl_envs:CrawlNCIS-v0", **SMALL)
-    loaded = agents.load(tmp_path, env)
+    loaded = agents.load(tmp_path)
     assert loaded.arguments == arguments
     observations = observations_of(arguments)
     for deterministic in (True, False):
@@ -154,8 +154,9 @@ def test_a_loaded_agent_is_the_one_saved(tmp_path):
         actions, state = loaded.predict(observations, "kept", None, deterministic)
         np.testing.assert_array_equal(actions, expected)
         assert state == "kept"
+    env = gym.make("crawl_envs:CrawlNCIS-v0", **SMALL)
     observation, _ = env.reset(seed=0)
-    action, _ = loaded.predict(observation, deterministic=True)
+    action, _ = agents.load(tmp_path, env).predict(observation, deterministic=True)
     assert env.action_space.contains(np.int64(action))
     env.step(action)
 
@@ -182,6 +183,26 @@ def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
     again = train(longer, tmp_path / "a", resume=True)
     assert again.model.num_timesteps == 4096
     assert read_rows(tmp_path / "a" / "curve.csv", CurveRow) == rows
+
+
+def test_a_resumed_run_goes_on_with_its_scale_of_rewards(tmp_path):
+    arguments = short(steps=1024)
+    first = train(arguments, tmp_path, until=512).model
+    moments = first.reward_scale.moments()
+    assert moments[2] == pytest.approx(512, abs=1e-3)  # rewards so far
+    seen = []
+
+    class Seeing(BaseCallback):
+        def _on_training_start(self):
+            seen.extend(self.training_env.scale.moments())
+
+        def _on_step(self):
+            return True
+
+    second = train(arguments, tmp_path, resume=True, callbacks=[Seeing()]).model
+    assert seen == moments
+    assert second.reward_scale.moments()[2] == pytest.approx(1024, abs=1e-3)
+    assert agents.load(tmp_path).model.reward_scale.moments() == second.reward_scale.moments()
 
 
 def test_an_interrupt_saves_what_was_learned(tmp_path, monkeypatch):
@@ -262,6 +283,10 @@ def test_the_progress_bar_ends_at_the_steps_that_are_made(algorithm, tmp_path, c
         ({"learning_rate": "lin_x"}, "learning_rate must be finite and > 0, got 'lin_x'"),
         ({"train_pages": 5, "network": "mlp"}, "train_pages must be 0 but for .*, got 5"),
         ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
+        (
+            {"algorithm": "dqn", "model_args": {"replay_buffer_kwargs": {"x": 1}}},
+            "model_args must be among .*, got replay_buffer_kwargs=",
+        ),
         ({"model_args": {"gamma": 0.5}}, "model_args must be among .*gae_lambda.*, got gamma=0.5"),
         ({"learning_rate": "x"}, "learning_rate must be finite and > 0, got 'x'"),
         ({"gamma": "x"}, r"gamma must be finite and >= 0, got 'x'"),
@@ -285,12 +310,10 @@ def test_bad_arguments_are_named(changes, message):
         *(("ppo", "verbose", value, "an integer in [0, 2]") for value in ("x", 3, True)),
         *(("ppo", "clip_range", value, "finite and > 0") for value in ("x", -1, None)),
         ("ppo", "normalize_advantage", 1, "True or False"),
-        ("ppo", "rollout_buffer_class", "x", "None"),
         ("dqn", "batch_size", 0, "an integer >= 1"),
         ("dqn", "learning_starts", -1, "an integer >= 0"),
         ("dqn", "gradient_steps", 0, "an integer >= 1"),
         ("dqn", "exploration_fraction", 0.0, "finite and > 0"),
-        ("dqn", "replay_buffer_kwargs", {"x": 1}, "None"),
         *(("sac", "ent_coef", value, "finite and >= 0") for value in ("auto_x", "auto_0")),
         ("sac", "target_entropy", "x", "finite"),
     ],
@@ -303,20 +326,27 @@ def test_values_of_model_arguments_are_checked(algorithm, name, value, expected)
     assert said.endswith(f", got {value!r}")
 
 
+SET_BY_RUNS = {
+    *("_init_setup_model", "device", "env", "gamma", "learning_rate", "n_steps", "policy"),
+    *("policy_kwargs", "seed", "tensorboard_log"),
+}
+"""Arguments of the algorithms' classes that have other names in a run, or none."""
+OBJECTS = {
+    *("action_noise", "replay_buffer_class", "replay_buffer_kwargs", "rollout_buffer_class"),
+    "rollout_buffer_kwargs",
+}
+"""Arguments that are no plain values."""
+
+
 @pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
-def test_something_is_expected_of_all_model_arguments_and_their_defaults_fit(algorithm):
+def test_all_plain_arguments_of_a_class_are_known_and_their_defaults_fit(algorithm):
     taken = inspect.signature(algorithm_class(algorithm)).parameters
-    defaults = {
-        name: entry.default
-        for name, entry in taken.items()
-        if name not in (*OWN_WORDS, "_init_setup_model")
-    }
-    assert [name for name in defaults if check_of(algorithm, name) is None] == []
+    defaults = {name: entry.default for name, entry in taken.items() if name in CHECKS}
+    assert {*taken} - {*defaults} <= SET_BY_RUNS | OBJECTS
     form = {"action": "scores"} if algorithm == "sac" else {}
     arguments = TrainArguments(algorithm=algorithm, env_args=form, model_args=defaults)
     assert arguments.model_args == defaults
-    for env_id in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlTrace-v0"):
-        check_model_values(algorithm, hyperparameters.model_arguments(algorithm, env_id))
+    check_model_arguments(algorithm, hyperparameters.model_arguments(algorithm))
 
 
 @pytest.mark.parametrize("name", CONTRIB)

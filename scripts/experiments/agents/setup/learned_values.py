@@ -18,7 +18,6 @@ from scipy.optimize import isotonic_regression
 
 import agents
 from agents.index import load_index
-from agents.networks.page_scorer import SCORER, PageScorer
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.index import counts_at_unknown_age
@@ -117,11 +116,13 @@ def index_scores(name: str, problem: Problem) -> Scores:
 
 def set_scores(name: str, problem: Problem) -> Scores:
     """Return the scores of a trained page set."""
-    scorer = PageScorer.load(agents.catalog.SHIPPED / name / SCORER)
+    from agents.sb3.loading import SCORER, load
+
     cycle = problem.num_pages / problem.bandwidth
+    agent = load(agents.catalog.SHIPPED / name / SCORER, cycle=cycle)
 
     def scores(rows: FloatArray) -> FloatArray:
-        return scorer.scores(rows, cycle).astype(np.float64)
+        return agent.scores(rows).astype(np.float64)
 
     return scores
 
