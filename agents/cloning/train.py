@@ -113,11 +113,11 @@ def clone(
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
-    one_of("algorithm to clone a policy", arguments.algorithm, ACTOR_CRITICS)
+    one_of("algorithm of a clone", arguments.algorithm, ACTOR_CRITICS)
     if goes_on(out, resume):
         return _finished(out, arguments, clone_arguments)
     env = make_lanes(arguments, arguments.lanes, training=True)
-    one_of("action to clone a policy", env.action_form, SLOT_FORMS)
+    one_of("action of a clone", env.action_form, SLOT_FORMS)
     teacher = policies.make(clone_arguments.teacher, env)
     make_folder(out)
     replace_text(out / CONFIG, arguments.to_json())

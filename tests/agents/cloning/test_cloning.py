@@ -175,7 +175,7 @@ def test_bad_arguments_are_named(changes, message):
 
 def test_runs_that_do_not_fit_are_refused(tmp_path):
     cloning = CloneArguments(**BRIEF)
-    with pytest.raises(ValueError, match="algorithm must be one of a2c, maskableppo, ppo to clone"):
+    with pytest.raises(ValueError, match="algorithm of a clone must be one of a2c, maskableppo"):
         clone(arguments_of(algorithm="dqn"), cloning, tmp_path)
     with pytest.raises(ValueError, match="reveal='parameters'"):
         clone(arguments_of(env_args={**FEW, "reveal": "importance"}), cloning, tmp_path)
