@@ -39,12 +39,12 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     env_id = arguments.env_id
     table = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
     try:
+        spec = make_env(env_id, **arguments.env_args).spec  # or ValueError
         env_args = {"resample": training, **table, **_given(arguments, training)}
-        single = make_env(env_id, **env_args)
-        if single.spec is not None and single.spec.vector_entry_point is not None:
+        if spec is not None and spec.vector_entry_point is not None:
             vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
         else:
-            vector = _vector(single, lanes)
+            vector = _vector(make_env(env_id, **env_args), lanes)
     except TypeError as error:
         raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
