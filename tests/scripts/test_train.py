@@ -478,7 +478,7 @@ def test_options_win_over_the_file_and_the_file_over_what_is_recommended(tmp_pat
     assert (result.lanes, result.steps, result.rollout, result.width) == (8, 5000, 16, 48)
     assert (result.gamma, result.network) == (0.7, "pages")
     assert result.model_args == {"n_epochs": 2, "ent_coef": 0.01}
-    defaults = agents.sb3.hyperparameters.defaults("ppo", "CrawlNCIS-v0")
+    defaults = agents.sb3.hyperparameters.defaults("ppo")
     assert result.learning_rate == defaults["learning_rate"] == "lin_0.002"
     plain = job_of(request()).arguments
     assert {name: getattr(plain, name) for name in defaults} == defaults
