@@ -57,7 +57,7 @@ def entry_of(algorithm: str, env_id: str, steps: int, own: Mapping[str, Any]) ->
     """
     zoo = {ours: theirs for theirs, ours in WORDS.items()}
     return {
-        **{name: value for name, value in settings(algorithm, env_id).items() if name not in zoo},
+        **{name: value for name, value in settings(algorithm).items() if name not in zoo},
         "policy_kwargs": f"{POLICY_KWARGS}({algorithm!r}, {env_id!r}, width={own['width']})",
         "n_timesteps": steps,
         **{zoo.get(name, name): value for name, value in own.items() if name != "width"},

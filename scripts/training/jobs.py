@@ -190,7 +190,7 @@ def job_of(request: Request) -> Job:
             own_class("callback", each, BaseCallback)() for each in given.get("callback", ())
         ],
     }
-    return Job(kind, arguments, further, {"recommended": model_arguments(kind, request.env_id)})
+    return Job(kind, arguments, further, {"recommended": model_arguments(kind)})
 
 
 def _of_index(request: Request) -> IndexArguments:
