@@ -117,7 +117,7 @@ def correct(
     write_outputs(staleness, inputs[:NUM_INPUTS], out)
     for k in range(count):
         x[k] *= math.exp(out[k])
-    write_levels(inputs, x)
+    write_levels(x, inputs[NUM_INPUTS:])
     write_prices(x, rate, price)
     standardise(inputs[NUM_INPUTS:], mean[NUM_INPUTS:], scale[NUM_INPUTS:])
     write_outputs(value, inputs, out)
@@ -127,12 +127,12 @@ def correct(
 
 
 @compiled()
-def write_levels(inputs: FloatArray, x: FloatArray) -> None:
-    """Write the inputs LEVEL of pages at corrected evidence (n,) into ``inputs``, (K, n)."""
+def write_levels(x: FloatArray, out: FloatArray) -> None:
+    """Write the inputs LEVEL of pages at corrected evidence (n,), (3, n)."""
     for k in range(x.shape[0]):
-        inputs[NUM_INPUTS, k] = math.log(SMALLEST + x[k])
-        inputs[NUM_INPUTS + 1, k] = -math.expm1(-x[k])
-        inputs[NUM_INPUTS + 2, k] = min(x[k], MOST_EVIDENCE)
+        out[0, k] = math.log(SMALLEST + x[k])
+        out[1, k] = -math.expm1(-x[k])
+        out[2, k] = min(x[k], MOST_EVIDENCE)
 
 
 @compiled()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import agents
-from agents.index import StoredIndex, save_index
-from agents.index.inputs import INPUTS, number_of_weights
+from agents.index import StoredIndex
+from agents.index.inputs import number_of_weights
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
@@ -98,8 +98,8 @@ def test_a_scorer_is_evaluated_where_the_file_beside_it_says(folder, tmp_path):
 
 def test_an_index_is_evaluated_where_it_was_trained(tmp_path):
     args = {"instance": "noisy", "num_pages": 4, "bandwidth": 4.0, "horizon": 5.0}
-    weights = np.zeros(number_of_weights(len(INPUTS), 1))
-    save_index(tmp_path, StoredIndex(weights, {**args, "crawls": 10}))
+    weights = np.zeros(number_of_weights(1))
+    StoredIndex(weights, {**args, "crawls": 10}).save(tmp_path)
     table = evaluation_of(candidate_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
     assert table.arguments == args
 

@@ -1,8 +1,8 @@
 """Columns of a correction, after those of the belief.
 
-They extend the arrays of :class:`crawl_envs.types.compiled_policies.Memory`: a page's from
-``Places.page_width`` on, a group's from ``Places.group_width`` on, and the episode's in ``shared``
-from NUM_SHARED on, the weights of the network last.
+They extend the arrays of :class:`crawl_envs.types.compiled_policies.Memory`: a page's, its history,
+from ``Places.page_width`` on, a group's from ``Places.group_width`` on, and the episode's in
+``shared`` from NUM_SHARED on, the weights of the networks last.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from policies.ncis.belief.layout import NUM_SHARED
 
 HYPOTHESES = 5
-"""Number of delay hypotheses; :mod:`agents.generalist.belief.delay_hypotheses` has their means."""
+"""Number of hypotheses about the delay of signals; :mod:`agents.generalist.history` has them."""
 
 # columns of a page; the first STATIC do not change in an episode
 IMPORTANCE, SIGNALLED_RATE, PRECISION = range(3)
+STATIC = 3
 LAST_CHANGED, SURPRISE, DETECTED_AT, CRAWLED_AT, CRAWLS, ECHO, CHANGE_AT = range(3, 10)
 COUNTED, FIRST, NEWEST, PACE, PACED = range(10, 15)
 PENDING_COS, PENDING_SIN, COS, SIN, HOURS, CRAWL_COS, CRAWL_SIN = range(15, 22)
 EVIDENCE = 22
 COUNTS = EVIDENCE + HYPOTHESES
 PAGE_WIDTH = COUNTS + HYPOTHESES
-STATIC = 3
 # columns of a group
 GROUP_CHANGES, GROUP_EXPECTED, GROUP_SURPRISE = range(3)
 GROUP_WIDTH = 3
