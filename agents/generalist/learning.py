@@ -39,7 +39,7 @@ from agents.generalist.recording import (
     TIME,
     Record,
 )
-from agents.index.fitting import EXPONENTIAL, LOG_LOSS, Array, Examples, fit, start_layers
+from agents.index.fitting import EXPONENTIAL, LOG_LOSS, Array, Examples, Round, fit, start_layers
 from agents.index.inputs import forward
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
@@ -72,15 +72,6 @@ class Scaling(NamedTuple):
         scaled = inputs.astype(np.float32) - self.mean.astype(np.float32)
         scaled *= self.scale.astype(np.float32)
         return np.clip(scaled, -FURTHEST, FURTHEST, out=scaled)
-
-
-class Round(NamedTuple):
-    """A round of a fit: its mean loss on held-out episodes, and at the very end the weights."""
-
-    fit: str
-    number: int
-    loss: float
-    weights: FloatArray | None = None
 
 
 class Paths(NamedTuple):

@@ -20,13 +20,9 @@ class StoredGeneralist(StoredWeights):
     FORMAT = "crawl-envs generalist 1"
     INPUTS = (*INPUTS, *LEVEL)
     LARGEST = 1e9
+    count = staticmethod(number_of_weights)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         rounded = [float(f"{weight:.{DIGITS}g}") for weight in self.weights.tolist()]
         object.__setattr__(self, "weights", np.array(rounded))
-
-    @staticmethod
-    def count(hidden: int) -> int:
-        """Return the number of weights with H hidden units."""
-        return number_of_weights(hidden)

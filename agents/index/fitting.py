@@ -29,6 +29,18 @@ class Examples(NamedTuple):
     target: Array
 
 
+class Round(NamedTuple):
+    """A round of a fit: the fit, the round's number, its mean loss on held-out examples, weights.
+
+    The weights, of both networks in a row, are there once the second fit began.
+    """
+
+    fit: str
+    number: int
+    loss: float
+    weights: FloatArray | None = None
+
+
 class Loss(NamedTuple):
     """A loss of sums (n,) and targets (n,), and its derivative in the sums."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from agents.index.fitting import (
     Array,
     Examples,
     Loss,
+    Round,
     fit,
     start_layers,
 )
@@ -31,10 +32,9 @@ from agents.index.kernels import (
     BASES,
     EVIDENCES,
     LEVELS,
-    NUM_BASES,
     NUM_LEVELS,
     PACE,
-    write_bases,
+    bases_of,
     write_levels,
 )
 from agents.index.recording import Record
@@ -74,16 +74,6 @@ class Part(NamedTuple):
     target: FloatArray
 
 
-class Round(NamedTuple):
-    """A round of a fit: its mean loss on held-out histories, NaN without any, and the weights.
-
-    The loss of the first fit is the log-loss of changed / not changed; it has no weights yet.
-    """
-
-    loss: float
-    weights: FloatArray | None = None
-
-
 def learned(
     histories: Sequence[History],
     hidden: int,
@@ -100,7 +90,7 @@ def learned(
         hidden: units of each hidden layer.
         learning_rate: of Adam, at the start.
         rng: for the start and the choice of examples.
-        held_out: histories to choose between rounds by.
+        held_out: histories to choose between rounds by; without any, losses are NaN.
     """
     starts = FIRST_STALENESS, FIRST_VALUE
     staleness, value = (start_layers(len(INPUTS), hidden, each, rng) for each in starts)
@@ -116,14 +106,15 @@ def learned(
         return adam(layers, examples, tests, loss, rounds=rounds, steps=steps)
 
     least, best = math.inf, staleness
-    for loss in fitted(staleness, LOG_LOSS, outcomes_of, STALENESS_ROUNDS):
+    for number, loss in enumerate(fitted(staleness, LOG_LOSS, outcomes_of, STALENESS_ROUNDS)):
         if loss < least:
             least, best = loss, [layer.copy() for layer in staleness]
-        yield Round(loss)
+        yield Round("staleness", number, loss)
     staleness = best
-    for loss in fitted(value, EXPONENTIAL, partial(values_of, rng=rng), VALUE_ROUNDS):
+    along_paths = partial(values_of, rng=rng)
+    for number, loss in enumerate(fitted(value, EXPONENTIAL, along_paths, VALUE_ROUNDS)):
         layers = [layer.ravel() for layer in (*staleness, *value)]
-        yield Round(loss, np.concatenate(layers, dtype=np.float64))
+        yield Round("value", number, loss, np.concatenate(layers, dtype=np.float64))
 
 
 def examples_of(
@@ -144,10 +135,9 @@ def examples_of(
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
     """Return the examples of the first fit: whether each crawl found a change."""
-    record = history.record
-    functions = np.empty((record.page.size, NUM_BASES))
+    record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
-    write_bases(table, record.page, record.elapsed, evidence, functions)
+    functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)
     return Part(record.page, functions, record.changed.astype(np.float64))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ INDEX = "index.json"
 
 
 @dataclass(frozen=True, eq=False)
-class StoredWeights(ABC):
+class StoredWeights:
     """The weights of two networks with hidden layers of one size, and their training.
 
     Attributes:
@@ -36,6 +35,8 @@ class StoredWeights(ABC):
     FORMAT: ClassVar[str]
     INPUTS: ClassVar[tuple[str, ...]]
     LARGEST: ClassVar[float]
+    count: ClassVar[staticmethod[[int], int]]
+    """The number of weights, by that of the units of each hidden layer."""
 
     weights: FloatArray
     made: Mapping[str, Any] = field(default_factory=dict)
@@ -54,11 +55,6 @@ class StoredWeights(ABC):
                 f"weights must be those of two networks of {len(self.INPUTS)} inputs and H >= 1 "
                 f"units in each hidden layer, got {weights.size} numbers"
             )
-
-    @staticmethod
-    @abstractmethod
-    def count(hidden: int) -> int:
-        """Return the number of weights with H hidden units."""
 
     @cached_property
     def hidden(self) -> int:
@@ -115,8 +111,4 @@ class StoredIndex(StoredWeights):
     FORMAT = "crawl-envs index 3"
     INPUTS = INPUTS
     LARGEST = 1e6
-
-    @staticmethod
-    def count(hidden: int) -> int:
-        """Return the number of weights with H hidden units."""
-        return number_of_weights(hidden)
+    count = staticmethod(number_of_weights)

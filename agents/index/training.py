@@ -13,7 +13,7 @@ import numpy as np
 
 import policies
 from agents.index.arguments import IndexArguments
-from agents.index.learning import ROUNDS, VALUE_ROUNDS, History, learned
+from agents.index.learning import ROUNDS, History, learned
 from agents.index.policy import LearnedIndex
 from agents.index.recording import recorded
 from agents.index.stored import INDEX, StoredIndex
@@ -128,15 +128,15 @@ def _fit(
     reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
     rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
-    for number, (_, weights) in enumerate(rounds, start=VALUE_ROUNDS + 1 - ROUNDS):
-        if weights is not None:
-            rival = index_of(arguments, weights)
+    for each in rounds:
+        if each.weights is not None:
+            rival = index_of(arguments, each.weights)
             mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)
             seconds = round(time.perf_counter() - started, 3)
-            append_row(out / CURVE, CurveRow(number, float(mine), float(theirs), seconds))
+            append_row(out / CURVE, CurveRow(each.number, float(mine), float(theirs), seconds))
             gap = f"{mine - theirs:+.4f} against {reference}"
             if mine > best_freshness:
-                best, best_freshness = weights, mine
+                best, best_freshness = each.weights, mine
         tick(gap)
     return best
 

@@ -119,9 +119,10 @@ def learn_from_log(
     with ProgressBar("") as bar:
         task = bar.add_task("learning", total=ROUNDS)
         for each in learned([history], *given):
-            fit = "staleness" if each.weights is None else "value"
             rounds.append(each)
-            curve.append((fit, len(rounds), each.loss, round(time.perf_counter() - started, 3)))
+            curve.append(
+                (each.fit, len(rounds), each.loss, round(time.perf_counter() - started, 3))
+            )
             bar.advance(task)
     write_csv(out / CURVE, ("fit", "round", "held_out_loss", "seconds"), curve)
     by_fit = [
