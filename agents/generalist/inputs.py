@@ -6,9 +6,10 @@ Time is measured in cycles T = m / R. Many inputs are of the form y / (1 + y), y
 from __future__ import annotations
 
 import math
+from itertools import accumulate, chain
 from typing import NamedTuple
 
-from agents.generalist import layout
+from agents.generalist import history
 from agents.generalist.history import FULL_TURN, SOON, kind_of, read_hypothesis
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import Memory
@@ -59,20 +60,19 @@ LOGARITHMS = (
 """x; B; the change rate; the time since the last crawl; the crawl value over the importance; alpha;
 gamma; the share of changes that are signalled; the evidence of the signals since the last crawl;
 that of one signal; the probability that the page still changes; how much is known of alpha."""
-LAW = tuple(f"calibration_{kind}" for kind in range(layout.KINDS))
+LAW = tuple(f"calibration_{kind}" for kind in range(history.KINDS))
 """How well the belief predicted the episode's crawls so far, ln((c + changes) / (c + expected)), by
 kinds of signals and of intervals (:mod:`agents.generalist.history`); the same for all pages."""
-INPUTS = (*OUTCOMES, *SIGNALS, *SHARED, *TIMED, *HYPOTHESIS, *LOGARITHMS, *LAW)
+PARTS = OUTCOMES, SIGNALS, SHARED, TIMED, HYPOTHESIS, LOGARITHMS, LAW
+INPUTS = tuple(chain(*PARTS))
 """Inputs of staleness, in the order of rows."""
 LEVEL = ("log_level", "level", "level_evidence")
 """Further inputs of the value of a crawl: ln x, 1 - exp(-x) and x at the level of the crawl."""
 
-FROM_SIGNALS = len(OUTCOMES)
-FROM_SHARED = FROM_SIGNALS + len(SIGNALS)
-FROM_TIMED = FROM_SHARED + len(SHARED)
-FROM_HYPOTHESIS = FROM_TIMED + len(TIMED)
-FROM_LOGARITHMS = FROM_HYPOTHESIS + len(HYPOTHESIS)
-FROM_LAW = FROM_LOGARITHMS + len(LOGARITHMS)
+FROM_SIGNALS, FROM_SHARED, FROM_TIMED, FROM_HYPOTHESIS, FROM_LOGARITHMS, FROM_LAW = accumulate(
+    map(len, PARTS[:-1])
+)
+"""Rows at which the parts after the first begin."""
 EPISODE = 10.0
 """Cycles after which the input ``episode`` is 1/2."""
 FEW_CRAWLS = 3.0
@@ -136,13 +136,13 @@ def write_outcomes(page: Now, past: FloatArray, out: FloatArray) -> None:
     out[2] = share(page.expected_changes)
     out[3] = share(page.rate * page.cycle)
     out[4] = share(page.elapsed * pace)
-    out[5] = past[layout.IMPORTANCE]
-    out[6] = past[layout.LAST_CHANGED]
-    out[7] = past[layout.SURPRISE]
-    out[8] = share((page.time - past[layout.DETECTED_AT]) * pace)
-    out[9] = past[layout.CRAWLS] / (past[layout.CRAWLS] + FEW_CRAWLS)
+    out[5] = past[history.IMPORTANCE]
+    out[6] = past[history.LAST_CHANGED]
+    out[7] = past[history.SURPRISE]
+    out[8] = share((page.time - past[history.DETECTED_AT]) * pace)
+    out[9] = past[history.CRAWLS] / (past[history.CRAWLS] + FEW_CRAWLS)
     out[10] = share(page.time * pace / EPISODE)
-    gaps = (page.time - max(past[layout.CHANGE_AT], past[layout.NEWEST])) * page.rate
+    gaps = (page.time - max(past[history.CHANGE_AT], past[history.NEWEST])) * page.rate
     out[11] = share(gaps)
     near = (gaps - 1.0) / REGULAR_WIDTH
     out[12] = 1.0 / (1.0 + near * near)
@@ -164,13 +164,13 @@ def write_signals(
     are the calibrations.
     """
     cycle = page.cycle
-    if past[layout.COUNTED] > 0.0:
-        out[FROM_SIGNALS] = share(past[layout.COUNTED])
-        out[FROM_SIGNALS + 1] = cycle / (cycle + 4.0 * (page.time - past[layout.NEWEST]))
-        out[FROM_SIGNALS + 2] = past[layout.FIRST] / (past[layout.FIRST] + SHORT_DELAY * cycle)
+    if past[history.COUNTED] > 0.0:
+        out[FROM_SIGNALS] = share(past[history.COUNTED])
+        out[FROM_SIGNALS + 1] = cycle / (cycle + 4.0 * (page.time - past[history.NEWEST]))
+        out[FROM_SIGNALS + 2] = past[history.FIRST] / (past[history.FIRST] + SHORT_DELAY * cycle)
         out[FROM_SIGNALS + 3] = share(evidence)
-        out[FROM_SIGNALS + 6] = past[layout.ECHO]
-    late = past[layout.PACE] * cycle / (cycle + page.time - past[layout.PACED])
+        out[FROM_SIGNALS + 6] = past[history.ECHO]
+    late = past[history.PACE] * cycle / (cycle + page.time - past[history.PACED])
     out[FROM_SIGNALS + 4] = share(late / (0.5 + usual))
     out[FROM_SIGNALS + 5] = share(usual)
     out[FROM_SIGNALS + 7], out[FROM_SIGNALS + 8] = kind, soon
@@ -185,12 +185,12 @@ def write_timed(
     page: Now, past: FloatArray, cosine_now: float, sine_now: float, out: FloatArray
 ) -> None:
     """Write the inputs TIMED; the hour as an angle is given by its cosine and sine."""
-    scale = 2.0 / (FEW_HOURS + past[layout.HOURS])
-    cosine, sine = scale * past[layout.COS], scale * past[layout.SIN]
+    scale = 2.0 / (FEW_HOURS + past[history.HOURS])
+    cosine, sine = scale * past[history.COS], scale * past[history.SIN]
     out[FROM_TIMED] = cosine * cosine_now + sine * sine_now
     out[FROM_TIMED + 1] = sine * cosine_now - cosine * sine_now
-    risen = cosine * (sine_now - past[layout.CRAWL_SIN]) + sine * (
-        past[layout.CRAWL_COS] - cosine_now
+    risen = cosine * (sine_now - past[history.CRAWL_SIN]) + sine * (
+        past[history.CRAWL_COS] - cosine_now
     )
     out[FROM_TIMED + 2] = 2.0 * risen / (1.0 + page.elapsed)
 
@@ -200,13 +200,13 @@ def write_hypothesis(
     page: Now, past: FloatArray, alpha: float, shared: FloatArray, out: FloatArray
 ) -> None:
     """Write the inputs HYPOTHESIS, under the likeliest one; ``alpha`` is that of the parameters."""
-    hypothesis = int(shared[layout.BEST])
+    hypothesis = int(shared[history.BEST])
     x, changes = read_hypothesis(past, alpha, page.elapsed, page.cycle, hypothesis)
-    rate = alpha + past[layout.SIGNALLED_RATE] + shared[FLOOR]
+    rate = alpha + past[history.SIGNALLED_RATE] + shared[FLOOR]
     value, other = value_at(page.x, page.expected_changes), value_at(x, changes)
     ratio = math.log((LEAST_VALUE + other) / (LEAST_VALUE + value) * page.rate / rate)
     out[FROM_HYPOTHESIS] = min(max(ratio, -LARGEST_RATIO), LARGEST_RATIO)
-    out[FROM_HYPOTHESIS + 1] = out[FROM_HYPOTHESIS] * shared[layout.TRUST]
+    out[FROM_HYPOTHESIS + 1] = out[FROM_HYPOTHESIS] * shared[history.TRUST]
 
 
 @inlined()
@@ -249,21 +249,21 @@ def write_page(
         alone += row[at.believed + 1 + channel] * row[at.signals + channel]
         usual += row[at.believed + 1 + at.channels + channel] * page.cycle
     together = broadcast_since(row, own, at)
-    kind = shared[layout.CALIBRATION + kind_of(past, page.cycle, together)]
-    soon = shared[layout.CALIBRATION + SOON]
+    kind = shared[history.CALIBRATION + kind_of(past, page.cycle, together)]
+    soon = shared[history.CALIBRATION + SOON]
     write_outcomes(page, past, out)
     write_signals(page, past, alone, usual, kind, soon, out)
-    out[FROM_SHARED] = own[at.group_width + layout.GROUP_SURPRISE]
+    out[FROM_SHARED] = own[at.group_width + history.GROUP_SURPRISE]
     if together:
-        place = int(own[at.listed + (int(own[at.broadcasts]) - 1) % RING])
-        newest = events[place % EVENTS]
+        number = int(own[at.listed + (int(own[at.broadcasts]) - 1) % RING])
+        newest = events[number % EVENTS]
         evidence = page.x - alone - row[at.believed] * page.elapsed
         out[FROM_SHARED + 1] = share(max(evidence, 0.0))
         out[FROM_SHARED + 2] = share(newest[EXPECTED])
         out[FROM_SHARED + 3] = newest[WEIGHT] / (newest[WEIGHT] + newest[BASE]) - 0.5
     write_hypothesis(page, past, row[at.scale], shared, out)
-    for kind_number in range(layout.KINDS):
-        out[FROM_LAW + kind_number] = shared[layout.CALIBRATION + kind_number]
+    for each in range(history.KINDS):
+        out[FROM_LAW + each] = shared[history.CALIBRATION + each]
 
 
 @inlined()
@@ -281,7 +281,7 @@ def write_inputs(
     ``believed`` (3, m) are x, B and rates of all pages, ``values`` (m,) their crawl values.
     """
     pages, groups, events, shared, group = memory
-    at, cycle, angle = places(shared), shared[layout.CYCLE], FULL_TURN * now
+    at, cycle, angle = places(shared), shared[history.CYCLE], FULL_TURN * now
     cosine, sine = math.cos(angle), math.sin(angle)
     for k in range(chosen.shape[0]):
         number, column = chosen[k], out[:, k]

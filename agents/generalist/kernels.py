@@ -6,22 +6,12 @@ import math
 
 import numpy as np
 
-from agents.generalist import layout
-from agents.generalist.history import (
-    add_signal,
-    begin,
-    calibrate,
-    interval_kind_of,
-    kind_of,
-    learn_group,
-    learn_history,
-    weigh_hypotheses,
-)
+from agents.generalist import history
 from agents.generalist.inputs import broadcast_since, write_inputs
 from agents.generalist.networks import NUM_VALUED, correct
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, Memory
-from crawl_envs.types.compiling import compiled, inlined
+from crawl_envs.types.compiling import compiled
 from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.layout import places
 
@@ -30,7 +20,7 @@ from policies.ncis.belief.layout import places
 def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> None:
     """Reset a page that is born, fresh, or dies."""
     belief.on_birth_or_death(memory, page, time, alive)
-    begin(memory.pages[page, places(memory.shared).page_width :], time)
+    history.begin(memory.pages[page, places(memory.shared).page_width :], time)
 
 
 @compiled(LEARN.signature)
@@ -40,15 +30,16 @@ def learn(
     """Update the belief and the history by a crawl."""
     pages, groups, _, shared, group = memory
     at, row, own = places(shared), pages[page], groups[group[page]]
-    past, cycle, weights = row[at.page_width :], shared[layout.CYCLE], np.empty(at.channels)
+    past, cycle, weights = row[at.page_width :], shared[history.CYCLE], np.empty(at.channels)
     belief.write_signal_weights(row, own, at, weights)
     x = belief.evidence_of(row, at, elapsed, weights)
     expected = -math.expm1(-x)
-    weigh_hypotheses(past, shared, row[at.scale], elapsed, x, changed)
-    calibrate(shared, kind_of(past, cycle, broadcast_since(row, own, at)), expected, changed)
-    calibrate(shared, interval_kind_of(past, elapsed, cycle), expected, changed)
-    learn_group(own[at.group_width :], expected, changed)
-    learn_history(past, time, elapsed, expected, changed)
+    history.weigh_hypotheses(past, shared, row[at.scale], elapsed, x, changed)
+    state = history.kind_of(past, cycle, broadcast_since(row, own, at))
+    for kind in (state, history.interval_kind_of(past, elapsed, cycle)):
+        history.calibrate(shared, kind, expected, changed)
+    history.learn_group(own[at.group_width :], expected, changed)
+    history.learn_history(past, time, elapsed, expected, changed)
     belief.learn(memory, page, time, elapsed, signals, changed)
 
 
@@ -61,28 +52,23 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
         row, alone = memory.pages[page[k]], 0.0
         for channel in range(at.own):
             alone += row[at.signals + channel]
-        if row[at.page_width + layout.COUNTED] < alone:
-            add_signal(row[at.page_width :], time[k], memory.shared[layout.CYCLE])
-
-
-@inlined()
-def candidates(values: FloatArray, share: float) -> IntArray:
-    """Return the pages of values > 0 and at least ``share`` of the largest."""
-    return np.flatnonzero((values > 0.0) & (values >= share * values.max()))
+        if row[at.page_width + history.COUNTED] < alone:
+            history.add_signal(row[at.page_width :], time[k], memory.shared[history.CYCLE])
 
 
 @compiled(SCORE.signature)
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Write the crawl value of every page, corrected where it is a candidate."""
+    """Write the crawl value of every page, corrected from a share LEAST of the largest on."""
     shared, believed = memory.shared, np.empty((3, elapsed.shape[0]))
     belief.write_values(memory, now, elapsed, alive, scores, believed)
-    chosen = candidates(scores, shared[layout.LEAST])
+    least = shared[history.LEAST] * scores.max()
+    chosen = np.flatnonzero((scores > 0.0) & (scores >= least))
     inputs = np.zeros((NUM_VALUED, chosen.shape[0]))
     write_inputs(memory, now, elapsed, chosen, believed, scores, inputs)
     x, rate = believed[0][chosen], believed[2][chosen]
-    price = correct(shared[layout.WEIGHTS :], int(shared[layout.HIDDEN]), inputs, x, rate)
+    price = correct(shared[history.WEIGHTS :], int(shared[history.HIDDEN]), inputs, x, rate)
     importance = places(shared).importance
     for k in range(chosen.shape[0]):
         scores[chosen[k]] = memory.pages[chosen[k], importance] * price[k]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.generalist import kernels, layout
+from agents.generalist import history, kernels
 from agents.generalist.inputs import INPUTS, write_inputs
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.compiled_policies import LEARN, SCORE, CompiledLearner, Memory
@@ -28,7 +28,7 @@ PAGE, TIME, EVIDENCE, RATE, FORCED, CHANGED = range(6)
 """Columns of a record of a page, before its inputs."""
 NUM_COLUMNS = 6
 WIDTH = NUM_COLUMNS + len(INPUTS)
-CRAWLED, SEEN, FIRST_SEEN, GAP, NOISE = range(layout.WEIGHTS, layout.WEIGHTS + 5)
+CRAWLED, SEEN, FIRST_SEEN, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 5)
 """Places in ``shared``: numbers of crawls and of other records; the place of the first of these;
 slots between two; then for each slot a page to crawl or -1, and a factor."""
 FIRST_RECORD = (EVENTS + CLASSES) * EVENT_WIDTH
@@ -132,5 +132,5 @@ def recorded(memory: Memory) -> Record:
         crawls[:, NUM_COLUMNS:].astype(np.float16),
         followed[:, :NUM_COLUMNS].astype(np.float32),
         followed[:, NUM_COLUMNS:].astype(np.float16),
-        float(memory.shared[layout.CYCLE]),
+        float(memory.shared[history.CYCLE]),
     )

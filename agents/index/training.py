@@ -73,29 +73,26 @@ def freshness_of(
 
 @claiming()
 def learn_index(
-    arguments: IndexArguments, out: str | Path, *, resume: bool = False, progress: bool = False
+    arguments: IndexArguments, out: str | Path, *, progress: bool = False
 ) -> StoredIndex:
     """Learn an index from outcomes of crawls, and write it to a folder.
 
     The folder gets ``config.json``, the arguments; ``curve.csv``, the validations after each round
     of the second fit; and at the end ``index.json``, the best of these. The same arguments give the
-    same index. Tests should use seeds below 2**40, which no run plays.
+    same index, and one of the same arguments that is there is returned. Tests should use seeds
+    below 2**40, which no run plays.
 
     Args:
         arguments: of the exploration and the fits.
         out: the folder, made if need be.
-        resume: return the index in ``out`` if there is one of the same arguments.
         progress: show a progress bar on standard error.
 
     Raises:
-        ValueError: ``out`` holds an index and ``resume`` is False, or it is one of other arguments;
-            too few crawls to learn from.
+        ValueError: ``out`` holds an index of other arguments; too few crawls to learn from.
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
     if (out / INDEX).exists():
-        if not resume:
-            raise ValueError(f"{out} holds an index already; choose another folder")
         check_finished(out, arguments)
         return StoredIndex.read(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -127,8 +124,7 @@ def _fit(
     played, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
     reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
-    rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
-    for each in rounds:
+    for each in learned(histories, arguments.hidden, arguments.learning_rate, rng):
         if each.weights is not None:
             rival = index_of(arguments, each.weights)
             mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)

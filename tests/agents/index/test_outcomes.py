@@ -259,7 +259,7 @@ def test_a_small_run_end_to_end(tmp_path, quick):
     index = learn_index(small(), tmp_path / "one")
     again = learn_index(small(), tmp_path / "two")
     assert index.to_json() == again.to_json()
-    assert learn_index(small(), tmp_path / "one", resume=True).to_json() == index.to_json()
+    assert learn_index(small(), tmp_path / "one").to_json() == index.to_json()
     assert learn_index(small(seed=1), tmp_path / "three").to_json() != index.to_json()
     rows = (tmp_path / "one" / "curve.csv").read_text().splitlines()
     assert len(rows) == 2 + learning.VALUE_ROUNDS
@@ -300,10 +300,9 @@ def test_bad_arguments(changes, words):
 
 def test_a_folder_with_another_index_is_kept(tmp_path, quick):
     random_index().save(tmp_path)
-    with pytest.raises(ValueError, match="holds an index already"):
-        learn_index(small(), tmp_path)
     with pytest.raises(ValueError, match="as in the run to resume"):
-        learn_index(small(), tmp_path, resume=True)
+        learn_index(small(), tmp_path)
+    assert StoredIndex.read(tmp_path).to_json() == random_index().to_json()
 
 
 def test_a_damaged_index_is_refused(tmp_path):
