@@ -105,10 +105,10 @@ def test_an_index_is_evaluated_where_it_was_trained(tmp_path):
 
 
 def test_agents_are_compared_as_policies_are(tmp_path):
-    weights = np.zeros(number_of_weights(len(INPUTS), 1))
+    weights = np.zeros(number_of_weights(1))
     for folder, crawls in (("a/same", 10), ("b/same", 20), ("b/other", 20)):
         (tmp_path / folder).mkdir(parents=True)
-        save_index(tmp_path / folder, StoredIndex(weights, {"crawls": crawls}))
+        StoredIndex(weights, {"crawls": crawls}).save(tmp_path / folder)
     own, same, other = (str(tmp_path / folder) for folder in ("a/same", "b/same", "b/other"))
     table = evaluation_of(candidate_of(own), "CrawlNCIS-v0", ARGS, ["Greedy", other, own])
     assert table.labels == ("same", "Greedy", "other")
