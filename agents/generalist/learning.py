@@ -39,17 +39,8 @@ from agents.generalist.recording import (
     TIME,
     Record,
 )
-from agents.index.fitting import (
-    Array,
-    Examples,
-    exponential_loss,
-    exponential_slope,
-    fit,
-    log_loss,
-    log_loss_slope,
-    mean_loss,
-    start_layers,
-)
+from agents.index.fitting import EXPONENTIAL, LOG_LOSS, Array, Examples, Round, fit, start_layers
+from agents.index.inputs import forward
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiling import compiled
 
@@ -62,7 +53,6 @@ LEAST_EVIDENCE = 1e-6
 """Least evidence of a level; the largest is MOST_EVIDENCE."""
 SAMPLED = 10
 """Every how many crawls one counts for the scaling of inputs."""
-AT_ONCE = 65536
 
 
 class Scaling(NamedTuple):
@@ -82,15 +72,6 @@ class Scaling(NamedTuple):
         scaled = inputs.astype(np.float32) - self.mean.astype(np.float32)
         scaled *= self.scale.astype(np.float32)
         return np.clip(scaled, -FURTHEST, FURTHEST, out=scaled)
-
-
-class Round(NamedTuple):
-    """A round of a fit: its mean loss on held-out episodes, and at the very end the weights."""
-
-    fit: str
-    number: int
-    loss: float
-    weights: FloatArray | None = None
 
 
 class Paths(NamedTuple):
@@ -122,25 +103,24 @@ def learned(
         learning_rate: of Adam, at the start.
         rng: for the start, levels and the choice of examples.
     """
+    adam = partial(fit, steps=STEPS, learning_rate=learning_rate, rng=rng, minibatch=MINIBATCH)
     scaling = Scaling.of(np.concatenate([each.crawl_inputs[::SAMPLED] for each in records]))
     staleness = start_layers(NUM_INPUTS, hidden, (0.0,), rng)
     examples, tests = (outcomes_of(each, scaling) for each in (records, held_out))
     count = rounds_of(examples, STALENESS_EPOCHS)
-    fitted = partial(fit, learning_rate=learning_rate, rng=rng, minibatch=MINIBATCH)
-    rounds = fitted(staleness, examples, log_loss_slope, rounds=count, steps=STEPS)
-    for number, _ in enumerate(islice(rounds, 1, None)):
-        yield Round("staleness", number, mean_loss(staleness, tests, log_loss))
+    rounds = adam(staleness, examples, tests, LOG_LOSS, rounds=count)
+    for number, loss in enumerate(islice(rounds, 1, None)):
+        yield Round("staleness", number, loss)
     paths, others = (paths_of(each, staleness, scaling, rng) for each in (records, held_out))
-    of_level = Scaling.of(level_inputs(paths.x).astype(np.float32))
+    of_level = Scaling.of(level_inputs(paths.x))
     value = start_layers(NUM_VALUED, hidden, (0.0,), rng)
     examples, tests = (values_of(each, scaling, of_level) for each in (paths, others))
     count = rounds_of(examples, VALUE_EPOCHS)
-    layers = [*staleness, *value]
-    rounds = fitted(value, examples, exponential_slope, rounds=count, steps=STEPS)
-    for number, _ in enumerate(islice(rounds, 1, None)):
-        scales = [np.concatenate(both) for both in zip(scaling, of_level, strict=True)]
-        weights = np.concatenate([*scales, *(layer.ravel() for layer in layers)])
-        yield Round("value", number, mean_loss(value, tests, exponential_loss), weights)
+    scales = [np.concatenate(both) for both in zip(scaling, of_level, strict=True)]
+    rounds = adam(value, examples, tests, EXPONENTIAL, rounds=count)
+    for number, loss in enumerate(islice(rounds, 1, None)):
+        layers = [layer.ravel() for layer in (*staleness, *value)]
+        yield Round("value", number, loss, np.concatenate([*scales, *layers]))
 
 
 def rounds_of(examples: Examples, epochs: int) -> int:
@@ -151,39 +131,25 @@ def rounds_of(examples: Examples, epochs: int) -> int:
 def outcomes_of(records: Sequence[Record], scaling: Scaling) -> Examples:
     """Return the examples of the first fit: whether each crawl found a change."""
     inputs = np.concatenate([scaling(each.crawl_inputs) for each in records])
-    x, changed = (
-        np.concatenate([each.crawls[:, column] for each in records])
-        for column in (EVIDENCE, CHANGED)
-    )
-    return Examples(inputs, np.arange(len(inputs)), x[:, None], changed)
+    crawls = np.concatenate([each.crawls for each in records])
+    functions, changed = crawls[:, EVIDENCE, None], crawls[:, CHANGED]
+    return Examples(inputs, np.arange(len(inputs)), functions, changed)
 
 
 def values_of(paths: Paths, scaling: Scaling, of_level: Scaling) -> Examples:
     """Return the examples of the second fit: integrals over the price without a correction."""
-    levels = level_inputs(paths.x).astype(np.float32)
-    inputs = np.concatenate([scaling(paths.inputs), of_level(levels)], axis=1)
+    inputs = np.hstack([scaling(paths.inputs), of_level(level_inputs(paths.x))])
     base = np.empty(len(inputs))
     write_prices(paths.x, paths.rate, base)
     ones = np.ones((len(inputs), 1), np.float32)
     return Examples(inputs, np.arange(len(inputs)), ones, (paths.target / base).astype(np.float32))
 
 
-def level_inputs(x: FloatArray) -> FloatArray:
+def level_inputs(x: FloatArray) -> Array:
     """Return the inputs LEVEL, (n, 3), at evidence (n,)."""
-    inputs = np.zeros((NUM_VALUED, x.size))
-    write_levels(inputs, x)
-    return inputs[NUM_INPUTS:].T
-
-
-def fitted_evidence(
-    rows: Array, inputs: NDArray[np.float16], staleness: Sequence[Array], scaling: Scaling
-) -> FloatArray:
-    """Return the corrected evidence of records, (n,)."""
-    first, bias, second, bias_2, last, bias_3 = staleness
-    hidden = np.tanh(np.tanh(scaling(inputs) @ first + bias) @ second + bias_2)
-    output = np.clip((hidden @ last + bias_3)[:, 0], -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR)
-    x = rows[:, EVIDENCE] * np.exp(output, dtype=np.float64)
-    return np.asarray(np.clip(x, LEAST_EVIDENCE, MOST_EVIDENCE))
+    inputs = np.empty((NUM_VALUED - NUM_INPUTS, x.size))
+    write_levels(x, inputs)
+    return inputs.T.astype(np.float32)
 
 
 def paths_of(
@@ -193,15 +159,19 @@ def paths_of(
     rng: np.random.Generator,
 ) -> Paths:
     """Return the examples of the followed cycles of episodes, by fitted staleness."""
+
+    def level(rows: Array, inputs: NDArray[np.float16]) -> FloatArray:
+        output = forward(staleness, scaling(inputs))[2][:, 0]
+        output = np.clip(output, -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR)
+        x = rows[:, EVIDENCE] * np.exp(output, dtype=np.float64)
+        return np.asarray(-np.expm1(-np.clip(x, LEAST_EVIDENCE, MOST_EVIDENCE)))
+
     parts = []
     for record in records:
-        crawls, seen = record.crawls, record.seen
-        x_crawls = fitted_evidence(crawls, record.crawl_inputs, staleness, scaling)
-        x_seen = fitted_evidence(seen, record.seen_inputs, staleness, scaling)
-        start, level, total = cycles_of(record, -np.expm1(-x_crawls), -np.expm1(-x_seen), rng)
-        x = -np.log1p(-level)
-        rate = crawls[start, RATE].astype(np.float64) * record.cycle
-        parts.append(Paths(record.crawl_inputs[start], x, rate, total / record.cycle))
+        levels = level(record.crawls, record.crawl_inputs), level(record.seen, record.seen_inputs)
+        start, d, total = cycles_of(record, *levels, rng)
+        rate = record.crawls[start, RATE].astype(np.float64) * record.cycle
+        parts.append(Paths(record.crawl_inputs[start], -np.log1p(-d), rate, total / record.cycle))
     return Paths(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -232,20 +202,15 @@ def follow(
 
     ``way`` is, for each crawl, in [0, 1), which of the levels on the way is taken.
     """
-    rows, count, first = np.empty((2 * len(crawls), 3)), 0, 0
+    rows, count = np.empty((2 * len(crawls), 3)), 0
     for end in range(1, len(crawls)):
         page, begun, ended = crawls[end, PAGE], crawls[end - 1, TIME], crawls[end, TIME]
-        if crawls[end - 1, PAGE] != page:
+        if crawls[end - 1, PAGE] != page or page % FOLLOWED > 0.0 or crawls[end, FORCED] > 0.0:
             continue
-        while first < len(seen) and (
-            seen[first, PAGE] < page or (seen[first, PAGE] == page and seen[first, TIME] <= begun)
-        ):
-            first += 1
-        last = first
-        while last < len(seen) and seen[last, PAGE] == page and seen[last, TIME] < ended:
-            last += 1
-        if page % FOLLOWED > 0.0 or crawls[end, FORCED] > 0.0:
-            continue
+        first, last = np.searchsorted(seen[:, PAGE], page), np.searchsorted(seen[:, PAGE], page + 1)
+        times = seen[first:last, TIME]
+        last = first + np.searchsorted(times, ended)
+        first += np.searchsorted(times, begun, side="right")
         age, level = np.zeros(last - first + 2), np.zeros(last - first + 2)
         age[1:-1], level[1:-1] = seen[first:last, TIME] - begun, when_seen[first:last]
         age[-1], level[-1] = ended - begun, at_crawls[end]

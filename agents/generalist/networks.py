@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,17 +22,6 @@ LARGEST_LOG_FACTOR = 2.5
 """Corrections are factors up to the exponential of this."""
 
 
-class Network(NamedTuple):
-    """Two layers of H units tanh and one output: W1 (K, H), b1, W2 (H, H), b2, w3 (H,), b3 (1,)."""
-
-    first: FloatArray
-    bias: FloatArray
-    second: FloatArray
-    bias_2: FloatArray
-    last: FloatArray
-    bias_3: FloatArray
-
-
 def number_of_weights(hidden: int) -> int:
     """Return the number of weights of :func:`correct`, for networks of H hidden units."""
     both = (shapes_of(num_inputs, hidden, 1) for num_inputs in (NUM_INPUTS, NUM_VALUED))
@@ -41,48 +29,40 @@ def number_of_weights(hidden: int) -> int:
 
 
 @inlined()
-def network_at(weights: FloatArray, first: int, num_inputs: int, hidden: int) -> Network:
-    """Return the network whose weights begin at ``first`` in a row of weights."""
-    second = first + num_inputs * hidden
-    third = second + hidden
-    fourth = third + hidden * hidden
-    fifth = fourth + hidden
-    return Network(
-        weights[first:second].reshape((num_inputs, hidden)),
-        weights[second:third],
-        weights[third:fourth].reshape((hidden, hidden)),
-        weights[fourth:fifth],
-        weights[fifth : fifth + hidden],
-        weights[fifth + hidden : fifth + hidden + 1],
-    )
+def layer(weights: FloatArray, inputs: FloatArray, out: FloatArray) -> int:
+    """Write tanh(W^T inputs + b), (H, n), of inputs (K, n); loops run over pages last.
 
-
-@inlined()
-def layer(weights: FloatArray, bias: FloatArray, inputs: FloatArray, out: FloatArray) -> None:
-    """Write tanh(weights^T inputs + bias), (H, n), of inputs (K, n); loops run over pages last."""
-    for j in range(bias.shape[0]):
+    W (K, H) and b (H,) are the first of a row of weights. Returns their number.
+    """
+    hidden, first = out.shape[0], inputs.shape[0] * out.shape[0]
+    for j in range(hidden):
         for k in range(inputs.shape[1]):
-            out[j, k] = bias[j]
-        for i in range(weights.shape[0]):
-            weight = weights[i, j]
+            out[j, k] = weights[first + j]
+        for i in range(inputs.shape[0]):
+            weight = weights[i * hidden + j]
             for k in range(inputs.shape[1]):
                 out[j, k] += weight * inputs[i, k]
         for k in range(inputs.shape[1]):
             out[j, k] = math.tanh(out[j, k])
+    return int(first + hidden)
 
 
 @inlined()
-def write_outputs(network: Network, inputs: FloatArray, out: FloatArray) -> None:
-    """Write a network's outputs, (n,), bounded by LARGEST_LOG_FACTOR, of inputs (K, n)."""
-    hidden, count = network.bias.shape[0], inputs.shape[1]
-    low, high = np.empty((hidden, count)), np.empty((hidden, count))
-    layer(network.first, network.bias, inputs, low)
-    layer(network.second, network.bias_2, low, high)
-    for k in range(count):
-        total = network.bias_3[0]
+def write_outputs(weights: FloatArray, hidden: int, inputs: FloatArray, out: FloatArray) -> int:
+    """Write a network's outputs, (n,), bounded by LARGEST_LOG_FACTOR, of inputs (K, n).
+
+    The network has two layers of H units tanh and one output. Its weights are the first of a row:
+    W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), w3 (H,), b3. Returns their number.
+    """
+    low, high = np.empty((hidden, inputs.shape[1])), np.empty((hidden, inputs.shape[1]))
+    place = layer(weights, inputs, low)
+    place += layer(weights[place:], low, high)
+    for k in range(inputs.shape[1]):
+        total = weights[place + hidden]
         for j in range(hidden):
-            total += network.last[j] * high[j, k]
+            total += weights[place + j] * high[j, k]
         out[k] = min(max(total, -LARGEST_LOG_FACTOR), LARGEST_LOG_FACTOR)
+    return int(place + hidden + 1)
 
 
 @inlined()
@@ -107,32 +87,28 @@ def correct(
         x: believed evidence, (n,).
         rate: believed change rates, > 0, (n,).
     """
-    count = x.shape[0]
     mean, scale = weights[:NUM_VALUED], weights[NUM_VALUED : 2 * NUM_VALUED]
+    networks, out, price = weights[2 * NUM_VALUED :], np.empty(x.shape), np.empty(x.shape)
     standardise(inputs[:NUM_INPUTS], mean, scale)
-    staleness = network_at(weights, 2 * NUM_VALUED, NUM_INPUTS, hidden)
-    size = NUM_INPUTS * hidden + hidden * hidden + 3 * hidden + 1
-    value = network_at(weights, 2 * NUM_VALUED + size, NUM_VALUED, hidden)
-    out, price = np.empty(count), np.empty(count)
-    write_outputs(staleness, inputs[:NUM_INPUTS], out)
-    for k in range(count):
+    place = write_outputs(networks, hidden, inputs[:NUM_INPUTS], out)
+    for k in range(x.shape[0]):
         x[k] *= math.exp(out[k])
-    write_levels(inputs, x)
+    write_levels(x, inputs[NUM_INPUTS:])
     write_prices(x, rate, price)
     standardise(inputs[NUM_INPUTS:], mean[NUM_INPUTS:], scale[NUM_INPUTS:])
-    write_outputs(value, inputs, out)
-    for k in range(count):
+    write_outputs(networks[place:], hidden, inputs, out)
+    for k in range(x.shape[0]):
         price[k] *= math.exp(out[k])
     return price
 
 
 @compiled()
-def write_levels(inputs: FloatArray, x: FloatArray) -> None:
-    """Write the inputs LEVEL of pages at corrected evidence (n,) into ``inputs``, (K, n)."""
+def write_levels(x: FloatArray, out: FloatArray) -> None:
+    """Write the inputs LEVEL of pages at corrected evidence (n,), (3, n)."""
     for k in range(x.shape[0]):
-        inputs[NUM_INPUTS, k] = math.log(SMALLEST + x[k])
-        inputs[NUM_INPUTS + 1, k] = -math.expm1(-x[k])
-        inputs[NUM_INPUTS + 2, k] = min(x[k], MOST_EVIDENCE)
+        out[0, k] = math.log(SMALLEST + x[k])
+        out[1, k] = -math.expm1(-x[k])
+        out[2, k] = min(x[k], MOST_EVIDENCE)
 
 
 @compiled()

@@ -9,21 +9,26 @@ import numpy as np
 
 import policies
 from agents.generalist import kernels
-from agents.generalist.belief import kernels as belief
-from agents.generalist.described_belief import DescribedBelief
-from agents.generalist.stored import StoredGeneralist, read_generalist
+from agents.generalist.history import with_history
+from agents.generalist.stored import StoredGeneralist
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledLearner
 from policies.base.binding import RATE_FORMS, ActingPolicy
 from policies.base.registry import TAGS
+from policies.ncis.belief import BeliefNCIS
+
+LEAST = 0.02
+"""Where one page is crawled per decision, pages below this share of the largest believed value are
+not corrected."""
 
 
-class LearnedBelief(DescribedBelief):
+class LearnedBelief(BeliefNCIS):
     """BELIEF-NCIS, with its staleness and its crawl value corrected by two networks.
 
     The networks (:mod:`agents.generalist.networks`) are the same for all pages, of any number, and
     for all laws of changes and signals. Where one page is crawled per decision, only those of at
-    least 2% of the largest believed value are corrected.
+    least LEAST times the largest believed value are corrected. A unit of time counts as a day for
+    the inputs of hours.
 
     Args:
         env: a crawl environment, single or vector, wrapped or not; or a description of the pages.
@@ -31,11 +36,9 @@ class LearnedBelief(DescribedBelief):
         **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
-    least = 0.02
-
     def __init__(self, env: Any, *, stored: StoredGeneralist, **belief: Any) -> None:
         super().__init__(env, **belief)
-        self.stored, self.weights, self.hidden = stored, stored.weights, stored.hidden
+        self.stored = stored
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
         """Return the learner at the start of an episode; ``slots`` and ``rng`` are not used.
@@ -43,8 +46,12 @@ class LearnedBelief(DescribedBelief):
         Raises:
             ValueError: the history is of other pages or sources.
         """
-        functions = belief.on_birth_or_death, belief.learn, belief.on_signal, kernels.score
-        return CompiledLearner(*functions, self.first_memory(problem))
+        weights, hidden = self.stored.weights, self.stored.hidden
+        least = LEAST if self._count == 1 else 0.0
+        belief = self.first_memory(problem)
+        memory = with_history(belief, problem, weights, hidden=hidden, least=least)
+        functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
+        return CompiledLearner(*functions, memory)
 
 
 def formula_of(env: Any) -> str | None:
@@ -93,7 +100,7 @@ def load_generalist(folder: str | Path, env: Any, **binding: Any) -> ActingPolic
     Raises:
         ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
     """
-    stored = read_generalist(folder)
+    stored = StoredGeneralist.read(folder)
     if env is None:
         raise ValueError("env must be a crawl environment or a description of pages, got None")
     name = formula_of(env)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.generalist.belief import kernels, layout
-from agents.generalist.belief.layout import PAGE_WIDTH, WEIGHTS
+from agents.generalist import history, kernels
 from agents.generalist.inputs import INPUTS, write_inputs
-from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiled_policies import CompiledLearner, Memory
-from crawl_envs.types.compiling import LEARN, SCORE, compiled, inlined
-from policies.ncis.belief.layout import CLASSES, EVENT_WIDTH, EVENTS, places
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.compiled_policies import LEARN, SCORE, CompiledLearner, Memory
+from crawl_envs.types.compiling import compiled, inlined
+from policies.ncis.belief import kernels as belief
+from policies.ncis.belief.layout import CLASSES, EVENT_WIDTH, EVENTS
 
 SPREAD = 0.6
 """Standard deviation of the logarithm of a factor of each page's value, drawn at every crawl."""
@@ -28,22 +28,16 @@ PAGE, TIME, EVIDENCE, RATE, FORCED, CHANGED = range(6)
 """Columns of a record of a page, before its inputs."""
 NUM_COLUMNS = 6
 WIDTH = NUM_COLUMNS + len(INPUTS)
-CRAWLED, SEEN, FIRST_SEEN, GAP, NOISE = range(WEIGHTS, WEIGHTS + 5)
+CRAWLED, SEEN, FIRST_SEEN, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 5)
 """Places in ``shared``: numbers of crawls and of other records; the place of the first of these;
 slots between two; then for each slot a page to crawl or -1, and a factor."""
-
-belief_learn = kernels.learn
-
-
-@compiled()
-def place_of(number: int) -> int:
-    """Return the first place of a record in the flat array of events, after those of the belief."""
-    return (EVENTS + CLASSES) * EVENT_WIDTH + number * WIDTH
+FIRST_RECORD = (EVENTS + CLASSES) * EVENT_WIDTH
+"""Place of the records in the flat array of events, after those of the belief."""
 
 
 @inlined()
 def record(
-    memory: kernels.Arrays,
+    memory: Memory,
     number: int,
     now: float,
     elapsed: FloatArray,
@@ -52,70 +46,43 @@ def record(
     values: FloatArray,
 ) -> None:
     """Record the belief about a page now."""
-    shared = memory[3]
-    flat = memory[2].reshape(memory[2].size)
-    first = place_of(number)
-    inputs = np.zeros((len(INPUTS), 1))
+    shared, inputs = memory.shared, np.zeros((len(INPUTS), 1))
     write_inputs(memory, now, elapsed, np.array([page]), believed, values, inputs)
-    flat[first + PAGE], flat[first + TIME] = page, now
-    flat[first + EVIDENCE], flat[first + RATE] = believed[0, page], believed[2, page]
-    flat[first + FORCED] = shared[NOISE + 2 * int(shared[CRAWLED])] >= 0.0
-    flat[first + CHANGED] = 0.0
-    for k in range(len(INPUTS)):
-        flat[first + NUM_COLUMNS + k] = inputs[k, 0]
+    row = memory.events.reshape(memory.events.size)[FIRST_RECORD + number * WIDTH :]
+    row[PAGE], row[TIME] = page, now
+    row[EVIDENCE], row[RATE] = believed[0, page], believed[2, page]
+    row[FORCED] = shared[NOISE + 2 * int(shared[CRAWLED])] >= 0.0
+    row[CHANGED] = 0.0
+    row[NUM_COLUMNS:WIDTH] = inputs[:, 0]
 
 
 @compiled(LEARN.signature)
 def learn(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: int,
-    time: float,
-    elapsed: float,
-    signals: FloatArray,
-    changed: bool,
+    memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
     """Update the belief by a crawl, record its result, and draw a new factor for the page."""
-    flat, slot = events.reshape(events.size), int(shared[CRAWLED])
-    flat[place_of(slot) + CHANGED] = changed
-    pages[page, places(shared).page_width + PAGE_WIDTH] = shared[NOISE + 1 + 2 * slot]
+    events, shared = memory.events, memory.shared
+    slot = int(shared[CRAWLED])
+    events.reshape(events.size)[FIRST_RECORD + slot * WIDTH + CHANGED] = changed
+    memory.pages[page, -1] = shared[NOISE + 1 + 2 * slot]
     shared[CRAWLED] += 1.0
-    belief_learn(
-        pages, groups, events, shared, group, page, time, elapsed, signals, changed
-    )  # fmt: skip
+    kernels.learn(memory, page, time, elapsed, signals, changed)
 
 
 @compiled(SCORE.signature)
 def score(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    now: float,
-    elapsed: FloatArray,
-    alive: BoolArray,
-    scores: FloatArray,
+    memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
     """Choose a page, and record the belief about it and, at times, about those followed."""
-    memory = pages, groups, events, shared, group
-    believed = np.empty((3, elapsed.shape[0]))
-    values, slot = np.empty(elapsed.shape[0]), int(shared[CRAWLED])
-    kernels.value_all(memory, now, elapsed, alive, values, believed)
-    noise = places(shared).page_width + PAGE_WIDTH
+    shared, num_pages = memory.shared, elapsed.shape[0]
+    believed, values, slot = np.empty((3, num_pages)), np.empty(num_pages), int(shared[CRAWLED])
+    belief.write_values(memory, now, elapsed, alive, values, believed)
     best = int(shared[NOISE + 2 * slot])
     if best < 0:
-        best = 0
-        for page in range(elapsed.shape[0]):
-            scores[page] = values[page] * pages[page, noise]
-            if scores[page] > scores[best]:
-                best = page
+        best = int(np.argmax(values * memory.pages[:, -1]))
     record(memory, slot, now, elapsed, best, believed, values)
     if slot % int(shared[GAP]) == 0:
-        for page in range(0, elapsed.shape[0], FOLLOWED):
+        for page in range(0, num_pages, FOLLOWED):
             number = int(shared[FIRST_SEEN] + shared[SEEN])
             record(memory, number, now, elapsed, page, believed, values)
             shared[SEEN] += 1.0
@@ -138,7 +105,7 @@ class Record(NamedTuple):
 
 
 def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledLearner:
-    """Return a learner that explores from a described belief, and records in its arrays."""
+    """Return a learner that explores from a belief with a history, and records in its arrays."""
     num_pages = memory.pages.shape[0]
     gap = max(1, num_pages // EVERY)
     seen = (slots // gap + 1) * (-(-num_pages // FOLLOWED))
@@ -147,22 +114,16 @@ def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledL
     factor = np.exp(SPREAD * rng.standard_normal(num_pages))
     pages = np.concatenate([memory.pages, factor[:, None]], axis=1)
     forced = rng.random(slots + 1) < AT_RANDOM
-    choices = np.stack(
-        [
-            np.where(forced, rng.integers(num_pages, size=slots + 1), -1),
-            np.exp(SPREAD * rng.standard_normal(slots + 1)),
-        ],
-        axis=1,
-    )
-    shared = np.concatenate([memory.shared[:WEIGHTS], [0.0, 0.0, slots, gap], choices.ravel()])
-    arrays = Memory(pages, memory.groups, events, shared, memory.group)
+    page = np.where(forced, rng.integers(num_pages, size=slots + 1), -1)
+    choices = np.stack([page, np.exp(SPREAD * rng.standard_normal(slots + 1))], axis=1)
+    shared = np.concatenate([memory.shared, [0.0, 0.0, slots, gap], choices.ravel()])
     functions = kernels.on_birth_or_death, learn, kernels.on_signal, score
-    return CompiledLearner(*functions, arrays)
+    return CompiledLearner(*functions, Memory(pages, memory.groups, events, shared, memory.group))
 
 
 def recorded(memory: Memory) -> Record:
     """Return what was recorded in the arrays of a learner of :func:`recording`."""
-    flat = memory.events.reshape(-1)[(EVENTS + CLASSES) * EVENT_WIDTH :]
+    flat = memory.events.reshape(-1)[FIRST_RECORD:]
     slots, crawled, seen = (int(memory.shared[k]) for k in (FIRST_SEEN, CRAWLED, SEEN))
     rows = flat[: (slots + seen) * WIDTH].reshape(-1, WIDTH)
     crawls, followed = rows[:crawled], rows[slots:]
@@ -171,5 +132,5 @@ def recorded(memory: Memory) -> Record:
         crawls[:, NUM_COLUMNS:].astype(np.float16),
         followed[:, :NUM_COLUMNS].astype(np.float32),
         followed[:, NUM_COLUMNS:].astype(np.float16),
-        float(memory.shared[layout.CYCLE]),
+        float(memory.shared[history.CYCLE]),
     )

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.catalog import check_vacant
-from agents.generalist.described_belief import DescribedBelief
+from agents.generalist.history import with_history
 from agents.generalist.learning import learned
 from agents.generalist.recording import Record, recorded, recording
-from agents.generalist.stored import StoredGeneralist, save_generalist
+from agents.generalist.stored import StoredGeneralist
+from agents.index.arguments import check_numbers
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, RunArguments, replace_text, write_rows
 from crawl_envs import instances
@@ -23,6 +24,7 @@ from crawl_envs.types import Reveal
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.files import claim, claiming
 from crawl_envs.worlds.rollouts import play_form
+from policies.ncis.belief import BeliefNCIS
 
 SHOWN = (
     *("uniform", "partial", "noisy", "mixed", "delayed", "sources", "bing-like"),
@@ -65,14 +67,7 @@ class GeneralistArguments(RunArguments):
     """Seed of all random numbers, in [0, 2**16)."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "hidden", "seed"):
-            value, least = getattr(self, name), int(name != "seed")
-            if type(value) is not int or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-        if not 0.0 < self.learning_rate < 1.0:
-            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate!r}")
-        if self.seed >= 2**16:
-            raise ValueError(f"seed must be below 2**16, got {self.seed!r}")
+        check_numbers(self)
         one_of("algorithm", self.algorithm, (ALGORITHM,))
         object.__setattr__(self, "instance", tuple(self.instance))
         for law in self.instance:
@@ -85,19 +80,14 @@ class GeneralistArguments(RunArguments):
         return [(law, reveal) for law, reveal in both if law in self.instance]
 
 
-class Explorer(DescribedBelief):
-    """A belief without weights, to explore from."""
-
-    weights = np.zeros(0)
-
-
 def explored(law: str, reveal: Reveal, seed: int) -> Record:
     """Return what an explorer sees in the episode of a seed."""
     rng = np.random.default_rng([seed, 3])
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
     instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
     problem, slots = instance.problem(reveal), CYCLES[reveal] * NUM_PAGES
-    form = recording(Explorer(problem).first_memory(problem), slots, rng)
+    memory = with_history(BeliefNCIS(problem).first_memory(problem), problem, np.zeros(0))
+    form = recording(memory, slots, rng)
     play_form(form, instance, slots / bandwidth, seed, requests=False)
     return recorded(form.memory)
 
@@ -150,6 +140,6 @@ def train(
             rows.append(CurveRow(each.fit, each.number, each.loss, seconds))
     write_rows(out / CURVE, CurveRow, rows)
     assert each.weights is not None
-    stored = StoredGeneralist(each.weights, arguments.hidden, json.loads(arguments.to_json()))
-    save_generalist(out, stored)
+    stored = StoredGeneralist(each.weights, json.loads(arguments.to_json()))
+    stored.save(out)
     return stored

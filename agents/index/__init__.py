@@ -8,9 +8,9 @@ Public modules: arguments, fitting, inputs, learning, recording, stored, trainin
 from __future__ import annotations
 
 from agents.index.policy import LearnedIndex, load_index
-from agents.index.stored import StoredIndex, read_index, save_index
+from agents.index.stored import StoredIndex
 from crawl_envs.types.own_packages import check_own
 
 check_own("agents")
 
-__all__ = ["LearnedIndex", "StoredIndex", "load_index", "read_index", "save_index"]
+__all__ = ["LearnedIndex", "StoredIndex", "load_index"]

@@ -58,22 +58,11 @@ class IndexArguments(RunArguments):
             pinned = self.draw(0)
             object.__setattr__(self, "num_pages", pinned.num_pages)
             object.__setattr__(self, "bandwidth", pinned.bandwidth)
-        kinds = get_type_hints(type(self))
-        for entry in fields(self):
-            value, kind = getattr(self, entry.name), kinds[entry.name]
-            if kind is int:
-                whole(entry.name, value, 1 if entry.name != "seed" else 0)
-            elif kind is float:
-                object.__setattr__(self, entry.name, real(entry.name, value, above=0.0))
+        check_numbers(self)
         real("bandwidth_spread", self.bandwidth_spread, least=1.0)
-        whole("seed", self.seed, 0, 2**16 - 1)
-        if self.slots_of(self.bandwidth / self.bandwidth_spread) < 1:
+        if self.horizon * self.bandwidth / self.bandwidth_spread * (1.0 + 1e-12) < 1.0:
             raise ValueError(f"horizon must hold at least one crawl, got {self.horizon!r}")
         self.draw(0)
-
-    def slots_of(self, bandwidth: float) -> int:
-        """Return the number of crawls in an episode with a bandwidth."""
-        return int(self.horizon * bandwidth * (1.0 + 1e-12))
 
     def bandwidth_of(self, seed: int) -> float:
         """Return the bandwidth of an episode."""
@@ -100,13 +89,25 @@ class IndexArguments(RunArguments):
             seed=seed,
         )
 
-    def environment(self) -> dict[str, Any]:
-        """Return the arguments of ``CrawlNCIS-v0`` for the episodes."""
-        sizes = {"num_pages": self.num_pages, "bandwidth": self.bandwidth}
-        return {**sizes, "horizon": self.horizon}
-
     def of_exploration(self) -> IndexArguments:
         """Return the arguments of the explored episodes."""
         share = min(1.0, MOST_PAGES / self.num_pages) if self.pinned is None else 1.0
         num_pages = round(share * self.num_pages)
         return replace(self, num_pages=num_pages, bandwidth=share * self.bandwidth)
+
+
+def check_numbers(arguments: RunArguments) -> None:
+    """Check the numbers of a training: integers >= 1, floats > 0, a seed in [0, 2**16).
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+    kinds = get_type_hints(type(arguments))
+    for entry in fields(arguments):
+        name, value = entry.name, getattr(arguments, entry.name)
+        if name == "seed":
+            whole(name, value, 0, 2**16 - 1)
+        elif kinds[name] is int:
+            whole(name, value, 1)
+        elif kinds[name] is float:
+            object.__setattr__(arguments, name, real(name, value, above=0.0))

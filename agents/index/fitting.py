@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.index.inputs import LARGEST_LOG_WEIGHT, positive_weights, shapes_of
+from agents.index.inputs import LARGEST_LOG_WEIGHT, forward, positive_weights, shapes_of
 from crawl_envs.types import FloatArray
 
 Array = NDArray[np.float32]
-Slope = Callable[[Array, Array], Array]
-"""The derivative of a loss in the sum, of sums (n,) and targets (n,)."""
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 MINIBATCH = 256
 """Examples of a step by default, so few that their products are computed on one thread."""
@@ -31,28 +29,36 @@ class Examples(NamedTuple):
     target: Array
 
 
+class Round(NamedTuple):
+    """A round of a fit: the fit, the round's number, its mean loss on held-out examples, weights.
+
+    The weights, of both networks in a row, are there once the second fit began.
+    """
+
+    fit: str
+    number: int
+    loss: float
+    weights: FloatArray | None = None
+
+
+class Loss(NamedTuple):
+    """A loss of sums (n,) and targets (n,), and its derivative in the sums."""
+
+    of: Callable[[FloatArray, FloatArray], FloatArray]
+    slope: Callable[[Array, Array], Array]
+
+    def mean(self, layers: Sequence[Array], examples: Examples) -> float:
+        """Return the mean loss of a network's sums over examples."""
+        exact = [layer.astype(np.float64) for layer in layers]
+        weights = positive_weights(exact, examples.inputs.astype(np.float64))
+        sums = (weights[examples.page] * examples.functions).sum(axis=1)
+        return float(self.of(sums, examples.target.astype(np.float64)).mean())
+
+
 def log_loss(x: FloatArray, changed: FloatArray) -> FloatArray:
     """Return -ln of the probability of each outcome, with P(changed) = 1 - exp(-x)."""
     x = np.clip(x, LEAST, MOST)
     return np.where(changed > 0.5, -np.log(-np.expm1(-x)), x)
-
-
-def exponential_loss(mean: FloatArray, value: FloatArray) -> FloatArray:
-    """Return ln mean + value / mean, whose expectation is least at the true mean."""
-    mean = np.maximum(mean, LEAST)
-    return np.asarray(np.log(mean) + value / mean)
-
-
-def mean_loss(
-    layers: Sequence[Array],
-    examples: Examples,
-    loss: Callable[[FloatArray, FloatArray], FloatArray],
-) -> float:
-    """Return the mean loss of a network's sums over examples."""
-    exact = [layer.astype(np.float64) for layer in layers]
-    weights = positive_weights(exact, examples.inputs.astype(np.float64))
-    sums = (weights[examples.page] * examples.functions).sum(axis=1)
-    return float(loss(sums, examples.target.astype(np.float64)).mean())
 
 
 def log_loss_slope(x: Array, changed: Array) -> Array:
@@ -61,10 +67,20 @@ def log_loss_slope(x: Array, changed: Array) -> Array:
     return np.asarray(np.where(changed > 0.5, -1.0 / np.expm1(x), 1.0), np.float32)
 
 
+def exponential_loss(mean: FloatArray, value: FloatArray) -> FloatArray:
+    """Return ln mean + value / mean, whose expectation is least at the true mean."""
+    mean = np.maximum(mean, LEAST)
+    return np.asarray(np.log(mean) + value / mean)
+
+
 def exponential_slope(mean: Array, value: Array) -> Array:
     """Return the derivative of :func:`exponential_loss` in the mean."""
     mean = np.maximum(mean, LEAST)
     return np.asarray((1.0 - value / mean) / mean)
+
+
+LOG_LOSS = Loss(log_loss, log_loss_slope)
+EXPONENTIAL = Loss(exponential_loss, exponential_slope)
 
 
 def start_layers(
@@ -81,13 +97,15 @@ def start_layers(
 
 
 def gradient(
-    layers: Sequence[Array], inputs: Array, functions: Array, target: Array, slope: Slope
+    layers: Sequence[Array],
+    inputs: Array,
+    functions: Array,
+    target: Array,
+    slope: Callable[[Array, Array], Array],
 ) -> list[Array]:
     """Return the gradient of the mean loss of sum_k exp(output_k) functions_k in the layers."""
-    first, bias, second, bias_2, last, bias_3 = layers
-    low = np.tanh(inputs @ first + bias)
-    high = np.tanh(low @ second + bias_2)
-    outputs = high @ last + bias_3
+    _, _, second, _, last, _ = layers
+    low, high, outputs = forward(layers, inputs)
     terms = np.exp(np.clip(outputs, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)) * functions
     back = terms * (slope(terms.sum(axis=1), target) / len(target))[:, None]
     back_high = (back @ last.T) * (1.0 - high * high)
@@ -102,30 +120,32 @@ def gradient(
 def fit(
     layers: list[Array],
     examples: Examples,
-    slope: Slope,
+    tests: Examples | None,
+    loss: Loss,
     *,
     rounds: int,
     steps: int,
     learning_rate: float,
     rng: np.random.Generator,
     minibatch: int = MINIBATCH,
-) -> Iterator[None]:
-    """Change a network's layers by Adam; yield at the start and after every ``steps`` steps.
+) -> Iterator[float]:
+    """Change a network's layers by Adam, and yield the mean loss of ``tests``, NaN without any.
 
-    The step size falls linearly to 0. Examples are drawn with replacement.
+    It is yielded at the start and after every ``steps`` steps. The step size falls linearly to 0.
+    Examples are drawn with replacement.
     """
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]
-    yield None
-    for step in range(1, rounds * steps + 1):
-        rows = rng.integers(examples.page.size, size=minibatch)
-        inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
-        slopes = gradient(layers, inputs, functions, examples.target[rows], slope)
-        rate = learning_rate * (1.0 - (step - 1) / (rounds * steps))
-        rate *= math.sqrt(1.0 - SECOND_DECAY**step) / (1.0 - FIRST_DECAY**step)
-        for layer, each, moment, square in zip(layers, slopes, moments, squares, strict=True):
-            moment += (1.0 - FIRST_DECAY) * (each - moment)
-            square += (1.0 - SECOND_DECAY) * (each * each - square)
-            layer -= rate * moment / (np.sqrt(square) + 1e-8)
+    for step in range(rounds * steps + 1):
+        if step > 0:
+            rows = rng.integers(examples.page.size, size=minibatch)
+            inputs, functions = examples.inputs[examples.page[rows]], examples.functions[rows]
+            slopes = gradient(layers, inputs, functions, examples.target[rows], loss.slope)
+            rate = learning_rate * (1.0 - (step - 1) / (rounds * steps))
+            rate *= math.sqrt(1.0 - SECOND_DECAY**step) / (1.0 - FIRST_DECAY**step)
+            for layer, each, moment, square in zip(layers, slopes, moments, squares, strict=True):
+                moment += (1.0 - FIRST_DECAY) * (each - moment)
+                square += (1.0 - SECOND_DECAY) * (each * each - square)
+                layer -= rate * moment / (np.sqrt(square) + 1e-8)
         if step % steps == 0:
-            yield None
+            yield math.nan if tests is None else loss.mean(layers, tests)

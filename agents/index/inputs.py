@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.index.kernels import (
     BASES,
@@ -50,40 +51,36 @@ def shapes_of(num_inputs: int, hidden: int, outputs: int) -> tuple[tuple[int, ..
     return (*layer, (hidden, outputs), (outputs,))
 
 
-def number_of_weights(num_inputs: int, hidden: int) -> int:
-    """Return the number of weights of both networks."""
-    both = (shapes_of(num_inputs, hidden, outputs) for outputs in (NUM_BASES, NUM_LEVELS))
+def number_of_weights(hidden: int) -> int:
+    """Return the number of weights of both networks, of H hidden units."""
+    both = (shapes_of(len(INPUTS), hidden, outputs) for outputs in (NUM_BASES, NUM_LEVELS))
     return sum(math.prod(shape) for shapes in both for shape in shapes)
 
 
-def networks_of(free: FloatArray, num_inputs: int) -> OutcomeNetworks:
-    """Return the networks from their weights in a row.
-
-    Raises:
-        ValueError: no two networks of ``num_inputs`` inputs have so many weights.
-    """
-    hidden = 1
-    while number_of_weights(num_inputs, hidden) < free.size:
-        hidden += 1
-    if number_of_weights(num_inputs, hidden) != free.size:
-        raise ValueError(
-            f"weights must be those of two networks of {num_inputs} inputs and H >= 1 units in "
-            f"each hidden layer, got {free.size} numbers"
-        )
+def networks_of(weights: FloatArray, hidden: int) -> OutcomeNetworks:
+    """Return the networks of H hidden units from their weights in a row."""
     layers, place = [], 0
     for outputs in (NUM_BASES, NUM_LEVELS):
-        for shape in shapes_of(num_inputs, hidden, outputs):
+        for shape in shapes_of(len(INPUTS), hidden, outputs):
             size = math.prod(shape)
-            layers.append(free[place : place + size].reshape(shape))
+            layers.append(weights[place : place + size].reshape(shape))
             place += size
     return OutcomeNetworks(tuple(layers[:6]), tuple(layers[6:]))
 
 
+def forward(
+    layers: Sequence[NDArray[Any]], inputs: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the values of both hidden layers, (m, H), and the outputs, (m, O)."""
+    first, bias, second, bias_2, last, bias_3 = layers
+    low = np.tanh(inputs @ first + bias)
+    high = np.tanh(low @ second + bias_2)
+    return low, high, high @ last + bias_3
+
+
 def positive_weights(layers: Sequence[FloatArray], inputs: FloatArray) -> FloatArray:
     """Return the exponential of a network's outputs, (m, O), of inputs (m, K)."""
-    first, bias, second, bias_2, last, bias_3 = layers
-    hidden = np.tanh(np.tanh(inputs @ first + bias) @ second + bias_2)
-    outputs = np.clip(hidden @ last + bias_3, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
+    outputs = np.clip(forward(layers, inputs)[2], -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
     return np.asarray(np.exp(outputs))
 
 

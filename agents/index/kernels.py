@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import FloatArray
 from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 
 BENDS, KNOTS = (0.01, 0.03, 0.1, 0.3), (0.3, 0.5, 0.7, 0.85)
@@ -90,17 +90,6 @@ def signal_evidence(parameters: FloatArray, page: int, age: float, source: int) 
     """Return the evidence of a signal, whatever the ``age`` at which it comes."""
     weight: float = parameters[page, EVIDENCES + source]
     return weight
-
-
-@compiled()
-def write_bases(
-    table: FloatArray, page: IntArray, elapsed: FloatArray, signals: FloatArray, out: FloatArray
-) -> None:
-    """Write the B_k of n states of pages, (n, NUM_BASES)."""
-    for number in range(page.size):
-        bases = bases_of(table, page[number], elapsed[number], signals[number])
-        for k in range(NUM_BASES):
-            out[number, k] = bases[k]
 
 
 @compiled()

@@ -11,33 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from agents.index.crossing import crossing_integrals
 from agents.index.fitting import (
+    EXPONENTIAL,
+    LOG_LOSS,
     MINIBATCH,
     Array,
     Examples,
-    Slope,
-    exponential_loss,
-    exponential_slope,
+    Loss,
+    Round,
     fit,
-    log_loss,
-    log_loss_slope,
-    mean_loss,
     start_layers,
 )
-from agents.index.inputs import OutcomeNetworks, outcome_table, page_inputs
+from agents.index.inputs import INPUTS, OutcomeNetworks, outcome_table, page_inputs
 from agents.index.kernels import (
     BASES,
     EVIDENCES,
     LEVELS,
-    NUM_BASES,
     NUM_LEVELS,
     PACE,
-    write_bases,
+    bases_of,
     write_levels,
 )
 from agents.index.recording import Record
@@ -77,16 +74,6 @@ class Part(NamedTuple):
     target: FloatArray
 
 
-class Round(NamedTuple):
-    """A round of a fit: its mean loss on held-out histories, NaN without any, and the weights.
-
-    The loss of the first fit is the log-loss of changed / not changed; it has no weights yet.
-    """
-
-    loss: float
-    free: FloatArray | None = None
-
-
 def learned(
     histories: Sequence[History],
     hidden: int,
@@ -103,51 +90,41 @@ def learned(
         hidden: units of each hidden layer.
         learning_rate: of Adam, at the start.
         rng: for the start and the choice of examples.
-        held_out: histories to choose between rounds by.
+        held_out: histories to choose between rounds by; without any, losses are NaN.
     """
-    num_inputs = page_inputs(histories[0].problem).shape[1]
-    staleness = start_layers(num_inputs, hidden, FIRST_STALENESS, rng)
-    value = start_layers(num_inputs, hidden, FIRST_VALUE, rng)
-    adam = partial(fit, learning_rate=learning_rate, rng=rng)
+    starts = FIRST_STALENESS, FIRST_VALUE
+    staleness, value = (start_layers(len(INPUTS), hidden, each, rng) for each in starts)
 
     def fitted(
-        layers: list[Array], examples: Examples, slope: Slope, rounds: int
-    ) -> Iterator[None]:
+        layers: list[Array], loss: Loss, part_of: Callable[..., Part], rounds: int
+    ) -> Iterator[float]:
+        networks = staleness, value
+        examples = examples_of(histories, networks, part_of)
+        tests = examples_of(held_out, networks, part_of) if held_out else None
         steps = min(STEPS, -(-PASSES * examples.page.size // MINIBATCH))
-        return adam(layers, examples, slope, rounds=rounds, steps=steps)
+        adam = partial(fit, learning_rate=learning_rate, rng=rng)
+        return adam(layers, examples, tests, loss, rounds=rounds, steps=steps)
 
-    def examples_of(chosen: Sequence[History], part_of: Callable[..., Part]) -> Examples:
-        return _joined(chosen, list(map(part_of, chosen, _tables(chosen, staleness, value))))
-
-    examples = examples_of(histories, outcomes_of)
-    tests = examples_of(held_out, outcomes_of) if held_out else None
     least, best = math.inf, staleness
-    for _ in fitted(staleness, examples, log_loss_slope, STALENESS_ROUNDS):
-        loss = math.nan if tests is None else mean_loss(staleness, tests, log_loss)
+    for number, loss in enumerate(fitted(staleness, LOG_LOSS, outcomes_of, STALENESS_ROUNDS)):
         if loss < least:
             least, best = loss, [layer.copy() for layer in staleness]
-        yield Round(loss)
+        yield Round("staleness", number, loss)
     staleness = best
-    paths = partial(values_of, rng=rng)
-    examples = examples_of(histories, paths)
-    tests = examples_of(held_out, paths) if held_out else None
-    for _ in fitted(value, examples, exponential_slope, VALUE_ROUNDS):
-        loss = math.nan if tests is None else mean_loss(value, tests, exponential_loss)
+    along_paths = partial(values_of, rng=rng)
+    for number, loss in enumerate(fitted(value, EXPONENTIAL, along_paths, VALUE_ROUNDS)):
         layers = [layer.ravel() for layer in (*staleness, *value)]
-        yield Round(loss, np.concatenate(layers, dtype=np.float64))
+        yield Round("value", number, loss, np.concatenate(layers, dtype=np.float64))
 
 
-def _tables(
-    histories: Sequence[History], staleness: Sequence[Array], value: Sequence[Array]
-) -> list[FloatArray]:
-    """Return the table of each history's pages."""
-    exact = (tuple(layer.astype(np.float64) for layer in each) for each in (staleness, value))
-    networks = OutcomeNetworks(*exact)
-    return [outcome_table(each.problem, networks) for each in histories]
-
-
-def _joined(histories: Sequence[History], parts: Sequence[Part]) -> Examples:
-    """Return the examples of all histories."""
+def examples_of(
+    histories: Sequence[History],
+    networks: Sequence[Sequence[Array]],
+    part_of: Callable[[History, FloatArray], Part],
+) -> Examples:
+    """Return the examples of all histories, by the networks as they are."""
+    exact = OutcomeNetworks(*(tuple(layer.astype(np.float64) for layer in n) for n in networks))
+    parts = [part_of(each, outcome_table(each.problem, exact)) for each in histories]
     inputs = [page_inputs(each.problem) for each in histories]
     first = np.cumsum([0, *(len(each) for each in inputs)])
     pages = np.concatenate([part.page + at for part, at in zip(parts, first[:-1], strict=True)])
@@ -158,10 +135,9 @@ def _joined(histories: Sequence[History], parts: Sequence[Part]) -> Examples:
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
     """Return the examples of the first fit: whether each crawl found a change."""
-    record = history.record
-    functions = np.empty((record.page.size, NUM_BASES))
+    record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
-    write_bases(table, record.page, record.elapsed, evidence, functions)
+    functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)
     return Part(record.page, functions, record.changed.astype(np.float64))
 
 

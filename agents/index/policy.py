@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.index.inputs import outcome_table
+from agents.index.inputs import networks_of, outcome_table
 from agents.index.kernels import outcome_value, signal_evidence
-from agents.index.stored import StoredIndex, read_index
+from agents.index.stored import StoredIndex
 from crawl_envs.types import FloatArray, Problem
 from policies.base.index import SignalPolicy
 from policies.ncis.greedy import SIGNAL_MODEL
@@ -32,7 +32,7 @@ class LearnedIndex(SignalPolicy):
 
     def __init__(self, env: Any = None, *, index: StoredIndex, **binding: Any) -> None:
         super().__init__(env, **binding)
-        self.index, self._networks = index, index.networks
+        self.index, self._networks = index, networks_of(index.weights, index.hidden)
 
     def _signal_weight(self, problem: Problem) -> Any:
         return signal_evidence
@@ -62,4 +62,4 @@ def load_index(folder: str | Path, env: Any = None, **binding: Any) -> LearnedIn
     """
     if env is None:
         binding = {"features": FEATURES, **binding}
-    return LearnedIndex(env, index=read_index(folder), **binding)
+    return LearnedIndex(env, index=StoredIndex.read(folder), **binding)

@@ -7,8 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
-from crawl_envs.types.compiled_policies import CompiledLearner, Memory
-from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.types.compiled_policies import (
+    LEARN,
+    ON_BIRTH_OR_DEATH,
+    ON_SIGNAL,
+    SCORE,
+    CompiledLearner,
+    Memory,
+)
+from crawl_envs.types.compiling import compiled
 from crawl_envs.worlds.rollouts import play_form
 
 SPREAD = 1.2
@@ -38,51 +45,25 @@ class Record(NamedTuple):
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
-def on_birth_or_death(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: int,
-    time: float,
-    alive: bool,
-) -> None:
+def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> None:
     """Do nothing: all pages exist throughout."""
 
 
 @compiled(LEARN.signature)
 def learn(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: int,
-    time: float,
-    elapsed: float,
-    signals: FloatArray,
-    changed: bool,
+    memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
     """Record a crawl in ``groups``."""
-    row = groups[int(shared[CRAWLS])]
+    row = memory.groups[int(memory.shared[CRAWLS])]
     row[0], row[1], row[2], row[3] = page, time, elapsed, changed
     row[4:] = signals
-    shared[CRAWLS] += 1.0
+    memory.shared[CRAWLS] += 1.0
 
 
 @compiled(ON_SIGNAL.signature)
-def on_signal(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: IntArray,
-    time: FloatArray,
-    source: IntArray,
-) -> None:
+def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
     """Record signals in ``events``, and count those that find no place."""
+    events, shared = memory.events, memory.shared
     for k in range(page.shape[0]):
         number = int(shared[SIGNALS])
         if number < events.shape[0]:
@@ -92,19 +73,11 @@ def on_signal(
 
 @compiled(SCORE.signature)
 def score(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    now: float,
-    elapsed: FloatArray,
-    alive: BoolArray,
-    scores: FloatArray,
+    memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
     """Choose the next page of the sequence."""
     scores[:] = 0.0
-    scores[int(shared[SEQUENCE + int(shared[CRAWLS])])] = 1.0
+    scores[int(memory.shared[SEQUENCE + int(memory.shared[CRAWLS])])] = 1.0
 
 
 def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
@@ -120,29 +93,24 @@ def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
 def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Record:
     """Return what a crawler sees that explores in the episode of a seed."""
     pages = explored(instance.num_pages, slots, np.random.default_rng([seed, 3])).astype(np.float64)
-    capacity = 4 * slots
-    while True:
-        memory = Memory(
-            np.zeros((1, 1)),
-            np.zeros((slots, 4 + instance.num_sources)),
-            np.zeros((capacity, 3)),
-            np.concatenate([np.zeros(SEQUENCE), pages, np.zeros(1)]),
-            np.zeros(instance.num_pages, np.int64),
-        )
+    group, signals, capacity = np.zeros(instance.num_pages, np.int64), 4 * slots, 0
+    while signals > capacity:
+        capacity = signals
+        groups, events = np.zeros((slots, 4 + instance.num_sources)), np.zeros((capacity, 3))
+        shared = np.concatenate([np.zeros(SEQUENCE), pages, np.zeros(1)])
+        memory = Memory(np.zeros((1, 1)), groups, events, shared, group)
         form = CompiledLearner(on_birth_or_death, learn, on_signal, score, memory)
         play_form(form, instance, horizon, seed, requests=False)
-        crawls, signals = int(memory.shared[CRAWLS]), int(memory.shared[SIGNALS])
-        if signals <= capacity:
-            break
-        capacity = signals
-    crawl, signal = memory.groups[:crawls].T, memory.events[:signals].T
+        crawls, signals = int(shared[CRAWLS]), int(shared[SIGNALS])
+    page, time, elapsed, changed, *counts = groups[:crawls].T
+    signal_page, signal_time, source = events[:signals].T.copy()
     return Record(
-        crawl[0].astype(np.int64),
-        crawl[1].copy(),
-        crawl[2].copy(),
-        crawl[4:].copy(),
-        crawl[3] > 0.5,
-        signal[0].astype(np.int64),
-        signal[1].copy(),
-        signal[2].astype(np.int64),
+        page.astype(np.int64),
+        time.copy(),
+        elapsed.copy(),
+        np.array(counts),
+        changed > 0.5,
+        signal_page.astype(np.int64),
+        signal_time,
+        source.astype(np.int64),
     )

@@ -1,91 +1,114 @@
-"""Learned indices as files: ``index.json``, plain text; reading it runs no code."""
+"""Learned weights as files, plain text: reading one runs no code."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from agents.index.inputs import INPUTS, OutcomeNetworks, networks_of
+from agents.index.inputs import INPUTS, number_of_weights
 from agents.runs import read_object, replace_text
 from crawl_envs.types import FloatArray
 
 INDEX = "index.json"
-FORMAT = "crawl-envs index 3"
-LARGEST = 1e6
-"""Largest absolute weight; trained networks have weights of about 1."""
 
 
 @dataclass(frozen=True, eq=False)
-class StoredIndex:
-    """A learned index: the weights of its networks, and its training.
+class StoredWeights:
+    """The weights of two networks with hidden layers of one size, and their training.
 
     Attributes:
-        free: the weights of both networks in a row, up to LARGEST in size.
-        made: how it was trained, plain values as JSON has them.
+        weights: a row of numbers, finite, up to LARGEST in size.
+        made: how they were learned, plain values as JSON has them.
 
     Raises:
         ValueError: a weight outside its range, or a number of weights that fits no networks.
     """
 
-    free: FloatArray
+    FILE: ClassVar[str]
+    FORMAT: ClassVar[str]
+    INPUTS: ClassVar[tuple[str, ...]]
+    LARGEST: ClassVar[float]
+    count: ClassVar[staticmethod[[int], int]]
+    """The number of weights, by that of the units of each hidden layer."""
+
+    weights: FloatArray
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        free = np.array(self.free, np.float64)
-        if free.ndim != 1 or not np.all(np.isfinite(free)):
-            odd = free[~np.isfinite(free)]
-            got = odd[0] if odd.size else f"shape {free.shape}"
-            raise ValueError(f"weights must be finite numbers in a row, got {got}")
-        if free.size and np.abs(free).max() > LARGEST:
-            got = free[np.abs(free).argmax()]
-            raise ValueError(f"weights must be in [{-LARGEST:g}, {LARGEST:g}], got {got:g}")
-        networks_of(free, len(INPUTS))
-        object.__setattr__(self, "free", free)
+        weights = np.array(self.weights, np.float64)
+        if weights.ndim != 1:
+            raise ValueError(f"weights must be numbers in a row, got shape {weights.shape}")
+        outside = weights[~(np.abs(weights) <= self.LARGEST)]
+        if outside.size:
+            bounds = f"[{-self.LARGEST:g}, {self.LARGEST:g}]"
+            raise ValueError(f"weights must be finite and in {bounds}, got {outside[0]:g}")
+        object.__setattr__(self, "weights", weights)
+        if self.count(self.hidden) != weights.size:
+            raise ValueError(
+                f"weights must be those of two networks of {len(self.INPUTS)} inputs and H >= 1 "
+                f"units in each hidden layer, got {weights.size} numbers"
+            )
 
-    @property
-    def networks(self) -> OutcomeNetworks:
-        """The networks."""
-        return networks_of(self.free, len(INPUTS))
+    @cached_property
+    def hidden(self) -> int:
+        """Units of each hidden layer, >= 1."""
+        return next(each for each in count(1) if self.count(each) >= self.weights.size)
 
     def to_json(self) -> str:
-        """Return the index as text; equal indices have equal texts."""
+        """Return the text of the file; equal weights have equal texts."""
         values = {
-            "format": FORMAT,
-            "inputs": list(INPUTS),
+            "format": self.FORMAT,
+            "inputs": list(self.INPUTS),
+            "hidden": self.hidden,
             "made": dict(self.made),
-            "weights": self.free.tolist(),
+            "weights": self.weights.tolist(),
         }
         return json.dumps(values, indent=1) + "\n"
 
+    def save(self, folder: str | Path) -> None:
+        """Write the file into a folder, made if need be; an existing one is replaced atomically.
 
-def save_index(folder: str | Path, index: StoredIndex) -> None:
-    """Write an index into a folder, made if need be; an existing file is replaced atomically.
+        Raises:
+            OSError: it cannot be written.
+        """
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        replace_text(Path(folder) / self.FILE, self.to_json())
 
-    Raises:
-        OSError: it cannot be written.
-    """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    replace_text(Path(folder) / INDEX, index.to_json())
+    @classmethod
+    def read(cls, folder: str | Path) -> Self:
+        """Return what is in a folder.
+
+        Raises:
+            ValueError: there is no such file, or it is damaged, foreign, or for other inputs.
+        """
+        path = Path(folder) / cls.FILE
+        values = read_object(path)
+        if values.get("format") != cls.FORMAT:
+            got = values.get("format")
+            raise ValueError(f"{path} must have the format {cls.FORMAT!r}, got {got!r}")
+        try:
+            if values["inputs"] != list(cls.INPUTS):
+                raise ValueError(f"inputs must be {', '.join(cls.INPUTS)}")
+            stored = cls(np.array(values["weights"], np.float64), dict(values["made"]))
+            if values.get("hidden", stored.hidden) != stored.hidden:
+                raise ValueError(f"hidden must be {stored.hidden}, got {values['hidden']!r}")
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+        return stored
 
 
-def read_index(folder: str | Path) -> StoredIndex:
-    """Return the index in a folder.
+class StoredIndex(StoredWeights):
+    """A learned index: the weights of its networks (:func:`agents.index.inputs.networks_of`)."""
 
-    Raises:
-        ValueError: there is none, or the file is damaged, foreign, or for other inputs.
-    """
-    path = Path(folder) / INDEX
-    values = read_object(path)
-    if values.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a learned index of this suite ({FORMAT})")
-    try:
-        if values["inputs"] != list(INPUTS):
-            raise ValueError(f"inputs must be {', '.join(INPUTS)}")
-        return StoredIndex(np.array(values["weights"], np.float64), dict(values["made"]))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+    FILE = INDEX
+    FORMAT = "crawl-envs index 3"
+    INPUTS = INPUTS
+    LARGEST = 1e6
+    count = staticmethod(number_of_weights)

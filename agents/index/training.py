@@ -9,21 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 
 import policies
-from agents.index import stored
 from agents.index.arguments import IndexArguments
-from agents.index.learning import ROUNDS, VALUE_ROUNDS, History, learned
+from agents.index.learning import ROUNDS, History, learned
 from agents.index.policy import LearnedIndex
 from agents.index.recording import recorded
-from agents.index.stored import StoredIndex, read_index, save_index
+from agents.index.stored import INDEX, StoredIndex
 from agents.progress import ProgressBar
 from agents.runs import CONFIG, CURVE, append_row, replace_text, write_rows
+from crawl_envs.evaluation import simulate
 from crawl_envs.types import FloatArray
 from crawl_envs.types.files import claim, claiming
-from crawl_envs.worlds.rollouts import play_form
 
 CYCLES = 24
 """Crawls per page of an explored episode."""
@@ -60,49 +58,43 @@ def freshness_of(
     """Return the freshness of indices and named policies, (episodes, n), on the same events."""
     fresh = []
     for seed in seeds:
-        env = gymnasium.make("CrawlNCIS-v0", **arguments.environment())
-        env.reset(seed=seed, options={"instance": arguments.draw(seed)})
-        core: Any = env.unwrapped
+        instance = arguments.draw(seed)
+        problem = instance.problem()
         for each in candidates:
             policy: Any
             if isinstance(each, str):
-                policy = policies.make(each, env)
+                policy = policies.make(each, problem)
             else:
-                policy = LearnedIndex(env, index=each)
-            form = policy.compile(core.problem, core.num_slots(), core.rng())
-            played = play_form(form, core.instance, arguments.horizon, seed, requests=False)
+                policy = LearnedIndex(problem, index=each)
+            played = simulate(instance, policy, arguments.horizon, seed, requests=False)
             fresh.append(played.freshness)
-        env.close()
     return np.array(fresh).reshape(len(seeds), len(candidates))
 
 
 @claiming()
 def learn_index(
-    arguments: IndexArguments, out: str | Path, *, resume: bool = False, progress: bool = False
+    arguments: IndexArguments, out: str | Path, *, progress: bool = False
 ) -> StoredIndex:
     """Learn an index from outcomes of crawls, and write it to a folder.
 
     The folder gets ``config.json``, the arguments; ``curve.csv``, the validations after each round
     of the second fit; and at the end ``index.json``, the best of these. The same arguments give the
-    same index. Tests should use seeds below 2**40, which no run plays.
+    same index, and one of the same arguments that is there is returned. Tests should use seeds
+    below 2**40, which no run plays.
 
     Args:
         arguments: of the exploration and the fits.
         out: the folder, made if need be.
-        resume: return the index in ``out`` if there is one of the same arguments.
         progress: show a progress bar on standard error.
 
     Raises:
-        ValueError: ``out`` holds an index and ``resume`` is False, or it is one of other arguments;
-            too few crawls to learn from.
+        ValueError: ``out`` holds an index of other arguments; too few crawls to learn from.
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
-    if (out / stored.INDEX).exists():
-        if not resume:
-            raise ValueError(f"{out} holds an index already; choose another folder")
+    if (out / INDEX).exists():
         check_finished(out, arguments)
-        return read_index(out)
+        return StoredIndex.read(out)
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())
@@ -117,8 +109,8 @@ def learn_index(
             bar.advance(task)
         bar.update(task, description="learning")
         best = _fit(arguments, histories, out, lambda gap: bar.update(task, advance=ROUND, gap=gap))
-    save_index(out, index_of(arguments, best))
-    return read_index(out)
+    index_of(arguments, best).save(out)
+    return StoredIndex.read(out)
 
 
 def _fit(
@@ -132,35 +124,34 @@ def _fit(
     played, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
     reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
-    rounds = learned(histories, arguments.hidden, arguments.learning_rate, rng)
-    for number, (_, free) in enumerate(rounds, start=VALUE_ROUNDS + 1 - ROUNDS):
-        if free is not None:
-            rival = index_of(arguments, free)
+    for each in learned(histories, arguments.hidden, arguments.learning_rate, rng):
+        if each.weights is not None:
+            rival = index_of(arguments, each.weights)
             mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)
             seconds = round(time.perf_counter() - started, 3)
-            append_row(out / CURVE, CurveRow(number, float(mine), float(theirs), seconds))
+            append_row(out / CURVE, CurveRow(each.number, float(mine), float(theirs), seconds))
             gap = f"{mine - theirs:+.4f} against {reference}"
             if mine > best_freshness:
-                best, best_freshness = free, mine
+                best, best_freshness = each.weights, mine
         tick(gap)
     return best
 
 
 def check_finished(out: Path, arguments: IndexArguments) -> None:
     """Raise ValueError unless the index in a folder was learned with these arguments."""
-    index = read_index(out)
+    index = StoredIndex.read(out)
     if "log" in index.made:
         raise ValueError(f"{out} holds an index that was not learned from random crawls")
     try:
         earlier = IndexArguments(**index.made)
     except TypeError as error:
-        raise ValueError(f"{out / stored.INDEX} is damaged: {error}") from None
+        raise ValueError(f"{out / INDEX} is damaged: {error}") from None
     arguments.check_resumes(earlier)
 
 
-def index_of(arguments: IndexArguments, free: FloatArray) -> StoredIndex:
+def index_of(arguments: IndexArguments, weights: FloatArray) -> StoredIndex:
     """Return an index of the given weights, with the arguments of its run."""
-    return StoredIndex(free, json.loads(arguments.to_json()))
+    return StoredIndex(weights, json.loads(arguments.to_json()))
 
 
 def explore(arguments: IndexArguments, number: int) -> History:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numba import types
 
 from crawl_envs.types.problem import BoolArray, FloatArray, IntArray, Policy, Problem
 
@@ -125,6 +126,27 @@ class Memory(NamedTuple):
     group: IntArray
 
 
+_TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
+_named: Any = types.NamedTuple
+MEMORY = _named((_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1]), Memory)
+"""Type of a :class:`Memory`."""
+
+ON_BIRTH_OR_DEATH = types.FunctionType(
+    types.void(MEMORY, types.int64, types.float64, types.boolean)
+)
+"""Type of the update at births and deaths: ``on_birth_or_death(memory, page, time, alive)``."""
+
+LEARN = types.FunctionType(
+    types.void(MEMORY, types.int64, types.float64, types.float64, _ROW, types.boolean)
+)
+"""Type of the update after a crawl: ``learn(memory, page, time, elapsed, signals, changed)``."""
+
+ON_SIGNAL = types.FunctionType(types.void(MEMORY, types.int64[::1], _ROW, types.int64[::1]))
+"""Type of the update by the signals of a step: ``on_signal(memory, page, time, source)``."""
+
+SCORE = types.FunctionType(types.void(MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))
+"""Type of the scores of all pages: ``score(memory, now, elapsed, alive, scores)``."""
+
 AGE_ROUNDING = 1e-9
 """Relative tolerance of a time computed as now minus elapsed; if that is later than the last crawl
 of a page, the page was born since."""
@@ -134,7 +156,7 @@ class CompiledLearner(NamedTuple):
     """A learning policy: crawl the alive page of the largest score.
 
     ``on_birth_or_death``, ``learn``, ``on_signal`` and ``score`` are compiled functions of the
-    types of these names in :mod:`crawl_envs.types.compiling`. They are called in this order with
+    types ON_BIRTH_OR_DEATH, LEARN, ON_SIGNAL and SCORE. They are called in this order with
     ``memory`` at every decision and at the episode's start. Scores are finite numbers.
     """
 

@@ -26,27 +26,6 @@ SIGNAL_WEIGHT = types.FunctionType(
 )
 """Type of the weight of a signal: ``signal_weight(parameters, page, age, source)``."""
 
-_TABLE, _ROW = types.float64[:, ::1], types.float64[::1]
-MEMORY = (_TABLE, _TABLE, _TABLE, _ROW, types.int64[::1])
-"""Types of the state of a learner; see :class:`crawl_envs.types.compiled_policies.Memory`."""
-
-ON_BIRTH_OR_DEATH = types.FunctionType(
-    types.void(*MEMORY, types.int64, types.float64, types.boolean)
-)
-"""Type of the update at births and deaths: ``on_birth_or_death(*memory, page, time, alive)``."""
-
-LEARN = types.FunctionType(
-    types.void(*MEMORY, types.int64, types.float64, types.float64, _ROW, types.boolean)
-)
-"""Type of the update after a crawl: ``learn(*memory, page, time, elapsed, signals, changed)``."""
-
-ON_SIGNAL = types.FunctionType(types.void(*MEMORY, types.int64[::1], _ROW, types.int64[::1]))
-"""Type of the update by the signals of a step: ``on_signal(*memory, page, time, source)``."""
-
-SCORE = types.FunctionType(types.void(*MEMORY, types.float64, _ROW, types.boolean[::1], _ROW))
-"""Type of the scores of all pages: ``score(*memory, now, elapsed, alive, scores)``."""
-
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawl_envs", "policies", "agents")
 """Packages with kernels."""

@@ -163,7 +163,7 @@ def _slotted(
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
         known = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        return ready(roll_learner), (*map(ready, form[:4]), *form.memory, *known), None
+        return ready(roll_learner), (*map(ready, form[:4]), form.memory, *known), None
     if isinstance(form, CompiledIndex):
         lazy = new_lazy_argmax(form.parameters, num_pages)
         weight = ready(form.signal_weight or count_alike)

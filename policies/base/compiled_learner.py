@@ -61,15 +61,15 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
         for k in np.flatnonzero(~log.probe):
             page, time = int(log.page[k]), float(log.time[k])
             outcome = float(log.elapsed[k]), np.ascontiguousarray(received[k]), bool(log.changed[k])
-            learn(*memory, page, time, *outcome)
+            learn(memory, page, time, *outcome)
             self.since[page] = time
         start = tracker.time - tracker.elapsed
         newer = tracker.alive & (start > self.since + AGE_ROUNDING * tracker.time)
         for page in np.flatnonzero(newer | (tracker.alive != self.known)).tolist():
-            on_birth_or_death(*memory, page, float(start[page]), bool(tracker.alive[page]))
+            on_birth_or_death(memory, page, float(start[page]), bool(tracker.alive[page]))
         self.since = np.where(tracker.alive, start, self.since)
         self.known[:] = tracker.alive
-        on_signal(*memory, log.signal_page, log.signal_time, log.signal_source)
+        on_signal(memory, log.signal_page, log.signal_time, log.signal_source)
 
     def _join(self, tracker: Tracker) -> None:
         """Begin in mid-episode: earlier signals, whose times are unknown, count as arriving now."""
@@ -80,12 +80,12 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
         repeats = counts[source, page]
         page, source = np.repeat(page, repeats), np.repeat(source, repeats)
         times = np.full(page.size, tracker.time)
-        ready(self.learner.on_signal)(*self.learner.memory, page, times, source)
+        ready(self.learner.on_signal)(self.learner.memory, page, times, source)
 
     def _scores(self, tracker: Tracker) -> FloatArray:
         scores = np.empty(tracker.elapsed.size)
         arguments = tracker.time, tracker.elapsed, tracker.alive, scores
-        ready(self.learner.score)(*self.learner.memory, *arguments)
+        ready(self.learner.score)(self.learner.memory, *arguments)
         return np.where(tracker.alive, scores, -np.inf)
 
     def _choose(self, tracker: Tracker) -> IntArray:

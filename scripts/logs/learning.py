@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from agents.catalog import check_vacant
-from agents.index import StoredIndex, read_index, save_index
+from agents.index import StoredIndex
 from agents.index.learning import (
     ROUNDS,
     WINDOW,
@@ -119,16 +119,19 @@ def learn_from_log(
     with ProgressBar("") as bar:
         task = bar.add_task("learning", total=ROUNDS)
         for each in learned([history], *given):
-            fit = "staleness" if each.free is None else "value"
             rounds.append(each)
-            curve.append((fit, len(rounds), each.loss, round(time.perf_counter() - started, 3)))
+            curve.append(
+                (each.fit, len(rounds), each.loss, round(time.perf_counter() - started, 3))
+            )
             bar.advance(task)
     write_csv(out / CURVE, ("fit", "round", "held_out_loss", "seconds"), curve)
-    by_fit = [[each for each in rounds if (each.free is None) == first] for first in (True, False)]
+    by_fit = [
+        [each for each in rounds if (each.weights is None) == first] for first in (True, False)
+    ]
     staleness, value = (min(part, key=lambda each: each.loss) for part in by_fit)
-    assert value.free is not None
+    assert value.weights is not None
     made = {"log": first_crawl(log), "until": min(until, float(log.time[-1])), "seed": seed}
-    save_index(out, StoredIndex(value.free, made))
+    StoredIndex(value.weights, made).save(out)
     return staleness.loss, held_out.record.page.size
 
 
@@ -142,7 +145,7 @@ def check_hindsight(names: Sequence[str], log: CrawlLog, start: float) -> None:
     for name in names:
         if name in POLICIES or not (Path(name) / INDEX).exists():
             continue
-        made = read_index(name).made
+        made = StoredIndex.read(name).made
         if made.get("log") == first_crawl(log) and made["until"] > start:
             day = math.floor(1000.0 * start) / 1000.0
             raise ValueError(

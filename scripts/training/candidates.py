@@ -122,9 +122,9 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
         arguments = read_arguments(file)
         return arguments.env_id, dict(arguments.env_args)
     if file.name == "index.json":
-        from agents.index import read_index
+        from agents.index import StoredIndex
 
-        settings = read_index(file.parent).made
+        settings = StoredIndex.read(file.parent).made
         names = ("instance", "num_pages", "bandwidth", "horizon")
         return "CrawlNCIS-v0", {name: settings[name] for name in names if name in settings}
     config = file.with_name("config.json")

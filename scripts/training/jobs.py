@@ -146,7 +146,7 @@ class IndexJob(Job):
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
         """Learn; the progress bar shows the best analytic policy of the validation."""
-        training.learn_index(self.arguments, out, resume=True, progress=progress)
+        training.learn_index(self.arguments, out, progress=progress)
 
     def curve(self, out: Path) -> LearningCurve:
         """Return the freshness in validation."""

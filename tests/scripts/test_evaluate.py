@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from agents.catalog import SHIPPED
-from agents.index import StoredIndex, save_index
-from agents.index.inputs import INPUTS, number_of_weights
+from agents.index import StoredIndex
+from agents.index.inputs import number_of_weights
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
@@ -99,17 +99,17 @@ def test_a_scorer_is_evaluated_where_the_file_beside_it_says(tmp_path):
 
 def test_an_index_is_evaluated_where_it_was_trained(tmp_path):
     args = {"instance": "noisy", "num_pages": 4, "bandwidth": 4.0, "horizon": 5.0}
-    weights = np.zeros(number_of_weights(len(INPUTS), 1))
-    save_index(tmp_path, StoredIndex(weights, {**args, "crawls": 10}))
+    weights = np.zeros(number_of_weights(1))
+    StoredIndex(weights, {**args, "crawls": 10}).save(tmp_path)
     table = evaluation_of(candidate_of(tmp_path), "CrawlNCIS-v0", {}, ["RoundRobin"])
     assert table.arguments == args
 
 
 def test_agents_are_compared_as_policies_are(tmp_path):
-    weights = np.zeros(number_of_weights(len(INPUTS), 1))
+    weights = np.zeros(number_of_weights(1))
     for folder, crawls in (("a/same", 10), ("b/same", 20), ("b/other", 20)):
         (tmp_path / folder).mkdir(parents=True)
-        save_index(tmp_path / folder, StoredIndex(weights, {"crawls": crawls}))
+        StoredIndex(weights, {"crawls": crawls}).save(tmp_path / folder)
     own, same, other = (str(tmp_path / folder) for folder in ("a/same", "b/same", "b/other"))
     table = evaluation_of(candidate_of(own), "CrawlNCIS-v0", ARGS, ["Greedy", other, own])
     assert table.labels == ("same", "Greedy", "other")

@@ -17,16 +17,16 @@ from crawl_envs.sim.advance import AT_ONCE, advance, close_slots
 from crawl_envs.sim.rollouts.index import crawl_one
 from crawl_envs.sim.state import state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiled_policies import AGE_ROUNDING
-from crawl_envs.types.compiling import (
+from crawl_envs.types.compiled_policies import (
+    AGE_ROUNDING,
     LEARN,
     MEMORY,
     ON_BIRTH_OR_DEATH,
     ON_SIGNAL,
     SCORE,
-    compiled,
-    inlined,
+    Memory,
 )
+from crawl_envs.types.compiling import compiled, inlined
 
 LEARNER_SIGNATURE = types.boolean(
     types.int64[::1],
@@ -34,7 +34,7 @@ LEARNER_SIGNATURE = types.boolean(
     LEARN,
     ON_SIGNAL,
     SCORE,
-    *MEMORY,
+    MEMORY,
     types.float64[::1],
     types.boolean[::1],
     types.int64[::1],
@@ -64,11 +64,7 @@ def roll_learner(
     learn: Any,
     on_signal: Any,
     score: Any,
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
+    memory: Memory,
     since: FloatArray,
     known: BoolArray,
     crawls: IntArray,
@@ -95,21 +91,17 @@ def roll_learner(
             received[0] = entry.signals
             for source in range(apart):
                 received[source] = state.crawl_signals[0, source, 0]
-            learn(
-                pages, groups, events, shared, group,
-                entry.page, entry.time, entry.elapsed, received, entry.changed,
-            )  # fmt: skip
+            learn(memory, entry.page, entry.time, entry.elapsed, received, entry.changed)
             since[entry.page] = entry.time
         alive = state.pages[0]["alive"].copy()
         elapsed = np.where(alive, record.time - state.last_crawl[0], 0.0)
         if record.reshaped:
             for page in changed_pages(elapsed, alive, record.time, since, known):
                 start = record.time - elapsed[page]
-                on_birth_or_death(pages, groups, events, shared, group, page, start, alive[page])
+                on_birth_or_death(memory, page, start, alive[page])
         log = state.signal_log[0, : record.logged]
-        signals = log["page"].copy(), log["time"].copy(), log["source"].copy()
-        on_signal(pages, groups, events, shared, group, *signals)
-        score(pages, groups, events, shared, group, record.time, elapsed, alive, scores)
+        on_signal(memory, log["page"].copy(), log["time"].copy(), log["source"].copy())
+        score(memory, record.time, elapsed, alive, scores)
         best = int(np.argmax(np.where(alive, scores, -np.inf)))
         if math.isnan(scores[best]) and alive[best]:
             raise ValueError("the score of every page must be a number, got NaN")

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiled_policies import Memory
 from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import (
     BASE,
@@ -162,24 +163,15 @@ def together(own: FloatArray, at: Places, source: int) -> bool:
 
 
 @inlined()
-def on_signals_together(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: IntArray,
-    source: IntArray,
-    now: float,
-) -> None:
+def on_signals_together(memory: Memory, page: IntArray, source: IntArray, now: float) -> None:
     """Update the belief on the signals of one instant.
 
     Signals to most pages of a group are one broadcast. It is not counted for a page with a signal
     of its own at that instant: the own signal is the better explanation.
     """
-    at = places(shared)
+    pages, groups, events, shared, group = memory
+    at, singles = places(shared), 0
     touched = count_together(groups, shared, group, page, source)
-    singles = 0
     for k in range(page.shape[0]):
         own = groups[group[page[k]]]
         singles += not together(own, at, source[k])

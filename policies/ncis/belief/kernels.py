@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled, inlined
+from crawl_envs.types.compiled_policies import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, Memory
+from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.gamma_beliefs import below_mean, learn_crawl, log_fresh, pool_beliefs
 from policies.ncis.belief.activity import (
     RETURN,
@@ -45,24 +45,6 @@ ROUNDING = 1e-9
 """A smaller share of the weight of broadcasts counts as 0: sums in a ring are rounded."""
 SMALLEST = 1e-4
 """Least mean of a shared distribution, in units of the scales."""
-
-
-@inlined()
-def read_pages(memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray) -> FloatArray:
-    """Return evidence, expected changes and change rates of all pages, (3, m); 0 if not alive.
-
-    :func:`read_page` defines them.
-    """
-    pages, groups, _, shared, group = memory
-    at = places(shared)
-    weights, values = np.empty(at.channels), np.zeros((3, elapsed.shape[0]))
-    for number in range(elapsed.shape[0]):
-        if alive[number]:
-            page, own = pages[number], groups[group[number]]
-            values[0, number], values[1, number], values[2, number] = read_page(
-                page, own, shared, at, now, elapsed[number], weights
-            )
-    return values
 
 
 @inlined()
@@ -166,17 +148,9 @@ def pool(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntAr
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
-def on_birth_or_death(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: int,
-    time: float,
-    alive: bool,
-) -> None:
+def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> None:
     """Update the belief on a page's birth, fresh, or death."""
+    pages, groups, _, shared, group = memory
     at, row, own = places(shared), pages[page], groups[group[page]]
     forget(row, own, at)
     own[at.size] += alive - row[at.exists]
@@ -185,18 +159,10 @@ def on_birth_or_death(
 
 @compiled(LEARN.signature)
 def learn(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: int,
-    time: float,
-    elapsed: float,
-    signals: FloatArray,
-    changed: bool,
+    memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
     """Update the belief after a crawl."""
+    pages, groups, events, shared, group = memory
     at = places(shared)
     own, row = groups[group[page]], pages[page]
     weights = np.empty(at.channels)
@@ -215,30 +181,18 @@ def learn(
 
 
 @compiled(ON_SIGNAL.signature)
-def on_signal(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
-    page: IntArray,
-    time: FloatArray,
-    source: IntArray,
-) -> None:
+def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
     """Update the belief on the signals of a step, instant by instant."""
-    at, start = places(shared), 0
+    at, start = places(memory.shared), 0
     while start < page.shape[0]:
         end = start
         while end < page.shape[0] and time[end] == time[start]:
             end += 1
         if end == start + 1 or at.channels == at.own:
             for k in range(start, end):
-                pages[page[k], at.signals + source[k]] += 1.0
+                memory.pages[page[k], at.signals + source[k]] += 1.0
         else:
-            on_signals_together(
-                pages, groups, events, shared, group,
-                page[start:end], source[start:end], time[start],
-            )  # fmt: skip
+            on_signals_together(memory, page[start:end], source[start:end], time[start])
         start = end
 
 
@@ -358,24 +312,34 @@ def active_value(
     return value
 
 
-@compiled(SCORE.signature)
-def score(
-    pages: FloatArray,
-    groups: FloatArray,
-    events: FloatArray,
-    shared: FloatArray,
-    group: IntArray,
+@inlined()
+def write_values(
+    memory: Memory,
     now: float,
     elapsed: FloatArray,
     alive: BoolArray,
-    scores: FloatArray,
+    values: FloatArray,
+    estimates: FloatArray,
 ) -> None:
-    """Write the crawl value of every page, of :func:`value_of`."""
+    """Write the crawl value of every page, and the estimates behind it, (3, m); 0 if not alive.
+
+    They are those of :func:`value_of` and :func:`read_page`.
+    """
+    pages, groups, _, shared, group = memory
     at = places(shared)
     weights = np.empty(at.channels)
     for number in range(elapsed.shape[0]):
-        scores[number] = 0.0
+        x = expected_changes = rate = values[number] = 0.0
         if alive[number]:
             page, own, since = pages[number], groups[group[number]], elapsed[number]
-            read = read_page(page, own, shared, at, now, since, weights)
-            scores[number] = value_of(page, own, shared, at, since, *read)
+            x, expected_changes, rate = read_page(page, own, shared, at, now, since, weights)
+            values[number] = value_of(page, own, shared, at, since, x, expected_changes, rate)
+        estimates[0, number], estimates[1, number], estimates[2, number] = x, expected_changes, rate
+
+
+@compiled(SCORE.signature)
+def score(
+    memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
+) -> None:
+    """Write the crawl value of every page, of :func:`value_of`."""
+    write_values(memory, now, elapsed, alive, scores, np.empty((3, elapsed.shape[0])))

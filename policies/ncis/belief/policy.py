@@ -117,8 +117,9 @@ class BeliefNCIS(CompiledLearnerPolicy):
         not exist.
         """
         tracker = self._follow(lane)
-        memory = self.of_lane(lane).learner.memory
-        columns = kernels.read_pages(memory, tracker.time, tracker.elapsed, tracker.alive)
+        memory, num_pages = self.of_lane(lane).learner.memory, tracker.elapsed.size
+        columns, now = np.empty((3, num_pages)), (tracker.time, tracker.elapsed, tracker.alive)
+        kernels.write_values(memory, *now, np.empty(num_pages), columns)
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:

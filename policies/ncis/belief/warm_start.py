@@ -111,14 +111,14 @@ def crawl_pages(
     signalled: BoolArray,
 ) -> None:
     """Crawl the pages of one instant's events just before it; updates ``last``, (m,)."""
-    pages, groups, events, shared, group = memory
+    pages, groups, _, shared, group = memory
     at, now = places(shared), history.time[start]
     signals = np.zeros(at.sources)
     for k in range(start, end):
         number = history.page[k]
         if alive[number] and history.kind[k] >= CHANGE and last[number] < now:
             outcome = now, now - last[number], signals, False
-            learn(pages, groups, events, shared, group, number, *outcome)
+            learn(memory, number, *outcome)
             last[number] = now
             if changed[number] and not signalled[number]:
                 pages[number, 0] += 1.0
@@ -129,14 +129,13 @@ def crawl_pages(
 @compiled()
 def replay_history(memory: Memory, history: History) -> None:
     """Update a belief on a history; after it every page is fresh, and time is 0."""
-    pages, groups, events, shared, group = memory
-    arrays = pages, groups, events, shared, group
+    pages, groups, _, shared, group = memory
     time, page, kind, first, duration = history
     at, alive, last = places(shared), first.copy(), np.zeros(first.shape)
     changed, signalled = np.zeros(first.shape, np.bool_), np.zeros(first.shape, np.bool_)
     signals, start = np.zeros(at.sources), 0
     for number in range(alive.shape[0]):
-        on_birth_or_death(*arrays, number, 0.0, alive[number])
+        on_birth_or_death(memory, number, 0.0, alive[number])
     while start < time.shape[0]:
         end = start
         while end < time.shape[0] and time[end] == time[start]:
@@ -146,25 +145,25 @@ def replay_history(memory: Memory, history: History) -> None:
         for k in range(start, end):
             if kind[k] == BIRTH:
                 alive[page[k]], last[page[k]] = True, now
-                on_birth_or_death(*arrays, page[k], now, True)
+                on_birth_or_death(memory, page[k], now, True)
             changed[page[k]] |= kind[k] == CHANGE
             signalled[page[k]] |= kind[k] >= SIGNAL
         crawl_pages(memory, history, start, end, alive, last, changed, signalled)
         signal_page = page[start:end][is_signal]
         sources = kind[start:end][is_signal] - SIGNAL
-        on_signal(*arrays, signal_page, np.full(signal_page.shape, now), sources)
+        on_signal(memory, signal_page, np.full(signal_page.shape, now), sources)
         for k in range(start, end):
             number = page[k]
             if alive[number] and signalled[number]:
-                learn(*arrays, number, now, 0.0, signals, changed[number])
+                learn(memory, number, now, 0.0, signals, changed[number])
             changed[number], signalled[number] = False, False
             if kind[k] == DEATH:
                 alive[number] = False
-                on_birth_or_death(*arrays, number, now, False)
+                on_birth_or_death(memory, number, now, False)
         start = end
     for number in range(alive.shape[0]):
         if alive[number] and last[number] < duration:
-            learn(*arrays, number, duration, duration - last[number], signals, False)
+            learn(memory, number, duration, duration - last[number], signals, False)
     for number in range(alive.shape[0]):
         forget(pages[number], groups[group[number]], at)
     groups[:, at.paced] -= duration

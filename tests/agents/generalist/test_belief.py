@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 import policies
-from agents.generalist.belief import kernels
-from agents.generalist.belief.inputs import INPUTS
+from agents.generalist.inputs import INPUTS, write_inputs
 from agents.generalist.policy import LearnedBelief
 from crawl_envs.evaluation import play
 from crawl_envs.instances import STRESS
-from policies.ncis.belief.kernels import read_page
-from policies.ncis.belief.policy import places_of
+from policies.ncis.belief.kernels import write_values
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.test_stored import stored
+from tests.agents.generalist.twins import further_inputs
 
 SMALL = {"num_pages": 20, "bandwidth": 20.0, "horizon": 5.0}
 
@@ -32,12 +31,10 @@ def inputs_of(policy):
     memory = policy.learner.memory
     count = tracker.elapsed.size
     values, believed = np.empty(count), np.empty((3, count))
-    features = np.zeros((len(INPUTS), count))
-    kernels.value_all(tuple(memory), tracker.time, tracker.elapsed, tracker.alive, values, believed)
-    kernels.describe(
-        tuple(memory), tracker.time, tracker.elapsed, np.arange(count), believed, features
-    )
-    return features, values
+    inputs, now = np.zeros((len(INPUTS), count)), (memory, tracker.time, tracker.elapsed)
+    write_values(*now, tracker.alive, values, believed)
+    write_inputs(*now, np.arange(count), believed, values, inputs)
+    return inputs, values
 
 
 @pytest.mark.parametrize("setting", STRESS)
@@ -50,35 +47,16 @@ def test_inputs_are_what_their_twin_computes(setting):
         action, _ = policy.predict(observation)
         twin.follow()
         if step % 7 == 0:
-            features, _ = inputs_of(policy)
-            expected = np.array([twin.inputs(page) for page in range(20)]).T
-            np.testing.assert_allclose(features, expected, rtol=1e-6, atol=1e-6)
-            assert np.abs(features).max() < 6.0
+            inputs, values = inputs_of(policy)
+            values /= env.unwrapped.problem.importance
+            expected = [twin.inputs(k) + further_inputs(twin, k, values[k]) for k in range(20)]
+            np.testing.assert_allclose(inputs, np.array(expected).T, rtol=1e-6, atol=1e-6)
+            assert np.abs(inputs).max() < 7.0
         observation, _, _, over, _ = env.step(action)
         step += 1
     assert step == 100
     assert any(crawl.changed for crawl in twin.crawls)
     assert twin.signals or twin.broadcasts
-
-
-def test_reading_a_page_without_groups_is_reading_any_page():
-    env = env_of("bursty", num_pages=60)
-    policy = LearnedBelief(env, stored=stored())
-    observation, _ = env.reset(seed=1)
-    for _ in range(60):
-        observation, *_ = env.step(policy.predict(observation)[0])
-    tracker = policy._follow(0)
-    memory = policy.learner.memory
-    at, floor = places_of(policy.core.problem), memory.shared[4]
-    weights = np.empty(at.channels)
-    columns = at.channels, at.believed, at.signals, at.rate
-    seen = 0.0
-    for page, row in enumerate(memory.pages):
-        elapsed = tracker.elapsed[page]
-        read = read_page(row, memory.groups[0], memory.shared, at, tracker.time, elapsed, weights)
-        assert kernels.read_alone(row, elapsed, *columns, floor) == read
-        seen += weights[0]
-    assert seen > 0.0
 
 
 @pytest.mark.parametrize("signals", ["both", "mentions"])

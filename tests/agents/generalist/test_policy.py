@@ -9,7 +9,6 @@ import pytest
 import agents
 import policies
 from agents.generalist.policy import LearnedBelief, formula_of, load_generalist
-from agents.generalist.stored import save_generalist
 from crawl_envs.evaluation import make_env, play
 from scripts.suite.tasks import SUITES
 from tests.agents.generalist.belief_twin import Twin
@@ -30,7 +29,7 @@ ACTS = {
 
 @pytest.fixture
 def folder(tmp_path):
-    save_generalist(tmp_path, stored())
+    stored().save(tmp_path)
     return tmp_path
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from agents.generalist import recording
+from agents.generalist.history import with_history
 from agents.generalist.inputs import INPUTS
-from agents.generalist.training import Explorer
 from crawl_envs.worlds.rollouts import play_form
+from policies.ncis.belief import BeliefNCIS
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.twins import further_inputs
 
@@ -21,16 +22,15 @@ def test_records_are_what_the_step_loop_sees(law):
     env = gymnasium.make("CrawlNCIS-v0", instance=law, **SIZES)
     env.reset(seed=3)
     core = env.unwrapped
-    explorer = Explorer(env)
-    slots = core.num_slots()
-    form = recording.recording(explorer.first_memory(core.problem), slots, np.random.default_rng(1))
+    memory = with_history(BeliefNCIS(env).first_memory(core.problem), core.problem, np.zeros(0))
+    form = recording.recording(memory, core.num_slots(), np.random.default_rng(1))
     played = play_form(form, core.instance, SIZES["horizon"], 3, requests=False)
     record = recording.recorded(form.memory)
     np.testing.assert_array_equal(
         record.crawls[:, recording.PAGE], played.crawls[: len(record.crawls)]
     )
     assert 0 < record.crawls[:, recording.FORCED].sum() < 20
-    twin, belief, changed = Twin(env), Explorer(env), []
+    twin, belief, changed = Twin(env), BeliefNCIS(env), []
     env.reset(seed=3)
     for number, row in enumerate(record.crawls):
         twin.follow()

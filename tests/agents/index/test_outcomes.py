@@ -18,8 +18,6 @@ from agents.index import (
     fitting,
     learning,
     load_index,
-    read_index,
-    save_index,
 )
 from agents.index.arguments import IndexArguments
 from agents.index.crossing import crossing_integral, crossing_integrals
@@ -38,7 +36,7 @@ PROBLEM = instances.make("noisy", num_pages=30, bandwidth=12.0, seed=3).problem(
 
 def random_index(seed: int = 0) -> StoredIndex:
     """An index whose every weight matters."""
-    count = number_of_weights(len(INPUTS), HIDDEN)
+    count = number_of_weights(HIDDEN)
     free = np.random.default_rng(seed).normal(0.0, 0.7, count)
     return StoredIndex(free)
 
@@ -96,8 +94,8 @@ def test_values_are_what_their_twin_computes():
     for page in range(30):
         elapsed, signals = rng.exponential(2.0), float(rng.integers(0, 6))
         rate, given = PROBLEM.change_rate[page], naive_inputs(page)
-        bases = naive_weights(list(index.free[:size]), given, NUM_BASES)
-        levels = naive_weights(list(index.free[size:]), given, NUM_LEVELS)
+        bases = naive_weights(list(index.weights[:size]), given, NUM_BASES)
+        levels = naive_weights(list(index.weights[size:]), given, NUM_LEVELS)
         recall, false = PROBLEM.recall[page], PROBLEM.false_signal_rate[page]
         signals *= min(math.log(1.0 + recall * rate / false), 8.0)
         expected = naive_value(
@@ -222,18 +220,12 @@ def test_a_record_has_the_signals_and_times_between_crawls():
     assert 0 < record.changed.sum() < record.page.size == 24 * 8 - 1
 
 
-@pytest.mark.parametrize(
-    ("slope", "loss_of"),
-    [
-        (fitting.log_loss_slope, fitting.log_loss),
-        (fitting.exponential_slope, fitting.exponential_loss),
-    ],
-)
-def test_gradients_are_differences_of_the_loss(slope, loss_of):
+@pytest.mark.parametrize("kind", [fitting.LOG_LOSS, fitting.EXPONENTIAL])
+def test_gradients_are_differences_of_the_loss(kind):
     rng = np.random.default_rng(3)
     layers = [each.astype(float) for each in fitting.start_layers(3, 4, (0.1, -0.4), rng)]
     inputs, functions = rng.normal(0.0, 1.0, (9, 3)), rng.exponential(1.0, (9, 2))
-    target = (rng.random(9) < 0.5).astype(float) if slope is fitting.log_loss_slope else (
+    target = (rng.random(9) < 0.5).astype(float) if kind is fitting.LOG_LOSS else (
         rng.exponential(1.0, 9)
     )  # fmt: skip
 
@@ -241,13 +233,13 @@ def test_gradients_are_differences_of_the_loss(slope, loss_of):
         first, bias, second, bias_2, last, bias_3 = layers
         high = np.tanh(np.tanh(inputs @ first + bias) @ second + bias_2)
         total = (np.exp(high @ last + bias_3) * functions).sum(axis=1)
-        if slope is fitting.log_loss_slope:
+        if kind is fitting.LOG_LOSS:
             return float(np.mean(np.where(target > 0.5, -np.log(-np.expm1(-total)), total)))
         return float(np.mean(np.log(total) + target / total))
 
     examples = fitting.Examples(inputs, np.arange(9), functions, target)
-    assert fitting.mean_loss(layers, examples, loss_of) == pytest.approx(loss(), rel=1e-12)
-    found = fitting.gradient(layers, inputs, functions, target, slope)
+    assert kind.mean(layers, examples) == pytest.approx(loss(), rel=1e-12)
+    found = fitting.gradient(layers, inputs, functions, target, kind.slope)
     for layer, slopes in zip(layers, found, strict=True):
         for place in np.ndindex(layer.shape):
             layer[place] += 1e-6
@@ -267,7 +259,7 @@ def test_a_small_run_end_to_end(tmp_path, quick):
     index = learn_index(small(), tmp_path / "one")
     again = learn_index(small(), tmp_path / "two")
     assert index.to_json() == again.to_json()
-    assert learn_index(small(), tmp_path / "one", resume=True).to_json() == index.to_json()
+    assert learn_index(small(), tmp_path / "one").to_json() == index.to_json()
     assert learn_index(small(seed=1), tmp_path / "three").to_json() != index.to_json()
     rows = (tmp_path / "one" / "curve.csv").read_text().splitlines()
     assert len(rows) == 2 + learning.VALUE_ROUNDS
@@ -307,15 +299,14 @@ def test_bad_arguments(changes, words):
 
 
 def test_a_folder_with_another_index_is_kept(tmp_path, quick):
-    save_index(tmp_path, random_index())
-    with pytest.raises(ValueError, match="holds an index already"):
-        learn_index(small(), tmp_path)
+    random_index().save(tmp_path)
     with pytest.raises(ValueError, match="as in the run to resume"):
-        learn_index(small(), tmp_path, resume=True)
+        learn_index(small(), tmp_path)
+    assert StoredIndex.read(tmp_path).to_json() == random_index().to_json()
 
 
 def test_a_damaged_index_is_refused(tmp_path):
-    save_index(tmp_path, random_index())
+    random_index().save(tmp_path)
     values = json.loads((tmp_path / "index.json").read_text())
     for change, words in (
         ({"weights": values["weights"][:-1]}, "two networks of 5 inputs"),
@@ -324,4 +315,4 @@ def test_a_damaged_index_is_refused(tmp_path):
     ):
         (tmp_path / "index.json").write_text(json.dumps({**values, **change}))
         with pytest.raises(ValueError, match=words):
-            read_index(tmp_path)
+            StoredIndex.read(tmp_path)

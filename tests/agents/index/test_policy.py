@@ -14,8 +14,8 @@ import pytest
 import agents
 import policies
 from agents.catalog import SHIPPED
-from agents.index import LearnedIndex, StoredIndex, load_index, read_index, save_index
-from agents.index.inputs import INPUTS, number_of_weights
+from agents.index import LearnedIndex, StoredIndex, load_index
+from agents.index.inputs import number_of_weights
 from agents.index.policy import FEATURES
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
@@ -26,7 +26,7 @@ HIDDEN = 5
 
 def random_index(seed: int = 0, **changes) -> StoredIndex:
     """An index whose every weight matters."""
-    count = number_of_weights(len(INPUTS), HIDDEN)
+    count = number_of_weights(HIDDEN)
     free = np.random.default_rng(seed).normal(0.0, 0.5, count)
     return StoredIndex(free, **changes)
 
@@ -109,7 +109,7 @@ def test_a_shipped_index_simulates_the_crawls_of_the_step_loop():
 
 
 def test_the_shipped_index_is_nearly_as_good_as_the_formula_on_any_number_of_pages():
-    index = read_index(SHIPPED / "noisy-index")
+    index = StoredIndex.read(SHIPPED / "noisy-index")
     assert dict(index.made) == json.loads((SHIPPED / "noisy-index" / "config.json").read_text())
     for pages, horizon, seeds in ((100, 20.0, 20), (1000, 10.0, 2)):
         arguments = {"num_pages": pages, "bandwidth": float(pages), "instance": "noisy"}
@@ -161,9 +161,9 @@ def test_pages_without_importance_have_value_0():
 
 def test_files_bring_an_index_back(tmp_path):
     index = random_index(9, made={"seed": 9})
-    save_index(tmp_path / "deep" / "folder", index)
-    again = read_index(tmp_path / "deep" / "folder")
-    np.testing.assert_array_equal(again.free, index.free)
+    index.save(tmp_path / "deep" / "folder")
+    again = StoredIndex.read(tmp_path / "deep" / "folder")
+    np.testing.assert_array_equal(again.weights, index.weights)
     assert again.made == {"seed": 9}
     assert again.to_json() == index.to_json()
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, instance="noisy")
@@ -189,20 +189,23 @@ def huge_weight(value):
     [
         (lambda text: text[:100], "is damaged"),
         (lambda text: "[1]", "must hold values by name"),
-        (lambda text: "{}", "is not a learned index"),
-        (lambda text: text.replace("index 3", "index 2"), "is not a learned index"),
+        (lambda text: "{}", "must have the format 'crawl-envs index 3'"),
+        (
+            lambda text: text.replace("index 3", "index 2"),
+            "must have the format 'crawl-envs index 3'",
+        ),
         (lambda text: text.replace('"recall"', '"colour"'), "inputs must be"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0,'), "weights must be"),
         (lambda text: text.replace('"weights": [', '"weights": [NaN,'), "weights must be finite"),
         (lambda text: text.replace('"weights"', '"wights"'), "is damaged"),
-        (huge_weight(1e300), r"weights must be in \[-1e\+06, 1e\+06\], got 1e\+300"),
-        (huge_weight(-2e6), r"weights must be in .*, got -2e\+06"),
+        (huge_weight(1e300), r"weights must be finite and in \[-1e\+06, 1e\+06\], got 1e\+300"),
+        (huge_weight(-2e6), r"weights must be finite and in .*, got -2e\+06"),
         (huge_weight(math.inf), "weights must be finite"),
         (huge_weight(10**400), "is damaged"),
     ],
 )
 def test_damaged_and_foreign_files(tmp_path, damage, message):
-    save_index(tmp_path, random_index())
+    random_index().save(tmp_path)
     path = tmp_path / "index.json"
     path.write_text(damage(path.read_text()))
     with pytest.raises(ValueError, match=message) as error:

@@ -2,22 +2,31 @@
 
 import numpy as np
 
-from crawl_envs.types.compiled_policies import CompiledLearner, Memory
-from crawl_envs.types.compiling import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, compiled
+from crawl_envs.types.compiled_policies import (
+    LEARN,
+    ON_BIRTH_OR_DEATH,
+    ON_SIGNAL,
+    SCORE,
+    CompiledLearner,
+    Memory,
+)
+from crawl_envs.types.compiling import compiled
 from policies.base.compiled_learner import CompiledLearnerPolicy
 
 CHANGES, SIGNALS, BORN, DIED, LAST = range(5)
 
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
-def on_birth_or_death(pages, groups, events, shared, group, page, time, alive):
+def on_birth_or_death(memory, page, time, alive):
+    pages, groups, _, _, group = memory
     pages[BORN if alive else DIED, page] += 1.0 + 0.01 * time
     pages[CHANGES, page] = 0.0
     groups[group[page], 0] += 1.0
 
 
 @compiled(LEARN.signature)
-def learn(pages, groups, events, shared, group, page, time, elapsed, signals, changed):
+def learn(memory, page, time, elapsed, signals, changed):
+    pages, groups, _, shared, group = memory
     pages[CHANGES, page] += 1.0 if changed else -0.5
     pages[SIGNALS, page] = 0.1 * signals.sum() + 0.01 * elapsed
     shared[0] += time
@@ -25,7 +34,8 @@ def learn(pages, groups, events, shared, group, page, time, elapsed, signals, ch
 
 
 @compiled(ON_SIGNAL.signature)
-def on_signal(pages, groups, events, shared, group, page, time, source):
+def on_signal(memory, page, time, source):
+    pages, _, events, shared, _ = memory
     for k in range(page.size):
         pages[SIGNALS, page[k]] += 1.0 + source[k]
         pages[LAST, page[k]] = time[k]
@@ -34,7 +44,8 @@ def on_signal(pages, groups, events, shared, group, page, time, source):
 
 
 @compiled(SCORE.signature)
-def score(pages, groups, events, shared, group, now, elapsed, alive, scores):
+def score(memory, now, elapsed, alive, scores):
+    pages, groups, _, _, group = memory
     for page in range(elapsed.size):
         rate = 1.0 + groups[group[page], 1] / (1.0 + groups[group[page], 0])
         own = np.exp(0.3 * np.tanh(pages[CHANGES, page])) + 0.2 * pages[SIGNALS, page]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.index import learning, read_index
+from agents.index import StoredIndex, learning
 from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
 from crawl_envs.instances.logs import CrawlLog, read_crawl_log
 from policies.scheduler import CrawlScheduler
@@ -87,7 +87,7 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     assert losses == pytest.approx([each.loss for each in rounds])
     assert len(losses) == STALENESS_ROUNDS + 1 + VALUE_ROUNDS + 1
     best = rounds[STALENESS_ROUNDS + 1 + int(np.argmin(losses[STALENESS_ROUNDS + 1 :]))]
-    np.testing.assert_array_equal(read_index(tmp_path / "own").free, best.free)
+    np.testing.assert_array_equal(StoredIndex.read(tmp_path / "own").weights, best.weights)
     refused(commands.run(train.app, *own, out=tmp_path / "own"), "holds an agent already")
 
     played = (example / "log.csv", *given, "--agents", tmp_path / "own", "--workers", 1)
@@ -139,12 +139,12 @@ def test_a_small_log_gets_one_line(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["index", "CrawlNCIS-v0", "--log", "x"], ["--log", "index CrawlNCIS-v0"]),
+        (["index", "CrawlNCIS-v0", "--log", "x"], ["CrawlNCIS-v0", "index --log"]),
         (["ppo", "--log", "x"], ["--log", "ppo"]),
         (["index", "--log", "x", "--width", "3"], ["--width", "--log"]),
         (["index", "--log", "x", "--env-arg", "num_pages=3"], ["--env-arg", "--log"]),
-        (["index", "CrawlNCIS-v0", "--until", "3"], ["--until", "without --log"]),
-        (["index", "CrawlNCIS-v0", "--max-bad", "0.5"], ["--max-bad", "without --log"]),
+        (["index", "CrawlNCIS-v0", "--until", "3"], ["--until", "of index"]),
+        (["index", "CrawlNCIS-v0", "--max-bad", "0.5"], ["--max-bad", "of index"]),
     ],
 )
 def test_options_of_the_other_kind_are_refused(

@@ -10,8 +10,8 @@ import pytest
 import agents
 import policies
 from agents.catalog import SHIPPED
-from agents.index import StoredIndex, save_index
-from agents.index.inputs import INPUTS, number_of_weights
+from agents.index import StoredIndex
+from agents.index.inputs import number_of_weights
 from scripts.suite.kinds import (
     KINDS,
     TRAINED,
@@ -50,8 +50,8 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
 
 
 def test_an_index_was_trained_by_outcomes_of_crawls(tmp_path: Path) -> None:
-    weights = np.zeros(number_of_weights(len(INPUTS), 1))
-    save_index(written(tmp_path, {"instance": "bursty"}), StoredIndex(weights))
+    weights = np.zeros(number_of_weights(1))
+    StoredIndex(weights).save(written(tmp_path, {"instance": "bursty"}))
     assert trained_entrant(tmp_path)[4:] == ("crawl outcomes", "bursty", "", "")
 
 

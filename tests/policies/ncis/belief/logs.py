@@ -48,20 +48,20 @@ class Learner:
         self.at = belief.places_of(problem)
 
     def on_birth_or_death(self, page, alive, time=0.0):
-        self._on_birth_or_death(*self.memory, page, time, alive)
+        self._on_birth_or_death(self.memory, page, time, alive)
 
     def learn(self, page, elapsed, changed, time=0.0):
-        self._learn(*self.memory, page, time, elapsed, np.zeros(self.at.sources), changed)
+        self._learn(self.memory, page, time, elapsed, np.zeros(self.at.sources), changed)
 
     def on_signal(self, signals):
         page, time, source = zip(*signals, strict=True) if signals else NONE
         self._on_signal(
-            *self.memory, np.array(page, int), np.array(time, float), np.array(source, int)
+            self.memory, np.array(page, int), np.array(time, float), np.array(source, int)
         )
 
     def scores(self, now, elapsed, alive):
         scores = np.zeros(len(elapsed))
-        self._score(*self.memory, now, np.asarray(elapsed, float), np.asarray(alive, bool), scores)
+        self._score(self.memory, now, np.asarray(elapsed, float), np.asarray(alive, bool), scores)
         return scores
 
 

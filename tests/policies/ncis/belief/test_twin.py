@@ -42,7 +42,8 @@ def play_both(problem, rng, crawls, mortal=True, **memories):
         np.testing.assert_allclose(
             fast.scores(now, elapsed, alive), expected, rtol=1e-9, atol=1e-11
         )
-    result = kernels.read_pages(fast.memory, now, elapsed, alive)
+    result = np.empty((3, PAGES))
+    kernels.write_values(fast.memory, now, elapsed, alive, np.empty(PAGES), result)
     living = np.flatnonzero(alive)
     for page in living:
         own = slow.evidence(page, elapsed[page]), slow.expected_changes(page, elapsed[page])
