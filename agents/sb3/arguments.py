@@ -114,6 +114,8 @@ class TrainArguments(RunArguments):
     """Lanes that step together, >= 1."""
     seed: int = 0
     """Seed of the network and the lanes, in [0, 2**31); lane i has the seed ``seed + i``."""
+    belief: bool = False
+    """Whether observations have the columns of a belief, too (:mod:`agents.sb3.belief_columns`)."""
     network: str = "pages"
     """``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`; or ``module:Class``, a features
     extractor of one's own (:func:`agents.sb3.algorithms.network_arguments`)."""
@@ -153,6 +155,7 @@ class TrainArguments(RunArguments):
             if get_type_hints(type(self))[entry.name] is int:
                 value = getattr(self, entry.name)
                 whole(entry.name, value, least.get(entry.name, 1), MOST.get(entry.name))
+        flag("belief", self.belief)
         real("learning_rate", step_size(self.learning_rate)[0], above=0.0)
         share("gamma", self.gamma, below=True)
         if self.train_pages and not (self.any_size and self.instance is None):

@@ -25,6 +25,22 @@ HIGHEST = 1e3
 """Upper bound of the columns."""
 
 
+def with_belief(rows: NDArray[np.float32], belief: BeliefNCIS, core: Any) -> NDArray[np.float32]:
+    """Return observations with COLUMNS appended, (N, m, F) to (N, m, F + 3).
+
+    Args:
+        rows: the current observations of all lanes.
+        belief: of the same environment.
+        core: the environment: vector, bridge, or single with one lane.
+    """
+    more = np.empty((*rows.shape[:-1], len(COLUMNS)), np.float32)
+    for lane in range(len(rows)):
+        known, cycle = belief.beliefs(lane), cycle_of(core.tracker(lane).problem)
+        columns = known["evidence"], known["expected_changes"], cycle * known["change_rate"]
+        more[lane] = np.minimum(np.stack(columns, axis=-1), HIGHEST)
+    return np.concatenate([rows, more], axis=-1)
+
+
 class BeliefColumns(VecEnvWrapper):
     """Appends COLUMNS to the observations of a bridge, (N, m, F) to (N, m, F + 3).
 
@@ -51,20 +67,12 @@ class BeliefColumns(VecEnvWrapper):
         self.belief = BeliefNCIS(core, **belief)
         self.features = (*core.features, *COLUMNS)
         self._core = core
-        self._columns = np.zeros((venv.num_envs, *more), np.float32)
-
-    def _extended(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        for lane in range(self.num_envs):
-            problem = self._core.get_attr("problem", lane)[0]
-            beliefs = self.belief.beliefs(lane)
-            changes = cycle_of(problem) * beliefs["change_rate"]
-            rows = beliefs["evidence"], beliefs["expected_changes"], changes
-            self._columns[lane] = np.minimum(np.stack(rows, axis=-1), HIGHEST)
-        return np.concatenate([observations, self._columns], axis=-1)
+        self._rows = np.zeros((venv.num_envs, *low.shape), np.float32)
 
     def reset(self) -> NDArray[np.float32]:
         """Begin an episode in all lanes."""
-        return self._extended(np.asarray(self.venv.reset()))
+        self._rows = with_belief(np.asarray(self.venv.reset()), self.belief, self._core)
+        return self._rows
 
     def step_wait(
         self,
@@ -73,6 +81,7 @@ class BeliefColumns(VecEnvWrapper):
         observations, rewards, dones, infos = self.venv.step_wait()
         for lane in np.flatnonzero(dones):
             last = infos[lane]["terminal_observation"]
-            wide = np.concatenate([last, self._columns[lane]], axis=-1)
+            wide = np.concatenate([last, self._rows[lane, :, -len(COLUMNS) :]], axis=-1)
             infos[lane] = {**infos[lane], "terminal_observation": wide}
-        return self._extended(np.asarray(observations)), rewards, dones, infos
+        self._rows = with_belief(np.asarray(observations), self.belief, self._core)
+        return self._rows, rewards, dones, infos

@@ -20,12 +20,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from agents.catalog import AGENT_FILES
 from agents.networks.resizing import in_units, resized, scores_of
 from agents.sb3.arguments import TrainArguments
+from agents.sb3.belief_columns import COLUMNS, with_belief
 from agents.sb3.building import ModelTraits, build_model
 from agents.sb3.lanes import cycle_of
 from agents.sb3.model_file import in_one_line, load_model
 from agents.sb3.torch_threads import threads
 from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.types.arguments import real
+from policies import BeliefNCIS
 
 MODEL, SCORER = AGENT_FILES[0], AGENT_FILES[-1]
 SCORER_FORMAT = "crawl_envs page scorer 1"
@@ -73,8 +75,10 @@ class Agent:
         self._core = None if env is None else getattr(env, "unwrapped", env)
         self._cycle = None if cycle is None else real("cycle", cycle, above=0.0)
         self._resized: Any = None
+        self._belief = None
         if env is not None:
             self._check_fits(env)
+            self._belief = BeliefNCIS(self._core) if arguments.belief else None
         if cycle is not None and (env is not None or not self._any_size):
             raise ValueError(
                 f"cycle must be None but for the network 'pages' without env, got {cycle!r}"
@@ -83,6 +87,8 @@ class Agent:
     def _check_fits(self, env: Any) -> None:
         """Raise ValueError unless the agent can act in ``env``, of any number of lanes."""
         own, seen = self._traits, ModelTraits.of(env, self._traits.cycle)
+        if self.arguments.belief:
+            seen = replace(seen, features=(*seen.features, *COLUMNS))
         pages = seen.num_pages if self._any_size else own.num_pages
         if seen != replace(own, num_pages=pages, batch=seen.batch):
             sees, shows = (
@@ -111,9 +117,9 @@ class Agent:
 
         Raises:
             ValueError: an observation of another shape; one of another number of pages without
-                ``env`` and ``cycle``.
+                ``env`` and ``cycle``; without ``env``, an agent that sees a belief.
         """
-        rows, actor = np.asarray(observation), self.model
+        rows, actor = self._seen(np.asarray(observation)), self.model
         if self._any_size and rows.ndim in (2, 3):  # else the model says what is wrong
             rows, actor = self._in_units_of_training(rows), self._actor(rows.shape[-2])
         extra: dict[str, Any] = {"deterministic": deterministic}
@@ -125,6 +131,15 @@ class Agent:
             action, renewed = actor.predict(rows, **extra)
         action = np.asarray(action, self.model.action_space.dtype)
         return action, renewed if self.name == "recurrentppo" else state
+
+    def _seen(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return observations with the columns of a belief, if the agent was trained with them."""
+        if not self.arguments.belief:
+            return rows
+        if self._belief is None:
+            raise ValueError("env must be given to an agent that sees a belief, got None")
+        lanes = with_belief(rows if rows.ndim == 3 else rows[None], self._belief, self._core)
+        return lanes if rows.ndim == 3 else lanes[0]
 
     def scores(self, observation: Any) -> NDArray[np.float32]:
         """Return the score of each page, (m,) or (N, m), by the actor of the network ``pages``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.runs import CONFIG, CURVE, replace_text
 from agents.sb3.arguments import TrainArguments, step_size
+from agents.sb3.belief_columns import COLUMNS, BeliefColumns
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
 from agents.sb3.curve import CurveCallback
@@ -129,6 +131,8 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
     env.seed(arguments.seed)
     traits = ModelTraits.of(env, cycle_of(first_problem(env)))
     pin(env, arguments)
+    if arguments.belief:
+        traits = replace(traits, features=(*traits.features, *COLUMNS))
     model = build_model(arguments, traits, _scaled(env, arguments))
     if arguments.start is not None:
         start_from(model, arguments.start)
@@ -136,7 +140,8 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
 
 
 def _scaled(env: CrawlVecEnv, arguments: TrainArguments) -> ScaledRewards:
-    return ScaledRewards(VecMonitor(env), arguments.gamma)
+    venv = VecMonitor(env)
+    return ScaledRewards(BeliefColumns(venv) if arguments.belief else venv, arguments.gamma)
 
 
 def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:

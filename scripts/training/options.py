@@ -97,6 +97,8 @@ class LearnOptions(NetworkOptions):
 
     steps: int | None = None
     """Steps over all lanes, rounded up to rollouts [the recommended value]."""
+    belief: bool = False
+    """Show the agent the columns of a belief about each page, for hidden change rates."""
     start: str | None = None
     """Folder of an agent with the same network, such as a clone, to start from."""
     tensorboard: bool = False

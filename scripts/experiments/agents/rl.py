@@ -65,7 +65,7 @@ ELSEWHERE = ("dqn", "maskableppo", "recurrentppo")
 """Algorithms that are not in the task OF_SCORES: two choose a page, and one can be trained on its
 1,000 pages alone, for an hour."""
 UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
-"""Tasks with hidden parameters, in which the index cannot act."""
+"""Tasks with hidden parameters: agents see a belief, and the index cannot act."""
 TOGETHER = "all tasks but offers"
 SHARES = (0.90, 0.95)
 """Shares of the best formula's score whose first times are noted."""
@@ -90,7 +90,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         measures[BOUND] = partial(trainings.bound, task=task)
         learners = {}
         for name in QUICK_LEARNERS if quick else _labels(task):
-            train = partial(trainings.trained, task=task, algorithm=name)
+            train = partial(trainings.trained, task=task, algorithm=name, belief=task in UNSEEN)
             most = QUICK_STEPS if quick else STEPS[name]
             learners[name] = partial(train, steps=most, curve=True)
             learners[FEW.format(name)] = partial(train, steps=most // 10, curve=False)

@@ -6,10 +6,14 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
+import agents
 import policies
 from agents.sb3.algorithms import network_arguments
+from agents.sb3.arguments import TrainArguments
 from agents.sb3.belief_columns import COLUMNS, BeliefColumns
 from agents.sb3.bridge import CrawlVecEnv
+from agents.sb3.training import train
+from crawl_envs.evaluation import play
 
 WORLD = {"num_pages": 6, "bandwidth": 5.0, "horizon": 4.0, "instance": "noisy"}
 
@@ -59,3 +63,37 @@ def test_what_is_no_bridge():
     vector = gym.make_vec("CrawlNCIS-v0", num_envs=2, autoreset_mode="SameStep", **WORLD)
     with pytest.raises(ValueError, match="memory must be finite and > 0, got -1"):
         BeliefColumns(CrawlVecEnv(vector), memory=-1.0)
+
+
+def test_a_trained_agent_sees_the_belief_of_its_environment(tmp_path):
+    arguments = TrainArguments(
+        env_args={**WORLD, "reveal": "importance"},
+        algorithm="ppo",
+        belief=True,
+        steps=512,
+        lanes=8,
+        rollout=16,
+        width=8,
+    )
+    trained = train(arguments, tmp_path / "agent")
+    assert trained.features[-3:] == COLUMNS
+    env = wrapped(lanes=2)
+    env.seed(5)
+    observations, core = env.reset(), env.unwrapped
+    agent = agents.load(tmp_path / "agent", core)
+    for _ in range(10):
+        plain = observations[..., :-3]
+        actions, _ = agent.predict(plain, deterministic=True)
+        expected, _ = trained.model.predict(observations, deterministic=True)
+        np.testing.assert_array_equal(actions, expected)
+        observations, *_ = env.step(actions)
+    with pytest.raises(ValueError, match="env must be given"):
+        agents.load(tmp_path / "agent").predict(plain)
+
+
+def test_such_an_agent_plays_any_number_of_pages(tmp_path):
+    arguments = TrainArguments(env_args=WORLD, belief=True, steps=64, lanes=4, rollout=16, width=8)
+    train(arguments, tmp_path / "agent")
+    env = gym.make("CrawlNCIS-v0", num_pages=9, bandwidth=20.0, horizon=1.0, instance="noisy")
+    ledger = play(env, agents.load(tmp_path / "agent", env), 0)
+    assert ledger.crawls == 20

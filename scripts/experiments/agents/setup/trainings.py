@@ -46,8 +46,12 @@ def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
     return dict(task.arguments)
 
 
-def trained(seed: int, *, task: str, algorithm: str, steps: int, curve: bool) -> dict[str, float]:
+def trained(
+    seed: int, *, task: str, algorithm: str, steps: int, belief: bool, curve: bool
+) -> dict[str, float]:
     """Train with the recommended arguments, and return rewards, seconds and the learning curve.
+
+    With ``belief`` observations have its columns.
 
     ``reward`` is that of the best actions, ``drawn`` that of drawn ones. ``seconds`` are of the
     processor, for the training with its validations. With ``curve`` there are ``steps[k]`` and
@@ -57,7 +61,8 @@ def trained(seed: int, *, task: str, algorithm: str, steps: int, curve: bool) ->
     it = TASKS[task]
     given = environment(it, algorithm)
     early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
-    arguments = recommended(algorithm, it.id, env_args={**given, **early}, steps=steps, seed=seed)
+    own = {"steps": steps, "seed": seed, "belief": belief}
+    arguments = recommended(algorithm, it.id, env_args={**given, **early}, **own)
     out = RUNS / task / f"{algorithm}-{steps}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     started = time.process_time()

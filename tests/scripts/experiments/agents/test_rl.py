@@ -88,9 +88,13 @@ def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatc
 def test_a_short_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(trainings, "EPISODES", 2)
-    values = trainings.trained(0, task="quality", algorithm="a2c", steps=600, curve=True)
+    values = trainings.trained(
+        0, task="quality", algorithm="a2c", steps=600, belief=False, curve=True
+    )
     assert values["steps[0]"] == 0.0
     assert 0.8 < values["reward"] < 1.0
     assert 0.8 < values["validated[0]"] < 1.0
-    again = trainings.trained(0, task="quality", algorithm="a2c", steps=600, curve=False)
+    again = trainings.trained(
+        0, task="quality", algorithm="a2c", steps=600, belief=False, curve=False
+    )
     assert again["reward"] == values["reward"]
