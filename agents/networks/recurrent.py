@@ -10,13 +10,26 @@ from torch import Tensor, nn
 
 from agents.networks.actor_critic import PageScores
 from agents.networks.encoder import PageHeads, joined
-from agents.networks.scaling import mean_over
+
+
+class PageMemory(nn.Module):
+    """An LSTM with the same weights and a state of its own for every page.
+
+    Attributes:
+        lstm: of one page.
+        num_layers, hidden_size: of the states of all pages together, (layers, N, m·H).
+    """
+
+    def __init__(self, lstm: nn.LSTM, num_pages: int) -> None:
+        super().__init__()
+        self.lstm, self.num_layers = lstm, lstm.num_layers
+        self.hidden_size = num_pages * lstm.hidden_size
 
 
 class RecalledHeads(nn.Module):
-    """Heads on vectors per page with a common memory, (N, m·C + H).
+    """Heads on vectors per page and their memories, (N, m·C + m·H).
 
-    The memory is added to the vectors, through a layer of its own, before ``PageHeads``.
+    A memory is added to the vector of its page, through a layer of its own, before ``PageHeads``.
     """
 
     latent_dim_pi = PageHeads.latent_dim_pi
@@ -29,9 +42,10 @@ class RecalledHeads(nn.Module):
         self.score = heads.score
 
     def _with_memory(self, inputs: Tensor) -> Tensor:
-        vectors, alive = self.heads.by_page(inputs[:, : -self.memory])
-        recalled = self.recall(inputs[:, -self.memory :])
-        return joined(torch.relu(self.page(vectors) + recalled[:, None]), alive)
+        num_pages = inputs.shape[1] // (self.heads.width + self.heads.mortal + self.memory)
+        recalled = inputs[:, -num_pages * self.memory :].reshape(len(inputs), num_pages, -1)
+        vectors, alive = self.heads.by_page(inputs[:, : -num_pages * self.memory])
+        return joined(torch.relu(self.page(vectors) + self.recall(recalled)), alive)
 
     def forward_actor(self, inputs: Tensor) -> Tensor:
         """Return a score per page, (N, m)."""
@@ -43,10 +57,11 @@ class RecalledHeads(nn.Module):
 
 
 class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
-    """For RecurrentPPO: scores pages by their rows and by a common memory.
+    """For RecurrentPPO: scores pages by their rows and by a memory of each page.
 
-    The input of the LSTM is the mean of the vectors over all pages. The memory is common to all
-    pages: it can learn how fast pages change overall, not which page does.
+    The input of the LSTM is the vector of the page, and all pages have the same weights, so that it
+    can learn from what crawls of a page found how fast that page changes. The state of a page that
+    dies is that of the one born in its place.
 
     Arguments are those of sb3-contrib's policy; the features extractor must be
     :class:`agents.networks.encoder.PageEncoder`, and ``net_arch`` empty.
@@ -55,10 +70,18 @@ class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
         ValueError: a critic without an LSTM, neither its own nor the actor's.
     """
 
+    lstm_actor: Any
+    lstm_critic: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not (kwargs.get("enable_critic_lstm", True) or kwargs.get("shared_lstm", False)):
             raise ValueError("enable_critic_lstm must be True unless shared_lstm is, got False")
         super().__init__(*args, **kwargs)
+        num_pages = self.observation_space.shape[0]
+        self.lstm_actor = PageMemory(self.lstm_actor, num_pages)
+        if self.lstm_critic is not None:
+            self.lstm_critic = PageMemory(self.lstm_critic, num_pages)
+        self.lstm_hidden_state_shape = (self.lstm_actor.num_layers, 1, self.lstm_actor.hidden_size)
 
     def _build_mlp_extractor(self) -> None:
         encoder = self.features_extractor
@@ -70,13 +93,23 @@ class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
         features: Tensor,
         lstm_states: tuple[Tensor, Tensor],
         episode_starts: Tensor,
-        lstm: nn.LSTM,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the vectors of the pages followed by the memory, and the LSTM's state."""
+        lstm: PageMemory,
+    ) -> tuple[Tensor, Any]:
+        """Return the vectors of the pages followed by their memories, and the LSTM's states.
+
+        Pages are further sequences for it: (N·T, m, C) becomes (N·m·T, C).
+        """
+        vectors, _ = self.mlp_extractor.heads.by_page(features)
+        lanes, pages = lstm_states[0].shape[1], vectors.shape[1]
+        sequences = vectors.reshape(lanes, -1, *vectors.shape[1:]).transpose(1, 2)
+        starts = episode_starts.reshape(lanes, 1, -1).expand(-1, pages, -1)
+        hidden, cell = (state.reshape(len(state), lanes * pages, -1) for state in lstm_states)
         memory, states = RecurrentActorCriticPolicy._process_sequence(
-            mean_over(*self.mlp_extractor.heads.by_page(features)),
-            lstm_states,
-            episode_starts,
-            lstm,
+            sequences.flatten(0, 2),
+            (hidden, cell),
+            starts.flatten(),
+            lstm.lstm,
         )
-        return torch.cat([features, memory], 1), states
+        recalled = memory.reshape(lanes, pages, -1, memory.shape[1]).transpose(1, 2)
+        hidden, cell = (state.reshape(len(state), lanes, -1) for state in states)
+        return torch.cat([features, recalled.reshape(len(features), -1)], 1), (hidden, cell)

@@ -23,13 +23,17 @@ def resized(policy: Any, observation_space: Box, action_space: Space[Any], batch
     """Return a policy with the same weights for another number of pages, m.
 
     Args:
-        policy: of Stable-Baselines3, without memory, for the action page, scores or refresh.
+        policy: of Stable-Baselines3, for the action page, scores or refresh.
         observation_space: of (m, F).
         action_space: of the same form of actions.
         batch: pages per action of the form ``scores``, in [1, m].
     """
     policy, num_pages = copy.copy(policy), observation_space.shape[0]
     policy.observation_space, policy.action_space = observation_space, action_space
+    if hasattr(policy, "lstm_actor"):  # a state per page
+        layers, _, _ = policy.lstm_hidden_state_shape
+        size = num_pages * policy.lstm_actor.lstm.hidden_size
+        policy.lstm_hidden_state_shape = layers, 1, size
     drawn = getattr(policy, "action_dist", None)
     if isinstance(drawn, GumbelTop):
         policy.action_dist = GumbelTop(num_pages, batch)

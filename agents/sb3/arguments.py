@@ -107,7 +107,7 @@ class TrainArguments(RunArguments):
     """Arguments of :class:`crawl_envs.Instance`, to train and compare on this instance only."""
     train_pages: int = 0
     """Pages of the environment in training, at the same time T = m / R and horizon; 0: its own.
-    With the network ``pages``, without memory, an agent of few pages acts on any number."""
+    With the network ``pages`` an agent of few pages acts on any number."""
     steps: int = 200_000
     """Steps in all, over all lanes, >= 1; on-policy algorithms finish the last rollout."""
     lanes: int = 64
@@ -160,7 +160,7 @@ class TrainArguments(RunArguments):
         share("gamma", self.gamma, below=True)
         if self.train_pages and not (self.any_size and self.instance is None):
             raise ValueError(
-                "train_pages must be 0 but for the network 'pages' without memory on the "
+                "train_pages must be 0 but for the network 'pages' on the "
                 f"environment's own instances, got {self.train_pages}"
             )
         if self.start is not None and not isinstance(self.start, str):
@@ -170,7 +170,7 @@ class TrainArguments(RunArguments):
     @property
     def any_size(self) -> bool:
         """Whether the network is the same for every number of pages."""
-        return self.network == "pages" and self.algorithm != "recurrentppo"
+        return self.network == "pages"
 
 
 FALLING = "lin_"

@@ -96,7 +96,7 @@ class Agent:
                 f"{one.action_form!r} {one.action_space()}"
                 for one in (own, seen)
             )
-            hint = "" if self._any_size else "; others need the network 'pages', without memory"
+            hint = "" if self._any_size else "; others need the network 'pages'"
             raise ValueError(f"the agent was trained on {sees}, got {shows}{hint}")
 
     def predict(

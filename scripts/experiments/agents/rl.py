@@ -48,22 +48,21 @@ STEPS: Mapping[str, int] = {
 QUICK_STEPS, QUICK_TASK, QUICK_LEARNERS = 256, "quality", ("ppo", "dqn")
 BEST_FORMULAS: Mapping[str, str] = {
     "noisy": "GreedyNCISApprox",
-    "noisy-unknown": "LearningGreedyNCIS",
     "bursty": "GreedyNCISApprox",
     "deploys": "BeliefNCIS",
     "harmonic": "GreedyHarmonic",
-    "harmonic-unknown": "LambdaLearnAndCrawl",
     "quality": "FragmentStatic",
+    "garden-directory-4": "LagrangianIndex",
+    "noisy-unknown": "LearningGreedyNCIS",
+    "harmonic-unknown": "LambdaLearnAndCrawl",
     "quality-unknown": "LearningLongevity",
     "offers-scores": "BeliefNCIS",
-    "garden-directory-4": "LagrangianIndex",
 }
 """The tasks, one or two of each track, and the first formula of the leaderboard in each that crawls
 in slots."""
 OF_SCORES = "offers-scores"
-ELSEWHERE = ("dqn", "maskableppo", "recurrentppo")
-"""Algorithms that are not in the task OF_SCORES: two choose a page, and one can be trained on its
-1,000 pages alone, for an hour."""
+PAGES_ALONE = ("dqn", "maskableppo")
+"""Algorithms that choose a page, and cannot act in the task OF_SCORES."""
 UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
 """Tasks with hidden parameters: agents see a belief, and the index cannot act."""
 TOGETHER = "all tasks but offers"
@@ -74,7 +73,7 @@ FEW = "{}, a tenth"
 
 
 def _labels(task: str) -> list[str]:
-    return [name for name in STEPS if task != OF_SCORES or name not in ELSEWHERE]
+    return [name for name in STEPS if task != OF_SCORES or name not in PAGES_ALONE]
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:

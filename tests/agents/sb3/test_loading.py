@@ -279,7 +279,7 @@ def test_other_networks_say_what_they_cannot(tmp_path):
     env.close()
 
 
-def test_a_memory_is_tied_to_its_size(tmp_path):
+def test_a_memory_of_each_page_at_any_size(tmp_path):
     pytest.importorskip("sb3_contrib")
     agent = train(short(algorithm="recurrentppo", env_args={**SMALL, "horizon": 2.0}), tmp_path)
     env, observations = played(SMALL)
@@ -289,9 +289,14 @@ def test_a_memory_is_tied_to_its_size(tmp_path):
     assert not np.array_equal(first[0], second[0])
     _, renewed = agent.predict(observations, second, np.ones(3, bool), deterministic=True)
     np.testing.assert_allclose(renewed[0], first[0], atol=1e-6)
+    assert first[0].shape == (1, 3, 4 * 8)
     larger = gym.make("crawl_envs:CrawlNCIS-v0", **{**SMALL, "num_pages": 5})
-    with pytest.raises(ValueError, match="need the network 'pages', without memory"):
-        agents.load(tmp_path, larger)
+    loaded = agents.load(tmp_path, larger)
+    rows, _ = larger.reset(seed=1)
+    page, state = loaded.predict(rows, deterministic=True)
+    again, state = loaded.predict(rows, state, np.zeros(1, bool), deterministic=True)
+    assert state[0].shape == (1, 1, 5 * 8)
+    assert max(page, again) < 5
     order = np.array([2, 0, 3, 1])
     np.testing.assert_array_equal(
         order[agent.predict(observations[:, order], deterministic=True)[0]], one
