@@ -13,7 +13,7 @@ OUT receives the agent, run.json (what was asked for), config.json and the learn
 ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
 provenance.json; also, of algorithms of Stable-Baselines3, validation.csv (rewards on held-out
 seeds while learning) and their logs with --tensorboard. The same command goes on with an
-interrupted run, and so does --resume OUT, without an algorithm.
+interrupted run (clone and index start anew), and so does --resume OUT, without an algorithm.
 """
 
 from __future__ import annotations

@@ -114,6 +114,8 @@ def clone(
     """
     out = Path(out)
     one_of("algorithm of a clone", arguments.algorithm, ACTOR_CRITICS)
+    if arguments.belief:
+        raise ValueError("belief must be False for a clone, got True")
     if goes_on(out, resume):
         return _finished(out, arguments, clone_arguments)
     env = make_lanes(arguments, arguments.lanes, training=True)
@@ -139,7 +141,7 @@ def _finished(out: Path, arguments: TrainArguments, clone_arguments: CloneArgume
     return load(out / MODEL)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Cloning:
     """A run of cloning, round by round.
 

@@ -18,7 +18,8 @@ any other              sign(x) log(1 + abs(x))
 
 where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: crawl values
 are products of powers, and rates spread over decades. No information is lost (only ratios of
-importances matter to the best action), and the unit of time does not matter. Columns of several
+importances matter to the best action), and the unit of time does not matter, but for the ages of
+regions (``age_0``), which are taken as they are. Columns of several
 sources (``recall_1``) are scaled like those of one. Other columns must be free of units themselves:
 there is no running mean, so that a model is the same function at the start of training, at its end,
 and on new environments.

@@ -145,23 +145,33 @@ class Agent:
         """Return the score of each page, (m,) or (N, m), by the actor of the network ``pages``.
 
         Scores are logits of pages, or of their bits: for a2c, maskableppo and ppo.
+
+        Raises:
+            ValueError: another network or algorithm, or as for :meth:`predict`.
         """
-        rows = self._in_units_of_training(np.asarray(observation, np.float32))
+        if not self._any_size or self.name not in ("a2c", "maskableppo", "ppo"):
+            raise ValueError(
+                f"the network must be 'pages' of a2c, maskableppo or ppo, of {self.name}"
+            )
+        seen = self._seen(np.asarray(observation, np.float32))
+        rows, _ = self._in_units_of_training(seen), self._actor(seen.shape[-2])
         scores = scores_of(self.model.policy, rows.reshape(-1, *rows.shape[-2:]))
         return scores.reshape(rows.shape[:-1])
 
     def _actor(self, num_pages: int) -> Any:
         """Return the model, or its policy for another number of pages."""
         own, core = self._traits, self._core
-        if num_pages == own.num_pages:
+        batch = getattr(core, "batch", own.batch) if own.action_form == "scores" else 1
+        if (num_pages, batch) == (own.num_pages, own.batch):
             return self.model
         if core is None and self._cycle is None:
             raise ValueError(
                 f"env or cycle must be given to act on {num_pages} pages, other than the "
                 f"{own.num_pages} of the training, got neither"
             )
+        if core is None and own.action_form == "scores":
+            batch = num_pages  # scores of all pages
         if self._resized is None or self._resized.observation_space.shape[0] != num_pages:
-            batch = getattr(core, "batch", num_pages) if own.action_form == "scores" else 1
             new = replace(own, num_pages=num_pages, batch=batch)
             spaces = new.observation_space(), new.action_space()
             self._resized = resized(self.model.policy, *spaces, batch)

@@ -108,7 +108,12 @@ def read_description(path: Path) -> Description:
         progress, rewards = entries["progress"], entries.get("rewards", ())
         for name, value in progress.items():
             real(one_of("progress", name, (*COUNTS, RATE)), value, least=0.0)
-        if len(rewards) not in (0, MOMENTS) or not all(map(math.isfinite, rewards)):
+        finite = all(map(math.isfinite, rewards))
+        if (
+            len(rewards) not in (0, MOMENTS)
+            or not finite
+            or min((*rewards[1:3], *rewards[4:]), default=0.0) < 0.0
+        ):
             raise ValueError(f"its rewards must have {MOMENTS} finite moments, got {rewards!r:.80}")
         arguments = TrainArguments.from_json(json.dumps(entries["arguments"]))
         return Description(arguments, ModelTraits(**entries["traits"]), progress, rewards)

@@ -15,7 +15,7 @@ from agents.generalist.training import train as train_generalist
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
-from scripts.experiments.agents.setup.trainings import TASKS
+from scripts.experiments.agents.setup.trainings import APART, TASKS
 from scripts.reporting.filled_tables import spelled
 from scripts.reporting.means import means, table
 from scripts.reporting.rows import gathered, indexed
@@ -81,7 +81,7 @@ def trained(
 ) -> dict[str, float]:
     """Train PPO or an index in a world, and return its freshness in all."""
     it = TASKS[home]
-    options = {"seed": seed} | ({} if steps is None else {"steps": steps, "validation": 0})
+    options = {"seed": APART * seed} | ({} if steps is None else {"steps": steps, "validation": 0})
     job = job_of(Request(kind=kind, env_id=it.id, env_args=it.arguments, options=options))
     play = in_lanes if kind == PPO else compiled
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +179,7 @@ def scores_table(rows: Sequence[Row]) -> str:
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
             found = _mean_scores(rows, setting, label)
-            cells = [spelled(found[world], 2) for world in WORLDS]
+            cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
             lines.append([label, "" if setting == GIVEN else setting, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -199,6 +199,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         values = values[values.policy.isin([PPO, INDEX])]
         part = values.rename(columns={"setting": "y", "mean": "value", "policy": "panel"})
         parts.append(part.assign(x=world))
+    if not any(map(len, parts)):  # nothing was trained
+        return
     charts.heat_map(
         pd.concat(parts),
         path,

@@ -145,7 +145,7 @@ def test_the_scores_of_a_scorer_are_their_formula(pages, tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 def test_an_agent_acts_on_any_number_of_pages(form, tmp_path):
     folder = saved(untrained(env_args={**SMALL, **FORMS[form]}), tmp_path)
-    for pages, batch in ((1, 1), (7, 3), (1000, 10)):
+    for pages, batch in ((1, 1), (4, 3), (7, 3), (1000, 10)):
         extra = {"batch": batch} if form == "scores" else {}
         env_args = {**SMALL, **FORMS[form], "num_pages": pages, "bandwidth": 2.0 * pages, **extra}
         env, observations = played(env_args)
@@ -154,6 +154,8 @@ def test_an_agent_acts_on_any_number_of_pages(form, tmp_path):
             actions, state = agent.predict(observations, "kept", deterministic=deterministic)
             assert state == "kept"
             assert env.action_space.contains(actions)
+            if form == "scores":
+                assert ((actions > 0.0).sum(axis=-1) == batch).all()
             env.step(actions)
         single = gym.make("crawl_envs:CrawlNCIS-v0", **env_args)
         observation, _ = single.reset(seed=1)

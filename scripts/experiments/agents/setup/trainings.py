@@ -33,6 +33,8 @@ RUNS = Path("runs") / "rl"
 """Folders of the trainings."""
 FIRST_SEED = 5_000_000
 """First seed of evaluations: repetition i has EPISODES seeds from ``FIRST_SEED + i EPISODES``."""
+APART = 1000
+"""Difference of the training seeds of two repetitions: lane i of a training has its seed plus i."""
 EPISODES, VALIDATED = 16, 8
 """Episodes of an evaluation, and of a validation while learning."""
 TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
@@ -61,7 +63,7 @@ def trained(
     it = TASKS[task]
     given = environment(it, algorithm)
     early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
-    own = {"steps": steps, "seed": seed, "belief": belief}
+    own = {"steps": steps, "seed": APART * seed, "belief": belief}
     arguments = recommended(algorithm, it.id, env_args={**given, **early}, **own)
     out = RUNS / task / f"{algorithm}-{steps}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)

@@ -20,7 +20,7 @@ def rows_of(task: str) -> list[Row]:
         for label, value in rewards.items()
         for seed in range(3)
     ]
-    rows += [Row("", task, label, 0, "validated", rewards[label]) for label in (rl.RANDOM, rl.BEST)]
+    rows += [Row("", task, label, 0, "validated", rewards[label]) for label in list(rewards)[:3]]
     for seed in range(3):
         reached = (0.4, 0.5 + 0.35 * 0.91, 0.5 + 0.35 * (0.94 if seed else 0.97))
         rows += [Row("", task, "ppo", seed, f"steps[{k}]", 100.0 * k) for k in range(3)]
