@@ -26,8 +26,8 @@ from scripts.training.requests import Request
 
 TITLE = "Agents in worlds they were not trained in"
 CLAIM = (
-    "An index learned from outcomes of crawls carries over to other budgets, sizes and laws; PPO "
-    "to other sizes and laws, less to other budgets."
+    "An index learned from outcomes of crawls carries over to other budgets, sizes and laws, but "
+    "for one that never saw a false signal; PPO to other sizes and laws, less to other budgets."
 )
 METRIC = "score"
 REPETITIONS, QUICK_REPETITIONS = 3, 1
