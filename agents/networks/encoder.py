@@ -101,7 +101,7 @@ class PageHeads(PerPage):
         self.latent_dim_vf = encoder.width
         self.pooled = nn.Sequential(nn.Linear(encoder.width, encoder.width), nn.ReLU())
 
-    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]  # two
         """Return the scores and the value's input."""
         return self.forward_actor(encoded), self.forward_critic(encoded)
 

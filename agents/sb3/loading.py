@@ -151,7 +151,7 @@ class Agent:
         """
         if not self._any_size or self.name not in ("a2c", "maskableppo", "ppo"):
             raise ValueError(
-                f"the network must be 'pages' of a2c, maskableppo or ppo, of {self.name}"
+                f"scores are of the network 'pages' of a2c, maskableppo or ppo, got {self.name}"
             )
         seen = self._seen(np.asarray(observation, np.float32))
         rows, _ = self._in_units_of_training(seen), self._actor(seen.shape[-2])
@@ -159,9 +159,16 @@ class Agent:
         return scores.reshape(rows.shape[:-1])
 
     def _actor(self, num_pages: int) -> Any:
-        """Return the model, or its policy for another number of pages."""
+        """Return the model, or its policy for another number of pages, or of pages per action.
+
+        Without an environment, scores of another number of pages are those of all of them.
+        """
         own, core = self._traits, self._core
-        batch = getattr(core, "batch", own.batch) if own.action_form == "scores" else 1
+        batch = own.batch if num_pages == own.num_pages else num_pages
+        if own.action_form != "scores":
+            batch = 1
+        elif core is not None:
+            batch = core.batch
         if (num_pages, batch) == (own.num_pages, own.batch):
             return self.model
         if core is None and self._cycle is None:
@@ -169,8 +176,6 @@ class Agent:
                 f"env or cycle must be given to act on {num_pages} pages, other than the "
                 f"{own.num_pages} of the training, got neither"
             )
-        if core is None and own.action_form == "scores":
-            batch = num_pages  # scores of all pages
         if self._resized is None or self._resized.observation_space.shape[0] != num_pages:
             new = replace(own, num_pages=num_pages, batch=batch)
             spaces = new.observation_space(), new.action_space()

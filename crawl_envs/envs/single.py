@@ -35,7 +35,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
     """
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
-    metadata: dict[str, Any] = {**RENDERING}  # noqa: RUF012
+    metadata: dict[str, Any] = {**RENDERING}  # noqa: RUF012  # as Gymnasium has it
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     """
 
     # Gymnasium declares it as a plain attribute, so it cannot be a ClassVar here.
-    metadata: dict[str, Any] = {  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium has it
         **LANE_RENDERING,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }

@@ -44,7 +44,7 @@ STEPS: Mapping[str, int] = {
     "recurrentppo": 300_000,
     "sac": 30_000,
 }
-"""Steps of the larger budget, each about a minute of a processor; the smaller one is a tenth."""
+"""Steps of the larger budget, about a minute of a processor without a belief; or a tenth of it."""
 QUICK_STEPS, QUICK_TASK, QUICK_LEARNERS = 256, "quality", ("ppo", "dqn")
 BEST_FORMULAS: Mapping[str, str] = {
     "noisy": "GreedyNCISApprox",
