@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import policies as crawl_policies
-from crawl_envs.instances.logs import CrawlLog
+from crawl_envs.logs import CrawlLog
 from scripts.logs import backtesting, options
 from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
 from scripts.logs.learning import check_hindsight

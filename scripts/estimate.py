@@ -23,7 +23,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from crawl_envs.instances.logs import (
+from crawl_envs.logs import (
     OUTCOMES,
     CrawlLog,
     PageTable,

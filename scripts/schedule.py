@@ -23,7 +23,7 @@ import numpy as np
 import typer
 
 from agents.progress import ProgressBar
-from crawl_envs.instances.logs import PageTable, read_page_table
+from crawl_envs.logs import PageTable, read_page_table
 from policies.scheduler import DurableScheduler
 from scripts.logs import live, options, planning
 from scripts.reporting import tables

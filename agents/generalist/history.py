@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, Problem
 from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import NUM_SHARED
 from policies.ncis.belief.policy import places_of
 

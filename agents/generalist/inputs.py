@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from agents.generalist import history
 from agents.generalist.history import FULL_TURN, SOON, kind_of, read_hypothesis
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import inlined
 from policies.ncis.belief.layout import BASE, EVENTS, EXPECTED, FLOOR, RING, WEIGHT, Places, places
 
 OUTCOMES = (

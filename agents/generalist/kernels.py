@@ -9,9 +9,9 @@ import numpy as np
 from agents.generalist import history
 from agents.generalist.inputs import broadcast_since, write_inputs
 from agents.generalist.networks import NUM_VALUED, correct
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, Memory
-from crawl_envs.types.compiling import compiled
 from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.layout import places
 

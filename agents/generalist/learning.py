@@ -41,8 +41,8 @@ from agents.generalist.recording import (
 )
 from agents.index.fitting import EXPONENTIAL, LOG_LOSS, Array, Examples, Round, fit, start_layers
 from agents.index.inputs import forward
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled
 
 STALENESS_EPOCHS, VALUE_EPOCHS = 8, 24
 MINIBATCH, STEPS = 512, 1000

@@ -8,8 +8,8 @@ import numpy as np
 
 from agents.generalist.inputs import INPUTS, LEVEL, SMALLEST
 from agents.index.inputs import shapes_of
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 
 NUM_INPUTS = len(INPUTS)
 NUM_VALUED = NUM_INPUTS + len(LEVEL)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from agents.generalist import history, kernels
 from agents.generalist.inputs import INPUTS, write_inputs
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.compiled_policies import LEARN, SCORE, CompiledLearner, Memory
-from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.layout import CLASSES, EVENT_WIDTH, EVENTS
 

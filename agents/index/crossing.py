@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from agents.index.kernels import evidence
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 STEPS = 8
 """Intervals of Simpson's rule between two signals, even."""

@@ -19,8 +19,8 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 
 BENDS, KNOTS = (0.01, 0.03, 0.1, 0.3), (0.3, 0.5, 0.7, 0.85)
 """Of the H_k."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.compiled_policies import (
     LEARN,
@@ -15,7 +16,6 @@ from crawl_envs.types.compiled_policies import (
     CompiledLearner,
     Memory,
 )
-from crawl_envs.types.compiling import compiled
 from crawl_envs.worlds.rollouts import play_form
 
 SPREAD = 1.2

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from agents.predictors.examples import Columns, FloatColumns, Table
 from agents.predictors.ids import Arrays, Vocabulary
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.compiling import compiled
 
 CHOICES = 10
 """Number of candidates for the number of trees; the best validation AUC decides."""

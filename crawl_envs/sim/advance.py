@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.divergence import (
     change_fragments,
@@ -52,8 +54,6 @@ from crawl_envs.sim.tape import (
     rewind,
 )
 from crawl_envs.types import IntArray
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import inlined
 
 DONE, UNFINISHED, PAUSED = -1, -2, -3
 """Status of a call of compiled code: finished; not finished, because a log is full or the events of

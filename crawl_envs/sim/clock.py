@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
 
 SLACK = 1e-9
 """Rounding tolerance of the last crawl before the horizon, as a share of a slot."""

@@ -22,12 +22,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.sim.state import State
 from crawl_envs.sim.versions import jaccard, was_present
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats, one_of
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import inlined
 
 Penalty: TypeAlias = str | Sequence[float] | FloatArray
 

@@ -2,7 +2,7 @@
 
 :class:`State` is their only specification: names, element types and axes. Its arrays are never
 rebound, so a copy of them is a copy of the worlds. Kernels receive its table
-(:mod:`crawl_envs.types.array_tables`); its owner is :class:`crawl_envs.sim.world.World`.
+(:mod:`crawl_envs.compiled.array_tables`); its owner is :class:`crawl_envs.sim.world.World`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import numpy as np
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from crawl_envs.sim.streams import UintArray
-from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.array_tables import (
+from crawl_envs.compiled.array_tables import (
     Records,
     SmallArray,
     StateType,
@@ -23,6 +21,8 @@ from crawl_envs.types.array_tables import (
     read_table,
     zeros,
 )
+from crawl_envs.sim.streams import UintArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 LANE = np.dtype(
     [

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types.compiling import compiled, inlined
+from crawl_envs.compiled.compiling import compiled, inlined
 
 UintArray: TypeAlias = NDArray[np.uint64]
 Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]

@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.compiled.heap import IndexedHeap, first_due, set_due
 from crawl_envs.sim.state import State
 from crawl_envs.sim.streams import (
     Stream,
@@ -28,9 +31,6 @@ from crawl_envs.sim.streams import (
 )
 from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import compiled, inlined
-from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 REQUEST = 0
 CHANGE = 1

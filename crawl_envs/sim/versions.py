@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.streams import GOLDEN, mixed
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.copies import LOW, HashArray, mixed32
 
 

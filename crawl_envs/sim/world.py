@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.array_tables import SmallArray, lengths_of, table_of
 from crawl_envs.sim.clock import clock_rows
 from crawl_envs.sim.state import (
     FIELDS,
@@ -29,7 +30,6 @@ from crawl_envs.sim.tape import (
 )
 from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.array_tables import SmallArray, lengths_of, table_of
 from crawl_envs.types.contents import Contents
 
 MOST_COLUMNS = 2**31 - 1

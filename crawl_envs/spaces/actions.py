@@ -15,9 +15,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import flag, one_of, whole
-from crawl_envs.types.compiling import compiled
 
 INT64 = np.dtype(np.int64)
 SLOT_FORMS = ("page", "scores", "refresh")

@@ -14,10 +14,10 @@ from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.sim.state import State
 from crawl_envs.types import REVEALS, Instance, Reveal
 from crawl_envs.types.arguments import one_of
-from crawl_envs.types.compiling import inlined
 from crawl_envs.types.offer_features import NO_CHANGE
 
 ObservationArray: TypeAlias = NDArray[np.float32]

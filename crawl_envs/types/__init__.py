@@ -1,22 +1,20 @@
-"""Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled forms.
+"""Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled policies.
 
-Public modules: arguments, array_tables, compiled_policies, compiling, contents, copies, evidence,
-files, heap, lazy_argmax, ledgers, offer_features, own_packages, worker_processes.
+Public modules: arguments, compiled_policies, contents, copies, evidence, files, ledgers,
+offer_features, own_packages, worker_processes.
 """
 
 from __future__ import annotations
 
+from crawl_envs.compiled import BoolArray, FloatArray, IntArray
 from crawl_envs.types.ledgers import FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.problem import (
     DELAY_KINDS,
     MOST_SOURCES,
     REVEALS,
-    BoolArray,
     CrawlLog,
     Delay,
-    FloatArray,
     Instance,
-    IntArray,
     Policy,
     Problem,
     Reveal,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numba import types
 
-from crawl_envs.types.problem import BoolArray, FloatArray, IntArray, Policy, Problem
+from crawl_envs.compiled import BoolArray, FloatArray, IntArray
+from crawl_envs.types.problem import Policy, Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
 """What is said of a value that is none."""
@@ -16,12 +17,12 @@ UNDEFINED = "the index of every page must be a number, got NaN for page {}"
 class CompiledIndex(NamedTuple):
     """An index policy: crawl the alive page of the largest value.
 
-    ``value`` is a compiled function of type ``crawl_envs.types.compiling.VALUE`` that does not
+    ``value`` is a compiled function of type ``crawl_envs.compiled.compiling.VALUE`` that does not
     decrease in elapsed time or in signals; ``parameters`` is its table, one row per page, (m, P).
     Signals within ``delay_window`` after a crawl of their page are not counted. ``signal_weight``,
-    of type ``crawl_envs.types.compiling.SIGNAL_WEIGHT``, returns the weight of each other signal,
-    >= 0, from its source and age: the time from its page's last crawl to its arrival, inf if
-    unknown. None is a weight of 1.
+    of type ``crawl_envs.compiled.compiling.SIGNAL_WEIGHT``, returns the weight of each other
+    signal, >= 0, from its source and age: the time from its page's last crawl to its arrival, inf
+    if unknown. None is a weight of 1.
     """
 
     value: Any

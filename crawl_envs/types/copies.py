@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.compiling import compiled, inlined
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.types.problem import FloatArray
+from crawl_envs.compiled import FloatArray
 
 
 def signal_evidence(

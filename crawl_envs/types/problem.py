@@ -36,6 +36,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import (
     bandwidth_function,
     check_domain,
@@ -50,10 +51,6 @@ from crawl_envs.types.arguments import (
 from crawl_envs.types.contents import Regions
 from crawl_envs.types.copies import Copies, Sketches
 from crawl_envs.types.offer_features import OfferFeatures
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 MOST_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""

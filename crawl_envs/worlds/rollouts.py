@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.heap import empty_heap
+from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_argmax
 from crawl_envs.sim.advance import DONE, PAUSED
 from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
@@ -36,9 +39,6 @@ from crawl_envs.types.compiled_policies import (
     RateRule,
     ThresholdRule,
 )
-from crawl_envs.types.compiling import ready
-from crawl_envs.types.heap import empty_heap
-from crawl_envs.types.lazy_argmax import LazyArgmax, lazy_table, new_lazy_argmax
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096

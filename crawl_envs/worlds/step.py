@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.advance import (
     AT_ONCE,
     DONE,
@@ -26,7 +27,6 @@ from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
 from crawl_envs.sim.state import state_at
 from crawl_envs.spaces.observations import write_observations
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import DailyArray
 
 NO_CRAWLS = np.zeros((0, 0), np.int64), np.zeros(0, np.int64)

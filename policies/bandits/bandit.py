@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import types
 
+from crawl_envs.compiled.compiling import compiled, inlined, ready
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole
-from crawl_envs.types.compiling import compiled, inlined, ready
 
 MEMORY_ROWS = 3
 """Numbers per arm in a bandit's memory."""

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import real, share
-from crawl_envs.types.compiling import compiled
 from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, softmax
 
 ESTIMATES, PLAYS, LOSSES = 0, 1, 2

@@ -8,8 +8,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import IntArray
-from crawl_envs.types.compiling import compiled, ready
 
 
 def page_action(

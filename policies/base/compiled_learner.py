@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import AGE_ROUNDING, CompiledLearner
-from crawl_envs.types.compiling import ready
 from policies.base.binding import CrawlPolicy, LearningPolicy
 from policies.base.index import largest_pages
 from policies.base.live import is_complete

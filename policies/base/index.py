@@ -12,10 +12,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.binding import ActionForm, CrawlPolicy
 from policies.base.live import is_complete
 

@@ -15,11 +15,11 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.compiled.heap import empty_heap, set_due
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.compiled_policies import RESPONSE_DUE
-from crawl_envs.types.compiling import compiled, inlined
-from crawl_envs.types.heap import empty_heap, set_due
 
 ROUNDING = 1e-12
 """Relative error of k / p that is still rounded to the next whole number."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
+from crawl_envs.compiled.heap import IndexedHeap, empty_heap, first_due, set_due
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, quantity, real, share, whole
-from crawl_envs.types.compiling import compiled
-from crawl_envs.types.heap import IndexedHeap, empty_heap, first_due, set_due
 from policies.base.binding import ActingPolicy
 from policies.base.registry import registered
 

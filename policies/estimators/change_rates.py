@@ -32,9 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import quantity, real
-from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.histories import Histories, page_histories
 
 MAX_ITERATIONS = 100

@@ -25,8 +25,8 @@ import math
 import numpy as np
 from scipy.special import digamma as scipy_digamma
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 SHAPES = (0.3, 30.0)
 """Range to which the shapes of shared distributions are clipped."""

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, floats, whole
-from crawl_envs.types.compiling import compiled
 
 SHORTEST = 1e-30
 """Shortest interval: times of the supported domain may be closer than its smallest number."""

@@ -17,9 +17,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import amounts, quantity, real
-from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.change_rates import LARGEST, RateFit, exp_minus_one
 from policies.estimators.histories import Histories, page_histories
 

@@ -60,9 +60,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import amounts, check_domain, floats, whole
-from crawl_envs.types.compiling import compiled
 from policies.estimators.gamma_prior import gamma_log_density, gamma_nodes
 from policies.estimators.histories import rows_of_pages, truths
 from policies.estimators.signal_likelihood import Crawls, log_likelihood_at

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 INTERIOR, ZERO, INFINITE, UNDETERMINED = 0, 1, 2, 3
 """States of a component of theta."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
-from crawl_envs.types.compiling import compiled
 from policies.base.registry import registered
 from policies.estimators.divergence.profiles import (
     MOST,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
-from crawl_envs.types.compiling import compiled
 from policies.base.registry import registered
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
 from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine

@@ -38,8 +38,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.types import Delay, FloatArray, IntArray, Problem
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import VALUE, compiled, inlined, ready
 from crawl_envs.types import FloatArray, Problem
 from crawl_envs.types.arguments import real
-from crawl_envs.types.compiling import VALUE, compiled, inlined, ready
 from policies import solvers, values
 from policies.base.registry import registered
 from policies.ncis.delayed import evidence_value

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole_per_page
 from crawl_envs.types.compiled_policies import CompiledIndex
-from crawl_envs.types.compiling import ready
 from policies.base.binding import ActionForm, LearningPolicy
 from policies.base.index import best_pages
 from policies.base.registry import registered

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import one_of, real, share
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at

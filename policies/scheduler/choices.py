@@ -1,7 +1,7 @@
 """Compiled choices of a live scheduler: which pages are fetched next.
 
-Ready pages are found by :mod:`crawl_envs.types.lazy_argmax`, new ones wait in line. A share of the
-fetches goes to new pages while there are any.
+Ready pages are found by :mod:`crawl_envs.compiled.lazy_argmax`, new ones wait in line. A share of
+the fetches goes to new pages while there are any.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from crawl_envs.types import IntArray
-from crawl_envs.types.compiling import VALUE, compiled, inlined
-from crawl_envs.types.heap import first_due, set_due
-from crawl_envs.types.lazy_argmax import (
+from crawl_envs.compiled.compiling import VALUE, compiled, inlined
+from crawl_envs.compiled.heap import first_due, set_due
+from crawl_envs.compiled.lazy_argmax import (
     LazyArgmax,
     add,
     best_page,
@@ -25,6 +24,7 @@ from crawl_envs.types.lazy_argmax import (
     remove,
     value_at,
 )
+from crawl_envs.types import IntArray
 from policies.scheduler.states import (
     ABSENT,
     GONE,

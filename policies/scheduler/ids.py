@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 LEAST_ROOM = 64
 EMPTY, DELETED = -1, -2

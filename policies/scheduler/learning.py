@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
-from crawl_envs.types.compiling import compiled, ready
 from policies.estimators.gamma_beliefs import SMALLEST, learn_page, pool_beliefs
 from policies.scheduler.ids import grown
 from policies.scheduler.page_values import evidence_of

@@ -10,8 +10,8 @@ import numpy as np
 from numba import types
 
 import policies
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from crawl_envs.types import FloatArray, Problem
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from policies.base.allocated import AllocatedPolicy
 from policies.base.index import IndexPolicy
 from policies.ncis.greedy import GreedyNCIS

@@ -10,10 +10,10 @@ import numpy as np
 from numba.extending import typeof_impl
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.lazy_argmax import lazy_table, new_lazy_argmax
+from crawl_envs.compiled.lazy_argmax import with_room as lazy_with_room
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import ready
-from crawl_envs.types.lazy_argmax import lazy_table, new_lazy_argmax
-from crawl_envs.types.lazy_argmax import with_room as lazy_with_room
 from policies.scheduler.choices import admit
 from policies.scheduler.ids import PageIds
 from policies.scheduler.learning import PageLearner

@@ -7,10 +7,10 @@ from typing import Any
 
 from numba import types
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.compiled.heap import set_due
+from crawl_envs.compiled.lazy_argmax import lazy_at
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
-from crawl_envs.types.heap import set_due
-from crawl_envs.types.lazy_argmax import lazy_at
 from policies.scheduler.choices import count_failure, end_fetch, expect, leave_state, make_ready
 from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
 from policies.scheduler.states import (

@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
-from crawl_envs.types.compiling import ready
 from policies.scheduler.calls import Noted
 from policies.scheduler.choices import look, take
 from policies.scheduler.describing import description, reason
@@ -48,7 +48,7 @@ class CrawlScheduler(PacedScheduler):
     Threads may share a scheduler: calls wait for each other.
 
     The page of the largest crawl value is found exactly without evaluating all pages
-    (:mod:`crawl_envs.types.lazy_argmax`), and ties go to the page added first where ids are not
+    (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to the page added first where ids are not
     removed. Pages that are handed out are not handed out again until they are reported, or until
     ``timeout`` has passed. Pages without a copy come first, by importance within one call of
     :meth:`add`; they take ``new_share`` of the fetches while other pages are ready.

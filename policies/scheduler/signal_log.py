@@ -14,9 +14,9 @@ from typing import Any
 
 from numba import types
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
+from crawl_envs.compiled.lazy_argmax import LazyArgmax, count_signal, lazy_at
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
-from crawl_envs.types.lazy_argmax import LazyArgmax, count_signal, lazy_at
 from policies.scheduler.states import ABSENT, GONE, Choices, choices_at
 
 MOST_LOGGED = 256

@@ -15,8 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba.extending import intrinsic
 
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.array_tables import (
+from crawl_envs.compiled.array_tables import (
     Records,
     SmallArray,
     StateType,
@@ -27,8 +26,9 @@ from crawl_envs.types.array_tables import (
     table_of,
     zeros,
 )
-from crawl_envs.types.compiling import inlined
-from crawl_envs.types.heap import IndexedHeap
+from crawl_envs.compiled.compiling import inlined
+from crawl_envs.compiled.heap import IndexedHeap
+from crawl_envs.types import FloatArray, IntArray
 
 ABSENT, READY, SENT, WAITING, PARKED, NEW, GONE = range(7)
 STATES = "absent", "ready", "sent", "waiting", "parked", "new", "gone"
@@ -133,7 +133,7 @@ def with_room(choices: Choices, lengths: Mapping[str, int]) -> Choices:
 
 
 def choices_table(choices: Choices) -> IntArray:
-    """Return the table of the states; see :mod:`crawl_envs.types.array_tables`."""
+    """Return the table of the states; see :mod:`crawl_envs.compiled.array_tables`."""
     return table_of(choices, lengths_of(choices, FIELDS))
 
 

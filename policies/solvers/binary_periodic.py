@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
-from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation, normalised, positive
 from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces

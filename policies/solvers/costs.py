@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays
-from crawl_envs.types.compiling import compiled
 from policies.solvers.page_totals import page_mask
 
 BLOCK = 2**15

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledIndex
-from crawl_envs.types.compiling import ready
 from policies.solvers.allocation import known_parameters, normalised, positive
 
 MAX_STATES = {2: 40_000, 3: 300}

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
-from crawl_envs.types.compiling import compiled
 from policies.solvers.allocation import Allocation
 from policies.solvers.multiplier import BLOCK
 from policies.solvers.page_totals import PageTotals, page_mask, page_totals, spend

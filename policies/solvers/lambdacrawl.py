@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
-from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.allocation import Allocation
 from policies.solvers.costs import harmonic_sum
 from policies.solvers.multiplier import BLOCK, Root, root

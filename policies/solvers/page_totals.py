@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
-from crawl_envs.types.compiling import compiled, inlined
 from policies.solvers.multiplier import BLOCK, Crawls, allocate
 
 LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import DELAY_KINDS, Delay
-from crawl_envs.types.compiling import compiled, inlined
 from policies.values.series import NEGLIGIBLE, pmf
 
 CONSTANT, EXPONENTIAL, POISSON = (

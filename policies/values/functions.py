@@ -42,9 +42,9 @@ import numpy as np
 from numba import float64, int64, types
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import check_domain, floats
-from crawl_envs.types.compiling import VALUE, compiled, ready
 from policies.values import kernels as kernel
 from policies.values import tables
 from policies.values.tables import HIGH_PRECISION, HIGH_RECALL, Reading, check_nonnegative

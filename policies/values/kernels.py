@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
+from crawl_envs.compiled.compiling import VALUE, compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import VALUE, compiled, inlined
 from policies.values.series import (
     ALPHA,
     BEND,

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 
 NEVER = math.sqrt(2.0)
 """From this ``s`` on (c >= 1) no interval reaches the price."""

@@ -26,8 +26,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 
 # Columns of the tables. GREEDY has the first two; GREEDY-CIS the first six; NCIS all.
 TOP = 0  # mu / Delta, the limit of the value

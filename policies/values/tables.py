@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats, one_of
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.evidence import signal_evidence
 from policies.values import series as value_terms
 

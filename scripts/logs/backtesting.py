@@ -1,7 +1,7 @@
 """What a policy would have served, had it made the crawls of a log.
 
 Changes between two crawls are not known. They are drawn several times so that they agree with the
-log (:mod:`crawl_envs.instances.logs.imputation`); each draw is played by every policy at every
+log (:mod:`crawl_envs.logs.imputation`); each draw is played by every policy at every
 budget, and by the log's own crawls. What varies between draws is what the log does not tell.
 
 Policies know what crawls before the played days tell, so that they have no hindsight. All copies
@@ -31,10 +31,10 @@ import agents
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
-from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.instances.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
-from crawl_envs.instances.logs.replay import crawls_within, freshness_served, in_turn, window
 from crawl_envs.instances.traces.instance import Recorded
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
+from crawl_envs.logs.replay import crawls_within, freshness_served, in_turn, window
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, IntArray, Policy

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.instances.logs.crawl_log import CrawlLog, Intervals
+from crawl_envs.logs.crawl_log import CrawlLog, Intervals
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import (

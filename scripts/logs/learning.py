@@ -29,7 +29,7 @@ from agents.index.recording import Record
 from agents.index.stored import INDEX
 from agents.progress import ProgressBar
 from agents.runs import CURVE
-from crawl_envs.instances.logs.crawl_log import CrawlLog
+from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.types import IntArray, Problem
 from policies.base.registry import POLICIES
 from scripts.logs.fitting import fit_log, intervals_until, parameters_of

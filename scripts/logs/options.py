@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from crawl_envs.instances.logs import (
+from crawl_envs.logs import (
     TIME_UNITS,
     CrawlLog,
     hosts_of,

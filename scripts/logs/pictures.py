@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from crawl_envs.instances.logs import CrawlLog
-from crawl_envs.instances.logs.crawl_log import OUTCOMES
+from crawl_envs.logs import CrawlLog
+from crawl_envs.logs.crawl_log import OUTCOMES
 from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from scripts.logs.backtesting import OWN, Outcome

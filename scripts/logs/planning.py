@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crawl_envs.instances.logs import PageTable
+from crawl_envs.logs import PageTable
 from crawl_envs.types import FloatArray, Instance, IntArray
 from policies import solvers
 from policies.scheduler import CrawlScheduler, DurableScheduler

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from rich.table import Table
 
-from crawl_envs.instances.logs import CrawlLog
-from crawl_envs.instances.logs.crawl_log import OUTCOMES
+from crawl_envs.logs import CrawlLog
+from crawl_envs.logs.crawl_log import OUTCOMES
 from scripts.reporting import tables
 from scripts.reporting.rows import write_csv
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.instances.logs.imputation import Changes
 from crawl_envs.instances.traces import Trace
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.imputation import Changes
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SCHEDULES = ("regular", "Poisson")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, Tape
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import quantity
-from crawl_envs.types.compiling import compiled
 
 
 def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:

@@ -21,9 +21,9 @@ import numpy as np
 import crawl_envs  # noqa: F401
 import policies
 from crawl_envs import instances
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import IntArray
-from crawl_envs.types.compiling import compiled
 from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.step import step_lanes
 from policies import solvers

@@ -20,9 +20,9 @@ import numpy as np
 
 import policies
 from crawl_envs import Instance
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import simulate
 from crawl_envs.instances.synthetic import draw_noisy
-from crawl_envs.types.compiling import ready
 from policies.base.index import best_page
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.timing.commands import Cases, measuring

@@ -9,7 +9,7 @@ import pytest
 import crawl_envs
 import policies
 from crawl_envs.checks import check_crawl_env, check_policy, check_state, check_tape, check_tracker
-from crawl_envs.types.compiling import VALUE, compiled
+from crawl_envs.compiled.compiling import VALUE, compiled
 from tests.environments import HAS_WINDOW
 
 SETTINGS = {

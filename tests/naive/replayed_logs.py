@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.imputation import Changes
 
 
 def make_log(

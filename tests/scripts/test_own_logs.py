@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from crawl_envs.instances.logs import read_page_table
+from crawl_envs.logs import read_page_table
 from crawl_envs.types import FloatArray
 from scripts import backtest, estimate, schedule
 from scripts.logs import live
 from scripts.logs.backtesting import Backtest
 from scripts.reporting.rows import read_rows
-from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.crawl_envs.logs.test_imputation import simulated
 from tests.scripts import commands
 from tests.scripts.commands import done, refused
 

@@ -1,7 +1,7 @@
 """Whole episodes of one lane in compiled code, by index policies and sequences.
 
 An index policy crawls the existing page of the largest value, which
-:mod:`crawl_envs.types.lazy_argmax` finds.
+:mod:`crawl_envs.compiled.lazy_argmax` finds.
 """
 
 from __future__ import annotations
@@ -11,14 +11,9 @@ from typing import Any, NamedTuple
 
 from numba import types
 
-from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, open_slot
-from crawl_envs.sim.clock import slot_time
-from crawl_envs.sim.state import State, state_at
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiled_policies import RESPONSE_DUE
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
-from crawl_envs.types.heap import IndexedHeap, set_due
-from crawl_envs.types.lazy_argmax import (
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
+from crawl_envs.compiled.heap import IndexedHeap, set_due
+from crawl_envs.compiled.lazy_argmax import (
     ABSENT,
     LazyArgmax,
     add,
@@ -28,6 +23,11 @@ from crawl_envs.types.lazy_argmax import (
     lazy_at,
     remove,
 )
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, open_slot
+from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.state import State, state_at
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiled_policies import RESPONSE_DUE
 
 INDEX_SIGNATURE = types.boolean(
     types.int64[::1], types.int64[::1], VALUE, SIGNAL_WEIGHT, types.float64, types.int64[::1]
@@ -91,8 +91,8 @@ def roll_index(
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
 
-    ``search`` is the table of a :class:`crawl_envs.types.lazy_argmax.LazyArgmax`. Returns False if
-    it must be called again, with a larger log of signals if that is full.
+    ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`. Returns False
+    if it must be called again, with a larger log of signals if that is full.
     """
     state, lazy = state_at(table), lazy_at(search)
     record, left = state.lanes[0], AT_ONCE

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.advance import AT_ONCE, advance, close_slots
 from crawl_envs.sim.rollouts.index import crawl_one
 from crawl_envs.sim.state import state_at
@@ -26,7 +27,6 @@ from crawl_envs.types.compiled_policies import (
     SCORE,
     Memory,
 )
-from crawl_envs.types.compiling import compiled, inlined
 
 LEARNER_SIGNATURE = types.boolean(
     types.int64[::1],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.advance import (
     AT_ONCE,
     DAY_IS_OVER,
@@ -30,7 +31,6 @@ from crawl_envs.sim.state import State, state_at
 from crawl_envs.sim.streams import draw_uniform, loaded, store
 from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 TOKEN_ROUNDING = 1e-9
 """Rounding tolerance of a whole token."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.compiled.heap import IndexedHeap, first_due, set_due
 from crawl_envs.sim.advance import AT_ONCE, apply_next_event, crawl_page, open_slot
 from crawl_envs.sim.rollouts.rates import CRAWL, EVENT, end_spell, next_in_slot
 from crawl_envs.sim.state import State, state_at
@@ -18,8 +20,6 @@ from crawl_envs.sim.streams import UintArray, draw_uniform
 from crawl_envs.sim.tape import BIRTH, DEATH, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
-from crawl_envs.types.compiling import compiled, inlined
-from crawl_envs.types.heap import IndexedHeap, first_due, set_due
 
 
 class Agenda(NamedTuple):

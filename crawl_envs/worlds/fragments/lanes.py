@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.law import check_events
 from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, state_at
@@ -16,8 +18,6 @@ from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import compiled
 from crawl_envs.types.contents import MOST_FRAGMENTS, Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence, divergence
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan

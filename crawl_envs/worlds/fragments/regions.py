@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import GOLDEN, Stream, UintArray, mixed, next_uniform, stream_of
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL, UPDATE, Tape, most_of
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Reveal
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Contents, Regions
 
 

@@ -18,9 +18,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.streams import mixed
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.compiling import compiled
 
 ShingleArray = NDArray[np.uint64]
 FragmentArray = NDArray[np.uint32]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import rewind
 from crawl_envs.sim.world import World
 from crawl_envs.types import IntArray
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import compiled
 from crawl_envs.types.offer_features import HISTORY_FEATURES, DailyArray
 from crawl_envs.worlds.offers.demand import click_means
 from crawl_envs.worlds.offers.features import write_features

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.sim.streams import Stream, next_uniform
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import inlined
 from crawl_envs.worlds.offers.law import (
     FIRST_DAY,
     RING,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types.compiling import compiled, inlined
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types.offer_features import (
     HISTORY_DAYS,
     HISTORY_FEATURES,

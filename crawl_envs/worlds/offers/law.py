@@ -13,11 +13,7 @@ import numpy as np
 from numba import extending as untyped_extending
 from numpy.typing import NDArray
 
-from crawl_envs.sim.law import check_expected
-from crawl_envs.sim.streams import UintArray
-from crawl_envs.types import Instance, IntArray
-from crawl_envs.types.arguments import within_domain
-from crawl_envs.types.array_tables import (
+from crawl_envs.compiled.array_tables import (
     Records,
     StateType,
     axes_of,
@@ -27,6 +23,10 @@ from crawl_envs.types.array_tables import (
     table_of,
     zeros,
 )
+from crawl_envs.sim.law import check_expected
+from crawl_envs.sim.streams import UintArray
+from crawl_envs.types import Instance, IntArray
+from crawl_envs.types.arguments import within_domain
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferMetadata
 
 FloatArray = NDArray[np.float64]
@@ -200,7 +200,7 @@ market_at: Any = extending.intrinsic(_market_at)
 
 
 def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
-    """Return the table of a market; see :func:`crawl_envs.types.array_tables.table_of`.
+    """Return the table of a market; see :func:`crawl_envs.compiled.array_tables.table_of`.
 
     Raises:
         ValueError: an array is not as specified.

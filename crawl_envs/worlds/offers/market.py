@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.array_tables import Records
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.advance import AT_ONCE
 from crawl_envs.sim.state import EVENT
 from crawl_envs.sim.streams import Stream, loaded, next_uniform, rewind, store
 from crawl_envs.sim.tape import DAY, KIND_BITS, PRICE, REQUEST
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.array_tables import Records
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.offer_features import HISTORY_DAYS
 from crawl_envs.worlds.offers.demand import (
     BLOCK,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.worlds.budgets import SPEND_ROUNDING
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, SingleArray
 

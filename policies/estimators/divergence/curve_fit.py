@@ -27,8 +27,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 from policies.values.divergence.one_region import (
     divergence_and_slopes,
     region_divergence,

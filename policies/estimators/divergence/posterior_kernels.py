@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.divergence.shapes import (
     ABOVE,
     BELOW,

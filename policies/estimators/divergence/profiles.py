@@ -32,8 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.copies import Sketches
 from crawl_envs.types.copies import divergence as sketch_divergence
 

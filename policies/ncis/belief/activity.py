@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import inlined
 from policies.ncis.belief.layout import ACTIVE_TIME, FLOOR, PRIOR_ACTIVE, STOPS, Places
 
 RETURN = 1e-3

@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.layout import (
     BASE,
     CLASS,

@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import LEARN, ON_BIRTH_OR_DEATH, ON_SIGNAL, SCORE, Memory
-from crawl_envs.types.compiling import compiled, inlined
 from policies.estimators.gamma_beliefs import below_mean, learn_crawl, log_fresh, pool_beliefs
 from policies.ncis.belief.activity import (
     RETURN,

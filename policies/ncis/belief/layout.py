@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
 
 RING = 128
 """Number of stored broadcasts of a group; older ones count with the mean weight of these."""

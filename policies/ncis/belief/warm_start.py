@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem
 from crawl_envs.types.arguments import quantity
 from crawl_envs.types.compiled_policies import Memory
-from crawl_envs.types.compiling import compiled, inlined
 from policies.ncis.belief.activity import found_active
 from policies.ncis.belief.kernels import forget, learn, on_birth_or_death, on_signal, renew_page
 from policies.ncis.belief.layout import places

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 from policies.values.kernels import cycle_length_value, greedy_ncis_value
 from policies.values.lambert import fast_interval
 from policies.values.series import (

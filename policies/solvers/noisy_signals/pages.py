@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.noisy_signals.crossing import (
     FLAT,

@@ -19,9 +19,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats, page_arrays
-from crawl_envs.types.compiling import compiled
 from policies.values import functions as values
 from policies.values import kernels, tables
 from policies.values.lambert import NEVER, fast_interval, pieces

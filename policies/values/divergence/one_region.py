@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 
 SHORT = 1.0
 """Below this number of expected updates, tail probabilities are summed, not subtracted from 1."""

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Regions
 
 NODES = 28

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Regions
 from policies.values.divergence.curves import area_below, per_page
 from policies.values.divergence.region_series import Terms, region_terms

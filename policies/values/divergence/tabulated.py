@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import floats, quantity
-from crawl_envs.types.compiling import compiled, inlined
 from crawl_envs.types.contents import Contents
 from policies.values.divergence.curves import area_below, per_page
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from policies.values.series import SATURATED, TOP, first_term
 
 OWN = 1  # alpha, added to the level per unit of time

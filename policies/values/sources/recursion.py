@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import inlined
 from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiling import inlined
 from policies.values.sources.kernels import cubic_share, first_length, first_share, tangent_share
 
 END = 16.0

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
-from crawl_envs.types.compiling import compiled
 from crawl_envs.types.evidence import signal_evidence
 from policies.values.series import SATURATED, TOP
 from policies.values.sources import kernels as columns

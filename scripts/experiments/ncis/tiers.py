@@ -13,10 +13,8 @@ from numba import types
 
 import crawl_envs  # noqa: F401  # registers the environments
 import policies
-from crawl_envs.evaluation import Row
-from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
-from crawl_envs.types.compiling import VALUE, compiled, ready
-from crawl_envs.types.lazy_argmax import (
+from crawl_envs.compiled.compiling import VALUE, compiled, ready
+from crawl_envs.compiled.lazy_argmax import (
     add,
     best_page,
     count_crawl,
@@ -25,6 +23,8 @@ from crawl_envs.types.lazy_argmax import (
     lazy_table,
     new_lazy_argmax,
 )
+from crawl_envs.evaluation import Row
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
 from policies import values
 from scripts.reporting.settings import Measurement
 from scripts.reporting.verdicts import Claim, Range, Trend
@@ -156,7 +156,7 @@ def crawl_best(search: IntArray, value: Any, now: float) -> int:
 
 
 class LazySearch:
-    """The scheduler's search of :mod:`crawl_envs.types.lazy_argmax`, by GREEDY-NCIS."""
+    """The scheduler's search of :mod:`crawl_envs.compiled.lazy_argmax`, by GREEDY-NCIS."""
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.imputation import Changes
 from scripts.experiments.real.setup.intervals import QUANTITIES, against_truth
 from scripts.experiments.real.setup.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest

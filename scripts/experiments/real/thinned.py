@@ -10,7 +10,7 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.imputation import Changes
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.intervals import against_truth
 from scripts.logs.backtesting import Backtest, backtest

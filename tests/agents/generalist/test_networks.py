@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.generalist.networks import NUM_INPUTS, NUM_VALUED, correct, number_of_weights
-from crawl_envs.types.compiling import compiled
+from crawl_envs.compiled.compiling import compiled
 from tests.agents.generalist.twins import price
 
 

@@ -11,6 +11,7 @@ import pytest
 import crawl_envs  # noqa: F401
 import policies
 from crawl_envs import Instance
+from crawl_envs.compiled.heap import empty_heap
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
 from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
@@ -18,7 +19,6 @@ from crawl_envs.sim.rollouts.thresholds import Agenda, play_thresholds, start_cy
 from crawl_envs.sim.state import REQUESTS
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule
-from crawl_envs.types.heap import empty_heap
 
 PAGES = Instance([3.0, 1.0, 0.5], [1.0, 2.0, 0.1], 0.6, 0.2, bandwidth=0.1)
 ROOM = 1000

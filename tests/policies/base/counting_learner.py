@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types.compiled_policies import (
     LEARN,
     ON_BIRTH_OR_DEATH,
@@ -10,7 +11,6 @@ from crawl_envs.types.compiled_policies import (
     CompiledLearner,
     Memory,
 )
-from crawl_envs.types.compiling import compiled
 from policies.base.compiled_learner import CompiledLearnerPolicy
 
 CHANGES, SIGNALS, BORN, DIED, LAST = range(5)

@@ -9,9 +9,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
+from crawl_envs.compiled.compiling import VALUE, compiled
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
-from crawl_envs.types.compiling import VALUE, compiled
 from policies.base import index
 from policies.base.binding import RATE_FORMS, ActingPolicy
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run

@@ -16,9 +16,9 @@ from scipy import integrate, optimize, stats
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs import instances
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.types import Delay, Instance
-from crawl_envs.types.compiling import ready
 from policies import values
 from policies.base.index import weighted_signals
 from policies.ncis.delayed import (

@@ -10,9 +10,9 @@ from scipy import integrate, optimize, stats
 
 import policies
 from crawl_envs import instances
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import Instance
-from crawl_envs.types.compiling import ready
 from policies.base.index import page_values
 from policies.ncis.lagrangian import spending_price
 from policies.scheduler import CrawlScheduler

@@ -12,10 +12,10 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs import instances
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
-from crawl_envs.types.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from policies.base.index import SignalPolicy
 from tests.policies.replay import SIGNAL, ReplayCore, random_lane
 from tests.worlds import single_of

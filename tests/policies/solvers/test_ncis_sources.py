@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize, minimize_scalar
 
 from crawl_envs import Instance
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.instances import make
-from crawl_envs.types.compiling import ready
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
 from policies.solvers.noisy_signals.pages import evidence_margin

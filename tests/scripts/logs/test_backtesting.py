@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import policies
 from crawl_envs.evaluation import Row, play
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.imputation import Changes
 from scripts.logs import backtesting
 from scripts.logs.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
-from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.crawl_envs.logs.test_imputation import simulated
 from tests.naive.replayed_logs import make_log
 
 SHARES = (0.25, 0.5, 1.0, 2.0)

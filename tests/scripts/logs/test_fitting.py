@@ -7,7 +7,7 @@ import pytest
 
 from policies.estimators import empirical_bayes
 from scripts.logs.fitting import fit_log
-from tests.crawl_envs.instances.logs.test_imputation import simulated
+from tests.crawl_envs.logs.test_imputation import simulated
 from tests.naive.replayed_logs import make_log
 
 

@@ -11,7 +11,7 @@ import pytest
 import agents
 from agents.index import StoredIndex, learning
 from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
-from crawl_envs.instances.logs import CrawlLog, read_crawl_log
+from crawl_envs.logs import CrawlLog, read_crawl_log
 from policies.scheduler import CrawlScheduler
 from scripts import backtest, train
 from scripts.logs import backtesting, example_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crawl_envs.instances.logs import PageTable, hosts_of
+from crawl_envs.logs import PageTable, hosts_of
 from policies.scheduler import CrawlScheduler
 from policies.values import greedy_ncis
 from scripts.logs import planning

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crawl_envs.instances.logs import CrawlLog
-from crawl_envs.instances.logs.crawl_log import OUTCOMES, Dropped, History
+from crawl_envs.logs import CrawlLog
+from crawl_envs.logs.crawl_log import OUTCOMES, Dropped, History
 from scripts.logs.summary import facts, print_summary, write_summary
 from tests.naive.replayed_logs import make_log
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from agents.index.learning import learned
 from agents.index.stored import StoredIndex
-from crawl_envs.instances.logs.crawl_log import CrawlLog
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.windows import sources_of
+from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
 from crawl_envs.types import FloatArray
 from scripts.experiments.real.setup import sites

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.imputation import Changes
 from scripts.logs.backtesting import Backtest, estimate, fewer_crawls
 
 QUANTITIES = ("", " of freshness", " of own freshness")

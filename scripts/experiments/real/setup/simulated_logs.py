@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.instances.logs.crawl_log import CrawlLog
-from crawl_envs.instances.logs.imputation import Changes
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.imputation import Changes
 from crawl_envs.types import FloatArray, IntArray
 from scripts.logs.thinned_logs import changes_found
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl_envs import Instance
+from crawl_envs.compiled.heap import empty_heap, first_due, set_due
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
-from crawl_envs.types.heap import empty_heap, first_due, set_due
 from crawl_envs.worlds.rollouts import play_form
 from tests.naive import pages as naive
 from tests.naive import thresholds as naive_thresholds

@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import Instance, Problem
-from crawl_envs.types.compiling import ready
 from policies import BeliefNCIS
 from policies.ncis.belief import policy as belief
 from policies.ncis.belief.warm_start import BIRTH, CHANGE, DEATH, SIGNAL, History

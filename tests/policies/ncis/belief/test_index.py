@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs.types.compiling import ready
+from crawl_envs.compiled.compiling import ready
 from policies import values
 from policies.ncis.belief import kernels, layout
 from tests.policies.ncis.belief.logs import BANDWIDTH, PAGES, Learner, instance

@@ -1,0 +1,107 @@
+"""Declaration of compiled functions, with types for the type checker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba import types
+
+import crawl_envs.compiled.compile_notice  # noqa: F401  # registers itself
+from crawl_envs.compiled.inlining import Inlined
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+VALUE = types.FunctionType(
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.float64)
+)
+"""Type of a crawl value: ``value(parameters, page, elapsed, signals)``."""
+
+SIGNAL_WEIGHT = types.FunctionType(
+    types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
+)
+"""Type of the weight of a signal: ``signal_weight(parameters, page, age, source)``."""
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("crawl_envs", "policies", "agents")
+"""Packages with kernels."""
+
+IMPORT = re.compile(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)|^\s*import ([\w.]+)", re.MULTILINE)
+
+
+@cache
+def imports_of(file: Path) -> frozenset[Path]:
+    """Return the files of the checkout from which a Python file imports names."""
+    modules = []
+    for package, names, module in IMPORT.findall(file.read_text("utf-8")):
+        modules += [module or package]
+        modules += [f"{package}.{name}" for name in re.findall(r"\w+", names)]
+    paths = [ROOT.joinpath(*module.split(".")) for module in modules]
+    files = {path.with_suffix(".py") for path in paths} | {path / "__init__.py" for path in paths}
+    return frozenset(file for file in files if file.is_file())
+
+
+def sources_of(file: Path) -> set[Path]:
+    """Return a file and all files of the checkout that it imports, directly or not.
+
+    A cell of a notebook is no file: it may import any file with kernels.
+    """
+    every = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    known = {file} if file.is_file() else set(every)
+    new = list(known)
+    while new:
+        following = imports_of(new.pop()) - known
+        known |= following
+        new += following
+    return known
+
+
+@cache
+def sources_stamp(file: Path) -> tuple[int, int]:
+    """Return the newest modification time and the total size of a file and all that it imports."""
+    stats = [source.stat() for source in sources_of(file)]
+    return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
+
+
+def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
+    """Declare a Numba kernel: compiled at its first use, cached on disk.
+
+    Division by zero gives inf or NaN, as in NumPy. A kernel that is a compiled function, or takes
+    one as argument, needs a ``signature`` and a call of :func:`ready` before use.
+
+    Numba recompiles a cached kernel when its own file changes, but not when a kernel that it calls
+    does. Here a change of any file that the kernel's file imports, directly or not, does so too.
+    """
+
+    def decorate(function: Function) -> Function:
+        kernel: Any = numba.njit(cache=True, error_model="numpy", **options)(function)
+        index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+        if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
+            file = Path(function.__code__.co_filename)
+            index._source_stamp = (index._source_stamp, sources_stamp(file))
+        kernel.signature = signature
+        return cast(Function, kernel)
+
+    return decorate
+
+
+def inlined(**options: Any) -> Callable[[Function], Function]:
+    """Declare a function that only kernels call: compiled and cached as a part of them."""
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, Inlined(function, error_model="numpy", **options))
+
+    return decorate
+
+
+def ready(kernel: Any) -> Any:
+    """Compile a kernel for its declared signature, once, and return it."""
+    if kernel.signature is not None:
+        kernel.compile(kernel.signature)
+        kernel.disable_compile()
+        kernel.signature = None
+    return kernel

@@ -1,0 +1,88 @@
+"""An indexed heap: entries 0 to n - 1 ordered by due time, pages for instance.
+
+Entries with an infinite due time are not in the heap.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.compiled import FloatArray, IntArray
+from crawl_envs.compiled.compiling import compiled, inlined
+
+
+class IndexedHeap(NamedTuple):
+    """Entries ordered by due time; the lowest number is first among equal times."""
+
+    due: FloatArray  # due time of each entry, inf for never, (n,)
+    entries: IntArray  # the heap in the first ``size[0]`` places, the first entry at place 0, (n,)
+    place: IntArray  # place of each entry in the heap, -1 if it is not in it, (n,)
+    size: IntArray  # number of entries in the heap, (1,)
+
+
+@compiled()
+def empty_heap(length: int) -> IndexedHeap:
+    """Return a heap for ``length`` entries, none of them due."""
+    never, outside = np.full(length, np.inf), np.full(length, -1)
+    return IndexedHeap(never, np.arange(length), outside, np.zeros(1, np.int64))
+
+
+@inlined(forceinline=True)
+def comes_before(due: FloatArray, one: int, other: int) -> bool:
+    """Return whether an entry is due before another one."""
+    return bool(due[one] < due[other] or (due[one] == due[other] and one < other))
+
+
+@inlined(forceinline=True)
+def put(heap: IndexedHeap, entry: int, hole: int) -> None:
+    """Put an entry at a place of the heap."""
+    heap.entries[hole] = entry
+    heap.place[entry] = hole
+
+
+@inlined(forceinline=True)
+def sift(heap: IndexedHeap, entry: int, hole: int) -> None:
+    """Fill a hole of the heap with an entry, after moving the hole to the right place."""
+    due, entries, size = heap.due, heap.entries, heap.size[0]
+    while hole > 0 and comes_before(due, entry, entries[(hole - 1) // 2]):
+        put(heap, entries[(hole - 1) // 2], hole)
+        hole = (hole - 1) // 2
+    while 2 * hole + 1 < size:
+        child = 2 * hole + 1
+        if child + 1 < size and comes_before(due, entries[child + 1], entries[child]):
+            child += 1
+        if not comes_before(due, entries[child], entry):
+            break
+        put(heap, entries[child], hole)
+        hole = child
+    put(heap, entry, hole)
+
+
+@inlined(forceinline=True)
+def set_due(heap: IndexedHeap, entry: int, time: float) -> None:
+    """Set the due time of an entry, which may be infinite."""
+    heap.due[entry] = time
+    hole = heap.place[entry]
+    if math.isinf(time):
+        if hole < 0:
+            return
+        heap.place[entry] = -1
+        heap.size[0] -= 1
+        last = heap.entries[heap.size[0]]
+        heap.entries[heap.size[0]] = entry
+        if hole < heap.size[0]:
+            sift(heap, last, hole)
+        return
+    if hole < 0:
+        hole = heap.size[0]
+        heap.size[0] += 1
+    sift(heap, entry, hole)
+
+
+@inlined(forceinline=True)
+def first_due(heap: IndexedHeap) -> float:
+    """Return the due time of the first entry, inf if there is none."""
+    return float(heap.due[heap.entries[0]]) if heap.size[0] > 0 else math.inf

@@ -1,0 +1,342 @@
+r"""Changes of pages and their phases, drawn exactly given the crawls and signals of a log.
+
+A page is in phase 0 (quiet) or 1 (burst), where it changes at rate :math:`r_h`; a change moves it
+from phase h to k with probability :math:`\phi_{hk}` (a Markovian arrival process, Neuts 1979, whose
+phase moves with changes alone). A share :math:`s_0` of the changes has no signal. In a time t
+without signals, no change happens with probability :math:`e^{-r_h t}`, and phases move from h to k
+with probability :math:`(e^{Qt})_{hk}`, :math:`Q = -\mathrm{diag}(r) + s_0\,\mathrm{diag}(r)\,\phi`.
+
+Phase, and whether there was a change since the last crawl, are a state of four values. Its
+probabilities given the past are computed forward in time, and its values at signals and crawls are
+drawn backward (forward filtering, backward sampling). The changes between them follow one by one:
+the distribution function of the first one's time is a sum of exponentials, and is inverted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+TINY, LEAST = 1e-300, 1e-250
+"""Least sum of probabilities, and least probability of a phase at a crawl."""
+STEPS, PRECISION = 60, 1e-12
+"""Most steps of an inversion, and its error over the length of the time."""
+Four: TypeAlias = tuple[float, float, float, float]
+
+
+class Gaps(NamedTuple):
+    """Times from each crawl of a page to the next, or to the end; sorted by page and time.
+
+    ``first`` is the first gap of each page, (m + 1,), and ``signal`` the first signal of each gap;
+    both end with the number of all. ``known`` says whether the later crawl tells of changes,
+    ``changed`` what it found. Signals are sorted by gap and time; ``signal_at`` is the time since
+    the earlier crawl. False signals come at their rate over ``pace``, as where time runs faster.
+    """
+
+    first: IntArray
+    start: FloatArray
+    length: FloatArray
+    known: BoolArray
+    changed: BoolArray
+    signal: IntArray
+    signal_at: FloatArray
+    source: IntArray
+    pace: FloatArray
+
+
+class Law(NamedTuple):
+    """Parameters of m pages in G groups.
+
+    Attributes:
+        group: group of each page, (m,).
+        rate: change rates in phases 0 and 1, (m, 2), > 0.
+        burst: probabilities of phase 1 after a change in phase 0, after one in phase 1, and at the
+            first crawl, (G, 3), within (0, 1).
+        share: shares of changes without a signal, and with one of each source, (G, 1 + S).
+        false: rates of false signals of each source, (m, S).
+    """
+
+    group: IntArray
+    rate: FloatArray
+    burst: FloatArray
+    share: FloatArray
+    false: FloatArray
+
+
+class Drawn(NamedTuple):
+    """Changes by page and time, and phases.
+
+    Attributes:
+        page: page of each change.
+        time: its time.
+        phase: phase after it.
+        true: whether each signal is one of a change, (k,).
+        moves: changes of each page by the phases before and after, and phases at the first crawl
+            (before: 2), (m, 3, 2).
+        days: days of each page in each phase, (m, 2).
+    """
+
+    page: IntArray
+    time: FloatArray
+    phase: IntArray
+    true: BoolArray
+    moves: IntArray
+    days: FloatArray
+
+
+class _Page(NamedTuple):
+    """Parameters of a page as in Law, eigenvalues of Q, and coefficients of exp(Qt)."""
+
+    rate: FloatArray
+    burst: FloatArray
+    share: FloatArray
+    false: FloatArray
+    values: tuple[float, float]
+    weights: Four
+
+
+@inlined()
+def _page_of(law: Law, i: int) -> _Page:
+    """Return the parameters of a page; no term of the coefficients cancels."""
+    rate, burst, share = law.rate[i], law.burst[law.group[i]], law.share[law.group[i]]
+    a = -rate[0] * (1.0 - share[0] * (1.0 - burst[0]))
+    d = -rate[1] * (1.0 - share[0] * burst[1])
+    up, down = share[0] * rate[0] * burst[0], share[0] * rate[1] * (1.0 - burst[1])
+    half = 0.5 * (a - d)
+    root = max(math.sqrt(half * half + up * down), TINY)  # small is at most 1/2
+    small = min(0.5 * (up / root) * (down / root) / (1.0 + abs(half) / root), 0.5)
+    left, right = (1.0 - small, small) if half >= 0.0 else (small, 1.0 - small)
+    values, weights = (0.5 * (a + d) + root, 0.5 * (a + d) - root), (left, right, up, down)
+    scaled = (weights[0], weights[1], 0.5 * weights[2] / root, 0.5 * weights[3] / root)
+    return _Page(rate, burst, share, law.false[i], values, scaled)
+
+
+@inlined()
+def _moved(page: _Page, t: float) -> Four:
+    """Return exp(Qt), row by row."""
+    slow, fast = math.exp(page.values[0] * t), math.exp(page.values[1] * t)
+    left, right, up, down = page.weights
+    return (left * slow + right * fast, up * (slow - fast), down * (slow - fast),
+            right * slow + left * fast)  # fmt: skip
+
+
+@inlined()
+def _chosen(uniform: float, weights: tuple[float, float, float, float, float]) -> int:
+    """Return an index with probability in proportion to its weight."""
+    target, last = uniform * sum(weights), 0
+    for k in range(5):
+        if weights[k] > 0.0:
+            if target < weights[k]:
+                return k
+            target, last = target - weights[k], k
+    return last
+
+
+@inlined()
+def _mass(value: float, rate: float, u: float, t: float) -> float:
+    """Return the integral of exp(-rate v) exp(value (t - v)) over v from 0 to u."""
+    x = (rate + value) * u
+    if abs(x) < 1e-9:
+        return u * math.exp(value * t)
+    if x > -1.0:
+        return -math.expm1(-x) / (rate + value) * math.exp(value * t)
+    return (math.exp(value * t) - math.exp(value * (t - u) - rate * u)) / (rate + value)
+
+
+@inlined()
+def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) -> float:
+    """Return the time of the first of one or more changes in (0, t], from a phase to the last.
+
+    Its density at u is in proportion to exp(-rate u) times the probability to be in the last phase
+    after the rest of the time. It is inverted at ``uniform``, by Newton's method within bounds.
+    """
+    left, right, up, down = page.weights
+    stays, rate = page.burst[phase], page.rate[phase]
+    slow, fast = (1.0 - stays) * left + stays * down, (1.0 - stays) * right - stays * down
+    if last == 1:
+        slow, fast = (1.0 - stays) * up + stays * right, stays * left - (1.0 - stays) * up
+    a, b = page.values
+    target = uniform * (slow * _mass(a, rate, t, t) + fast * _mass(b, rate, t, t))
+    low, high, u = 0.0, t, uniform * t
+    for _ in range(STEPS):
+        off = slow * _mass(a, rate, u, t) + fast * _mass(b, rate, u, t) - target
+        low, high = (low, u) if off > 0.0 else (u, high)
+        slope = math.exp(-rate * u) * (slow * math.exp(a * (t - u)) + fast * math.exp(b * (t - u)))
+        step = u - off / slope if slope > 0.0 else low
+        if not low < step < high:
+            step = 0.5 * (low + high)
+        if abs(step - u) <= PRECISION * t:
+            break
+        u = step
+    return u
+
+
+@inlined()
+def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> None:
+    """Compute the state after a time without signals: phases 0, 1 unchanged, and 0, 1 changed."""
+    m = _moved(page, t)
+    for k in range(2):
+        after[k] = before[k] * math.exp(-page.rate[k] * t)
+        moved = (before[0] + before[2]) * m[k] + (before[1] + before[3]) * m[2 + k]
+        after[2 + k] = max(moved - after[k], 0.0)
+
+
+@inlined()
+def _pass_signal(
+    page: _Page, source: int, false: float, before: FloatArray, after: FloatArray
+) -> None:
+    """Compute the state after a signal."""
+    true, total = page.share[1 + source], 0.0
+    quiet = (before[0] + before[2]) * page.rate[0] * true
+    busy = (before[1] + before[3]) * page.rate[1] * true
+    moved = quiet * page.burst[0] + busy * page.burst[1]
+    for k in range(4):
+        after[k] = false * before[k] + (
+            moved if k == 3 else quiet + busy - moved if k == 2 else 0.0
+        )
+        total += after[k]
+    for k in range(4):
+        after[k] /= max(total, TINY)
+
+
+@inlined()
+def _forward(gaps: Gaps, page: _Page, i: int, past: FloatArray) -> int:
+    """Compute the states of a page before and after each piece, and return the number of pieces.
+
+    Signals split a gap into pieces, unless it is without a change. The last state is that at the
+    end, where only phases count.
+    """
+    past[0, 0] = (1.0 - page.burst[2], page.burst[2], 0.0, 0.0)
+    j = 0
+    for gap in range(gaps.first[i], gaps.first[i + 1]):
+        some, none, at = gaps.changed[gap], gaps.known[gap] and not gaps.changed[gap], 0.0
+        for k in range(gaps.signal[gap], gaps.signal[gap] if none else gaps.signal[gap + 1]):
+            _pass_time(page, past[j, 0], past[j, 1], gaps.signal_at[k] - at)
+            false = page.false[gaps.source[k]] / gaps.pace[k]
+            _pass_signal(page, gaps.source[k], false, past[j, 1], past[j + 1, 0])
+            j, at = j + 1, gaps.signal_at[k]
+        _pass_time(page, past[j, 0], past[j, 1], gaps.length[gap] - at)
+        end, start = past[j, 1], past[j + 1, 0]
+        for h in range(2):
+            start[h] = (0.0 if some else end[h]) + (0.0 if none else end[2 + h])
+            start[2 + h] = 0.0
+        total = max(start[0] + start[1], TINY)
+        start[0], start[1] = max(start[0] / total, LEAST), max(start[1] / total, LEAST)
+        j += 1
+    return j
+
+
+@inlined()
+def _fill(
+    rng: np.random.Generator, page: _Page, i: int, ends: tuple[int, int, float, float],
+    drawn: Drawn, times: list[tuple[float, int]],
+) -> None:  # fmt: skip
+    """Draw the changes of a piece, from its first to its last state, and from start to end."""
+    phase, last, some, start, end = ends[0] & 1, ends[1] & 1, ends[0] < 2, ends[2], ends[3]
+    while True:
+        m = _moved(page, end - start)
+        stayed = math.exp(-page.rate[last] * (end - start))
+        if phase == last and not some and rng.random() * m[3 * last] < stayed:
+            drawn.days[i, last] += end - start
+            return
+        u = _first_change(rng.random(), page, phase, last, end - start)
+        start += u
+        m = _moved(page, end - start)
+        quiet, busy = (1.0 - page.burst[phase]) * m[last], page.burst[phase] * m[2 + last]
+        following = int(rng.random() * (quiet + busy) >= quiet)
+        drawn.days[i, phase] += u
+        drawn.moves[i, phase, following] += 1
+        times.append((start, following))
+        phase, some = following, False
+
+
+@inlined()
+def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t: float) -> int:
+    """Return the state before a time without signals after which there was a change."""
+    k, m = state - 2, _moved(page, t)
+    w = (before[0] * m[k], before[1] * m[2 + k])
+    stayed = before[k] * math.exp(-page.rate[k] * t)
+    first, second = (w[0] - stayed, w[1]) if k == 0 else (w[0], w[1] - stayed)
+    return _chosen(uniform, (first, second, before[2] * m[k], before[3] * m[2 + k], 0.0))
+
+
+@inlined()
+def _signal_before(
+    uniform: float, page: _Page, source: int, false: float, before: FloatArray, k: int
+) -> int:
+    """Return the state before a signal after which the phase is k; 4 if the signal is false."""
+    true = page.share[1 + source]
+    quiet = true * page.rate[0] * (page.burst[0] if k == 1 else 1.0 - page.burst[0])
+    busy = true * page.rate[1] * (page.burst[1] if k == 1 else 1.0 - page.burst[1])
+    w = (before[0] * quiet, before[1] * busy, before[2] * quiet, before[3] * busy)
+    return _chosen(uniform, (w[0], w[1], w[2], w[3], false * before[2 + k]))
+
+
+@inlined()
+def _draw_gap(
+    rng: np.random.Generator, gaps: Gaps, page: _Page, where: tuple[int, int, int, int],
+    past: FloatArray, drawn: Drawn, times: list[tuple[float, int]],
+) -> tuple[int, int]:  # fmt: skip
+    """Draw a gap backward, from its last piece j and its last phase; return those before it."""
+    i, gap, j, state = where
+    none, end, k = gaps.known[gap] and not gaps.changed[gap], gaps.length[gap], gaps.signal[gap + 1]
+    chances = past[j, 1, state], past[j, 1, 2 + state]
+    if gaps.changed[gap] or not (none or rng.random() * (chances[0] + chances[1]) < chances[0]):
+        state += 2
+    while True:
+        signal = k > gaps.signal[gap] and not none
+        at = gaps.signal_at[k - 1] if signal else 0.0
+        if state < 2:
+            drawn.days[i, state] += end - at
+        else:
+            earlier = _state_before(rng.random(), page, past[j, 0], state, end - at)
+            ends = (earlier, state, gaps.start[gap] + at, gaps.start[gap] + end)
+            _fill(rng, page, i, ends, drawn, times)
+            state = earlier
+        if not signal:
+            return j - 1, state
+        j, k, end = j - 1, k - 1, at
+        if state >= 2:
+            source = gaps.source[k]
+            false = page.false[source] / gaps.pace[k]
+            earlier = _signal_before(rng.random(), page, source, false, past[j, 1], state - 2)
+            if earlier < 4:
+                drawn.true[k] = True
+                drawn.moves[i, earlier & 1, state & 1] += 1
+                times.append((gaps.start[gap] + at, state & 1))
+                state = earlier
+
+
+@compiled()
+def draw_changes(gaps: Gaps, law: Law, rng: np.random.Generator) -> Drawn:
+    """Draw all changes and phases given crawls and signals."""
+    m, most = law.group.size, 0
+    for i in range(m):
+        first, last = gaps.first[i], gaps.first[i + 1]
+        most = max(most, last - first + gaps.signal[last] - gaps.signal[first])
+    past, times, number = np.empty((most + 1, 2, 4)), [(0.0, 0)], np.zeros(m, np.int64)
+    drawn = Drawn(
+        number, past[0, 0], number, np.zeros(gaps.source.size, np.bool_),
+        np.zeros((m, 3, 2), np.int64), np.zeros((m, 2)),
+    )  # fmt: skip
+    for i in range(m):
+        if gaps.first[i + 1] == gaps.first[i]:
+            continue
+        page, begun = _page_of(law, i), len(times)
+        j = _forward(gaps, page, i, past)
+        phase = int(rng.random() * (past[j, 0, 0] + past[j, 0, 1]) >= past[j, 0, 0])
+        j -= 1
+        for gap in range(gaps.first[i + 1] - 1, gaps.first[i] - 1, -1):
+            j, phase = _draw_gap(rng, gaps, page, (i, gap, j, phase), past, drawn, times)
+        drawn.moves[i, 2, phase] += 1
+        number[i] = len(times) - begun
+    time, after = np.empty(len(times) - 1), np.empty(len(times) - 1, np.int64)
+    for k in range(time.size):
+        time[k], after[k] = times[k + 1]
+    page_of_change = np.repeat(np.arange(m), number)
+    return Drawn(page_of_change, time, after, drawn.true, drawn.moves, drawn.days)

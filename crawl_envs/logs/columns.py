@@ -1,0 +1,286 @@
+"""Columns of a file of one's own, as arrays; an error names file, line, column and value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from crawl_envs.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+
+
+class Wanted(NamedTuple):
+    """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
+
+    Attributes:
+        known: pattern of the words of the suite for them.
+        required: words that must be there.
+        columns: names in the file of columns that have other names.
+        aliases: word of other names, in small letters, that are read if the word is not there.
+        absent: texts that are no value.
+        max_bad: largest share of rows that may be left out as they cannot be read; one may be if
+            it is positive.
+    """
+
+    known: re.Pattern[str]
+    required: tuple[str, ...]
+    columns: Mapping[str, str] = MappingProxyType({})
+    aliases: Mapping[str, str] = MappingProxyType({})
+    absent: tuple[str, ...] = ("",)
+    max_bad: float = 0.0
+
+    def word(self, name: str) -> tuple[str, bool]:
+        """Return the word of a column of a file, empty if there is none; whether it is an alias."""
+        head, colon, tail = name.strip().partition(":")
+        folded = re.sub("[ -]", "_", head.lower()) + colon + tail
+        known = self.known.fullmatch(folded)
+        return (folded, False) if known else (self.aliases.get(folded, ""), True)
+
+    def includes(self, name: str) -> bool:
+        """Return whether to read a column of the file."""
+        return bool(self.word(name)[0]) or name in self.columns.values()
+
+    def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
+        """Return the columns to read, as word of the suite: name in the file.
+
+        Raises:
+            ValueError: an unknown word, or a column that is not ``present``, or more than once.
+        """
+        present, given = list(present), self.columns
+        found: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+        for name in present:
+            word, alias = self.word(name)
+            if word and word not in given and name not in given.values():
+                found[alias].setdefault(word, []).append(name)
+        words = found[True] | found[False]
+        words |= {word: [name] * present.count(name) for word, name in given.items()}
+        for word in (*given, *self.required):
+            if not self.known.fullmatch(word):
+                raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
+            if not words.get(word):
+                name = given.get(word, word)
+                raise ValueError(f"{path}: column {name!r} ({word}) is missing, got {present}")
+        for names in words.values():
+            if len(names) > 1:
+                raise ValueError(f"{path}: column {names[0]!r} is there {len(names)} times")
+        return {word: names[0] for word, names in words.items()}
+
+
+class BadRows:
+    """Rows that cannot be read: their number, and what is wrong with the first ones.
+
+    Args:
+        share: largest share of all rows; if it is positive, one row may be bad.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share, self.count = share, 0
+        self._reasons: list[tuple[int, int, str]] = []
+
+    def add(self, file: int, number: int, reason: str) -> None:
+        """Add a row by the number of its file and in it, or raise ValueError if none may be bad."""
+        if not self.share:
+            raise ValueError(reason)
+        self.count += 1
+        self._reasons.append((file, number, reason))
+
+    def settle(self, rows: int) -> tuple[str, ...]:
+        """Return a sentence if there are any; raise ValueError if too many of ``rows`` are bad."""
+        if not self.count:
+            return ()
+        first = [reason for *_, reason in sorted(self._reasons)[:3]]
+        few = f"{self.count} of {rows} rows cannot be read"
+        if self.count > max(1.0, self.share * rows) or self.count == rows:
+            raise ValueError(f"{first[0]} ({few})")
+        return (f"{few} and are left out: {'; '.join(first)}",)
+
+
+class Codes(NamedTuple):
+    """Texts as numbers: ``number`` of each row, (n,) int64, -1 if null, in ``texts``, an array."""
+
+    number: IntArray
+    texts: Any
+
+
+class Part(NamedTuple):
+    """Rows of a file: an Arrow table, and the file's name of each word that is read from it.
+
+    ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
+    ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
+    """
+
+    path: Path
+    table: Any
+    names: Mapping[str, str]
+    counted: str
+    number: Callable[[int], int]
+    notes: tuple[str, ...] = ()
+    stamped: bool = False
+
+
+class Columns:
+    """Columns of the n rows of some files; words are those of the suite, whatever the files say.
+
+    Attributes:
+        path: the first file.
+        names: its name of each word.
+        bad: rows that cannot be read, those included that are not among the n.
+        good: mask of the others among the n, (n,).
+        notes: sentences on what was guessed.
+        stamped: whether bare numbers in ``time`` are stamps of an archive.
+    """
+
+    def __init__(self, parts: Sequence[Part], absent: Sequence[str], bad: BadRows) -> None:
+        self.path, self.names = parts[0].path, parts[0].names
+        of_server = "urlkey" in self.names or self.names.get("url") == "original"
+        of_server &= self.names.get("time", "").strip().lower() == "timestamp"
+        self.stamped = parts[0].stamped or of_server
+        self._parts, self._absent = parts, absent
+        table = _joined(parts)
+        self._columns = {word: table[word].combine_chunks() for word in table.column_names}
+        self.num_rows: int = table.num_rows
+        self.bad, self.good = bad, np.ones(self.num_rows, np.bool_)
+        self.notes = [note for part in parts for note in part.notes]
+        if not self.num_rows:
+            bad.settle(bad.count)
+            raise ValueError(f"{self.path} is empty, expected at least one row")
+
+    def __contains__(self, word: str) -> bool:
+        """Return whether there is a column."""
+        return word in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the words, in the order of the file."""
+        return iter(self._columns)
+
+    def check(self, word: str, wrong: BoolArray, expected: str) -> None:
+        """Mark rows in the mask ``wrong``, (n,), as bad, or raise ValueError if none may be."""
+        rows = np.flatnonzero(wrong & self.good)
+        self.good[rows] = False
+        for row in rows[:3].tolist():
+            self.bad.add(*self.wrong(word, row, expected))
+        self.bad.count += max(rows.size - 3, 0)
+
+    def wrong(self, word: str, row: int, expected: str) -> tuple[int, int, str]:
+        """Return number of the file and in it of a row, and what is wrong with its value."""
+        value = self._columns[word][row].as_py()
+        got = "nothing" if value in (None, "") else repr(value)
+        ends = np.cumsum([part.table.num_rows for part in self._parts])
+        file = int(np.searchsorted(ends, row, side="right"))
+        path, table, names, counted, number_of, *_ = self._parts[file]
+        number = number_of(row - int(ends[file]) + table.num_rows)
+        where = f"{path}, {counted} {number}, column {names[word]!r}"
+        return file, number, f"{where}: got {got}, expected {expected}"
+
+    def settle(self) -> None:
+        """Note which rows are bad; raise ValueError if they are too many."""
+        self.notes += self.bad.settle(int(self.good.sum()) + self.bad.count)
+
+    def text(self, word: str) -> Any:
+        """Return a column as Arrow strings without blanks at the ends, null where there is none."""
+        try:
+            texts = pc.utf8_trim_whitespace(self._columns[word].cast(pa.large_string()))
+        except pa.ArrowException:
+            kind = self._columns[word].type
+            raise ValueError(
+                f"{self.path}: column {self.names[word]!r} has type {kind}, expected text"
+            ) from None
+        return pc.if_else(pc.is_in(texts, pa.array(self._absent, texts.type)), None, texts)
+
+    def codes(self, word: str, *, optional: bool = False) -> Codes:
+        """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
+        texts = self.text(word).dictionary_encode()
+        number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
+        self.check(word, (number < 0) & (not optional), "text")
+        return Codes(number.astype(np.int64), texts.dictionary)
+
+    def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
+        """Return texts as str objects; nulls are refused, or "" if ``optional``."""
+        number, texts = self.codes(word, optional=optional)
+        return np.array([*texts.to_pylist(), ""], np.object_)[number]
+
+    def numbers(self, word: str, expected: str = "a number") -> FloatArray:
+        """Return numbers, NaN where there is none."""
+        return self._values(word, _number, expected)
+
+    def flags(self, word: str) -> FloatArray:
+        """Return truth values as 1 and 0, NaN where there is none."""
+        return self._values(word, lambda text: FLAGS.get(text.lower()), "0, 1, true or false")
+
+    def _values(self, word: str, read: Callable[[str], float | None], expected: str) -> FloatArray:
+        """Return what ``read`` makes of texts, NaN where there is none; None where one is wrong."""
+        number, texts = self.codes(word, optional=True)
+        values = [*map(read, texts.to_pylist()), np.nan]
+        self.check(word, np.array([value is None for value in values])[number], expected)
+        return np.array(values, np.float64)[number]
+
+    def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
+        """Return times, unchecked, and where a value is given, (n,) each."""
+        column = self._columns[word]
+        types = pa.types
+        read = types.is_timestamp, types.is_date, types.is_integer, types.is_floating
+        if not any(is_one(column.type) for is_one in read):
+            column = self.text(word)
+        return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
+
+    def note(self, what: str, where: BoolArray) -> None:
+        """Note the number of rows in a mask, if there are any."""
+        if where.any():
+            self.notes.append(f"{what}: {np.count_nonzero(where)}")
+
+    def guessed(self, word: str, guesses: Iterable[str]) -> None:
+        """Note what was guessed of a column."""
+        self.notes += [f"{self.path}, column {self.names[word]!r}: {x}" for x in guesses]
+
+    def times(
+        self,
+        word: str,
+        dated: bool | None = None,
+        *,
+        unit: str | None = None,
+        optional: bool = False,
+    ) -> Times:
+        """Return times, all with a date or all in days; NaN where there is none if ``optional``.
+
+        ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
+        """
+        times, given = self.parsed(word, unit)
+        known = ~np.isnan(times.value)
+        expected = STAMP_EXPECTED if unit == "stamp" else EXPECTED
+        self.check(word, ~known & (given | (not optional)), expected)
+        if dated is None:
+            dated = bool(known.any() and times.dated[known].mean() > 0.5)
+        self.check(word, known & (times.dated != dated), expected_kind(dated))
+        self.guessed(word, times.guesses)
+        return times
+
+
+def _number(text: str) -> float | None:
+    """Return a number, or None of what is none."""
+    return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+
+
+def _joined(parts: Sequence[Part]) -> Any:
+    """Return the rows of all files, with words for names; raise ValueError if types differ."""
+    tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{parts[0].path}: expected columns of the same types in all files, but {error}"
+        ) from None
+
+
+def expected_kind(dated: bool) -> str:
+    """Return what is expected of times as others are."""
+    return f"a {'date and time' if dated else 'number of days'}, as other times"

@@ -1,0 +1,77 @@
+"""Functions that only kernels call are compiled as parts of their kernels."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from crawl_envs.compiled.compiling import compiled, inlined
+
+CACHED = """
+import sys
+from numba.core import event
+from crawl_envs.compiled.compiling import compiled, inlined
+
+@inlined()
+def half(number):
+    if number % 2:
+        raise ValueError("odd")
+    return number // 2
+
+@compiled()
+def quarter(number):
+    return half(half(number))
+
+with event.install_recorder("numba:compile") as compilations:
+    print(quarter(int(sys.argv[1])), end=" ")
+    try:
+        quarter(3)
+    except ValueError as error:
+        print(error, len(compilations.buffer) // 2)
+"""
+
+
+@inlined(forceinline=True)
+def doubled(number):
+    return 2 * number
+
+
+@inlined()
+def power(base, exponent):
+    product = base / base
+    for _ in range(exponent):
+        product *= base
+    return product
+
+
+@compiled()
+def doubled_power(base, exponent):
+    return doubled(power(base, exponent))
+
+
+def test_kernels_call_inlined_functions():
+    assert doubled_power(3, 4) == 162
+    assert "alone" not in vars(doubled), "it has no machine code of its own"
+
+
+def test_a_call_from_python_compiles_an_inlined_function_by_itself():
+    assert power(2.0, 10) == 1024.0
+    assert power(np.int64(3), 2) == 9
+    assert np.isnan(power(0.0, 1)), "division by zero as in NumPy"
+
+
+def test_a_new_process_finds_a_kernel_with_its_inlined_functions_in_the_cache(tmp_path):
+    script = tmp_path / "kernels.py"
+    script.write_text(CACHED)
+    root = Path(__file__).resolve().parents[2]
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(root)}
+
+    def output(number):
+        command = [sys.executable, str(script), str(number)]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert output(8) == ["2", "odd", "2"], "the kernel, and its part"
+    assert output(12) == ["3", "odd", "0"]

@@ -1,0 +1,171 @@
+"""The lazy argmax against the largest of all values, through any sequence of operations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import types
+
+from crawl_envs.compiled.compiling import VALUE, compiled, ready
+from crawl_envs.compiled.lazy_argmax import (
+    ABSENT,
+    FEW,
+    add,
+    best_page,
+    count_crawl,
+    count_signal,
+    kth_largest,
+    lazy_at,
+    lazy_table,
+    new_lazy_argmax,
+    remove,
+)
+
+SIGNAL, CRAWL, ADD, REMOVE, CHOOSE = range(5)
+
+
+@compiled(VALUE.signature)
+def saturating(parameters, page, elapsed, signals):
+    """Concave in the end, with a limit per page."""
+    x = parameters[page, 1] * elapsed + parameters[page, 2] * signals
+    return parameters[page, 0] * (1.0 - math.exp(-x) * (1.0 + x))
+
+
+@compiled(VALUE.signature)
+def stepped(parameters, page, elapsed, signals):
+    """Jumps between whole numbers, so that many pages tie."""
+    return math.floor(parameters[page, 1] * elapsed) + math.floor(signals)
+
+
+@compiled(VALUE.signature)
+def steep(parameters, page, elapsed, signals):
+    """Convex, negative at first, and infinite in the end."""
+    return parameters[page, 0] * math.exp(parameters[page, 1] * elapsed + signals) - 2.0
+
+
+@compiled(VALUE.signature)
+def sudden(parameters, page, elapsed, signals):
+    """Next to nothing until a jump, near which many pages cannot sleep."""
+    age = parameters[page, 1] * elapsed + 0.1 * signals
+    return parameters[page, 0] * (1.0 if age > 0.2 else 1e-3 * age)
+
+
+@compiled(VALUE.signature)
+def flat(parameters, page, elapsed, signals):
+    """NaN for some pages, the same for the others until their first signal."""
+    return math.nan if parameters[page, 0] < 0.3 else min(signals, 1.0)
+
+
+@compiled(types.int64(types.int64[::1], VALUE, types.int64, types.int64, types.float64))
+def operate(table, value, operation, page, time):
+    """Apply an operation; return the chosen page, or -1."""
+    lazy = lazy_at(table)
+    if operation == SIGNAL:
+        count_signal(lazy, value, page, 1.0, time)
+    elif operation == CRAWL:
+        count_crawl(lazy, value, page, time)
+    elif operation == ADD:
+        add(lazy, value, page, time)
+    elif operation == REMOVE:
+        remove(lazy, page)
+    elif operation == CHOOSE:
+        return best_page(lazy, value, time)
+    return -1
+
+
+def dense(lazy, value, time):
+    """Return the page of the largest value, after evaluating all."""
+    best, largest = -1, -math.inf
+    for page in range(lazy.wake.size):
+        if lazy.pages["place"][page] == ABSENT:
+            continue
+        elapsed = time - lazy.pages["last_crawl"][page]
+        current = value(lazy.parameters, page, elapsed, lazy.pages["counted"][page])
+        if current > largest:
+            best, largest = page, current
+    return best
+
+
+def oversleeps(lazy, value, time):
+    """Return the pages that sleep, but are not below their bar."""
+    search, late = lazy.search[0], []
+    for page, record in enumerate(lazy.pages):
+        if record["place"] != ABSENT and lazy.wake[page] >= time:
+            current = value(lazy.parameters, page, time - record["last_crawl"], record["counted"])
+            bar = search["top_bar"] if record["place"] >= 0 else search["band_bar"]
+            if not (current < bar or math.isnan(current)):
+                late.append(page)
+    return late
+
+
+@pytest.mark.parametrize(
+    "value", [saturating, stepped, steep, sudden, flat], ids=lambda v: v.__name__
+)
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    num_pages=st.sampled_from([1, 7, 60, 400]),
+    start=st.sampled_from([0.0, 2e4]),
+)
+def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, start):
+    rng, value = np.random.default_rng(seed), ready(value)
+    lazy = new_lazy_argmax(rng.random((num_pages + 2, 3)), num_pages, start)
+    lazy.pages["last_crawl"] = start
+    table, time = lazy_table(lazy), start
+    pace = 10.0 ** rng.uniform(-4, 0)
+    for page in range(num_pages):
+        operate(table, value, ADD, page, time)
+    for turn in range(300):
+        time += rng.choice([0.0, pace, pace * rng.exponential(), 50.0 * pace])
+        for _ in range(rng.poisson(2.0)):
+            page = rng.integers(num_pages)
+            kind = rng.choice([SIGNAL, SIGNAL, SIGNAL, CRAWL, REMOVE, ADD])
+            present = lazy.pages["place"][page] != ABSENT
+            if kind == ADD:  # with other parameters, if it is there already
+                lazy.parameters[page] = rng.random(3)
+                if not present:
+                    lazy.pages["last_crawl"][page], lazy.pages["counted"][page] = time, 0.0
+            if kind in (ADD, REMOVE) or present:
+                operate(table, value, kind, page, time)
+        chosen = operate(table, value, CHOOSE, 0, time)
+        best = dense(lazy, value, time)
+        if best < 0:  # every value is NaN
+            continue
+        assert chosen == best
+        assert turn % 5 or not oversleeps(lazy, value, time)
+        if rng.random() < 0.9:
+            operate(table, value, CRAWL, chosen, time)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-5, 5) | st.just(-math.inf), max_size=60), st.integers(1, 70))
+def test_kth_largest(values, k):
+    expected = sorted(values, reverse=True)[k - 1] if k <= len(values) else -math.inf
+    assert of_python(np.array(values, np.float64), k) == expected
+
+
+@compiled()
+def of_python(values, k):
+    """Call the inlined function."""
+    return kth_largest(values, k)
+
+
+def test_most_choices_evaluate_few_pages():
+    """A dense search would evaluate 20,000."""
+    num_pages, rng = 20_000, np.random.default_rng(4)
+    lazy = new_lazy_argmax(rng.random((num_pages, 3)), num_pages)
+    lazy.pages["last_crawl"] = rng.uniform(-10.0, 0.0, num_pages)
+    table, value, time = lazy_table(lazy), ready(saturating), 0.0
+    for page in range(num_pages):
+        operate(table, value, ADD, page, time)
+    for warm in (True, False):
+        lazy.search["evaluated"] = 0
+        for _ in range(40_000 if warm else 5_000):
+            time += 1.0 / 2_000.0
+            operate(table, value, SIGNAL, rng.integers(num_pages), time)
+            operate(table, value, CRAWL, operate(table, value, CHOOSE, 0, time), time)
+    assert lazy.search["evaluated"][0] / 5_000 < 5 * FEW

@@ -1,0 +1,505 @@
+"""Logs as crawlers, servers and archives write them: intervals, what is left out, and notes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl_envs.logs.crawl_log import OUTCOMES, Dropped
+from crawl_envs.logs.reading import read_crawl_log
+from tests.crawl_envs.logs.test_reading import read  # noqa: F401
+from tests.naive import log_outcomes as naive
+
+HEADER = " CDX N b a m s k r M S V g\n"
+REST = "- 100 0 x.warc.gz\n"
+NOTHING = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+
+
+def cdx(*rows, key="k"):
+    """Return lines of an index from (stamp, URL, status, digest[, target of a redirect])."""
+    lines = []
+    for stamp, url, status, digest, *target in rows:
+        lines.append(f"{key} {stamp} {url} text/html {status} {digest} {(*target, '-')[0]} {REST}")
+    return HEADER + "".join(lines)
+
+
+def server(*rows, names=("urlkey", "timestamp", "original", "statuscode", "digest"), end=()):
+    """Return the answer of a CDX server in JSON."""
+    return ",\n".join(map(json.dumps, [names, *rows, *end])).join("[]")
+
+
+KEPT = "2026-01-01T00:00Z,A\nu,2026-01-02T00:00Z,B\n"
+KINDS = [
+    ("a.csv", "url,time,hash\nu,2026-01-01,A\nu,2026-01-02T12:00Z,B\n", [1.0], [1]),
+    (
+        "a.csv",
+        "url,time,last_modified\nu,2026-01-01,2025-12-01\nu,2026-01-02,2026-01-02T18:00Z\n"
+        "u,2026-01-03,2026-01-02T19:00Z\nu,2026-01-04,2026-01-03T06:00Z\n",
+        [1.0, 1.0, 1.0],
+        [1, 1, 1],
+    ),
+    # name of the file, text, elapsed days of intervals, whether they changed
+    (
+        "a.cdx",
+        cdx((2026, "u", 200, "A"), (202602, "u", 200, "A"), (20260203, "u", 200, "B")),
+        [31.0, 2.0],
+        [0, 1],
+    ),
+    ("a.cdx", cdx((2026010106, "u", 200, "A"), (2026010206, "u", 200, "A")), [1.0], [0]),
+    ("a", "k 202601010000 http://a/ text/html 200 A\nk 2026010206 http://a/ - - B\n", [1.25], [1]),
+    (
+        "a.cdxj",
+        'k 20260101000000000 {"url": "u", "digest": "A"}\n'
+        'k 20260101060000 {"url": "u", "digest": "A"}\n'
+        'k 202601020600 {"url": "u", "digest": "B"}\n',
+        [0.25, 1.0],
+        [0, 1],
+    ),
+    ("a.csv", "urlkey,timestamp,original,digest\nk,20260101,u,A\nk,202601020000,u,B\n", [1.0], [1]),
+    ("a.csv", "timestamp,original,digest\n20260101,u,A\n202601020000,u,B\n", [1.0], [1]),
+    (
+        "a.json",
+        server(
+            ["k", "20260101000000", "http://a/", "200", "A"],
+            ["k", "20260102000000", "http://a/", "-", "B"],
+            end=[[], ["com%2Ca)/+2026"]],
+        ),
+        [1.0],
+        [1],
+    ),
+    (
+        "a.json",
+        json.dumps(
+            [
+                {"url": "u", "time": "2026-01-01", "hash": "A"},
+                {"url": "u", "time": "2026-01-04", "hash": "A"},
+            ]
+        ),
+        [3.0],
+        [0],
+    ),
+    ("a.csv", "url,time,hash\nu,202601010000,A\nu,202601020000,B\n", [1.0], [1]),
+    ("a.csv", "url,time,hash\nu,20231231,A\nu,20240101,B\nu,20240301,B\n", [1.0, 60.0], [1, 0]),
+    (
+        "a.csv",
+        "url,time,hash\nu,Thu Jan 01 10:00:00 CET 2026,A\nu,Fri Jan 02 09:00:00 UTC 2026,B\n",
+        [1.0],
+        [1],
+    ),
+    ("a.csv", 'url,time,hash\nu,20260101T000000Z,A\nu,"2026-01-02 00:00:00,000",B\n', [1.0], [1]),
+    (
+        "a.csv",
+        "URL;Fetched At;HTTP-Status;ETag\nu;2026-01-01;200;W/x\nu;2026-01-03;304;\n",
+        [2.0],
+        [0],
+    ),
+    ("a.tsv", "Url\tTIME\tChanged\nu\t2026-01-01\t0\nu\t2026-01-03\t1\n", [2.0], [1]),
+    ("a.csv", 'url,time,etag\nu,2026-01-01,"W/""x"""\nu,2026-01-03,"""x"""\n', [2.0], [0]),
+    (
+        "a.csv",
+        'url,time,etag\nu,2026-01-01,"x"\nu,2026-01-03,W/"x"\nu,2026-01-04,x\n',
+        [2.0, 1.0],
+        [0, 0],
+    ),
+    ("a.csv", "url,time,hash\nu,202512,A\nu,202601,B\nu,202603,B\n", [31.0, 59.0], [1, 0]),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,2026-01-01,A,200\nu,2026-01-02,P,206\nu,2026-01-03,A,200\n",
+        [2.0],
+        [0],
+    ),
+    ("a.csv", "url,time,hash\nu,46023.5,A\nu,46024.5,B\n", [1.0], [1]),
+    # Last-Modified: the same value, another one, one before the crawl before, none known before
+    (
+        "a.csv",
+        "url,time,last_modified\nu,2026-01-02T00:00Z,2026-01-01T23:59:50Z\n"
+        "u,2026-01-03T00:00Z,2026-01-01T23:59:50Z\nu,2026-01-04T00:00Z,2026-01-02T23:59:30Z\n"
+        "u,2026-01-05T00:00Z,2026-01-02T23:00:00Z\n",
+        [1.0, 1.0, 1.0],
+        [0, 1, 0],
+    ),
+    (
+        "a.csv",
+        "url,time,last_modified,status\nu,2026-01-02T00:00Z,2026-01-02T00:00:30Z,200\n"
+        "u,2026-01-03T00:00Z,,304\nu,2026-01-04T00:00Z,2026-01-02T00:00:30Z,200\n"
+        "u,2026-01-05T00:00Z,2026-01-05T00:00:50Z,200\n",
+        [1.0, 1.0, 1.0],
+        [0, 0, 1],
+    ),
+    (
+        "a.csv",
+        "url,time,last_modified\nu,2026-01-02T00:00Z,\nu,2026-01-03T00:00Z,2026-01-02T00:00Z\n"
+        "u,2026-01-04T00:00Z,never\nu,2026-01-05T00:00Z,2026-01-03\n",
+        [1.0, 2.0],
+        [0, 1],
+    ),
+    # Digests: the name of the algorithm, hexadecimal digits for base32
+    (
+        "a.csv",
+        f"url,time,digest\nu,2026-01-01,sha1:{NOTHING}\nu,2026-01-03,"
+        "DA39A3EE5E6B4B0D3255BFEF95601890AFD80709\nu,2026-01-04,x\n",
+        [2.0, 1.0],
+        [0, 1],
+    ),
+    # Redirects and revisits
+    (
+        "a.csv",
+        "url,time,digest,status\nu,2026-01-01,A,200\nu,2026-01-02,C,308\nu,2026-01-03,A,200\n",
+        [2.0],
+        [0],
+    ),
+    (
+        "a.cdx",
+        "k 20260101000000 http://a/ text/html 200 A 1\n"
+        "k 20260103000000 http://a/ warc/revisit - A 1\n",
+        [2.0],
+        [0],
+    ),
+    # Content in the second of its redirect, and a missing page in that of its redirect
+    (
+        "a.cdx",
+        "".join(
+            f"k 2026010{day}000000 http://a/ text/html 301 R\n"
+            f"k 2026010{day}000000 https://a/ text/html {status} {digest}\n"
+            for day, status, digest in ((1, 200, "A"), (3, 200, "B"), (4, 404, "C"))
+        ),
+        [2.0],
+        [1],
+    ),
+    # Spellings of one page
+    (
+        "a.csv",
+        "url,time,hash\nhttp://a.example/%7eb/../c,2026-01-01,A\n"
+        "HTTP://A.Example:80/c#d,2026-01-02,B\n",
+        [1.0],
+        [1],
+    ),
+    (
+        "a.cdx",
+        cdx(
+            (20260101, "http://a.example/", 200, "A"),
+            (20260102, "https://www.a.example/", 200, "B"),
+        ),
+        [1.0],
+        [1],
+    ),
+    # One bad row
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,soon,A\n", [1.0], [1]),
+    ("a.csv", f"url,time,hash\nu\nu,{KEPT}", [1.0], [1]),
+    ("a.csv", f"url,time,hash\n,2026-01-01,A\nu,{KEPT}", [1.0], [1]),
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,0001-01-01T00:00Z,A\n", [1.0], [1]),
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,9999-12-31T23:59-12:00,A\n", [1.0], [1]),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": "2026-01-01", "hash": "A"}\n{"url": "u", "n": '
+        + "9" * 5000
+        + '}\n{"url": "u", "time": "2026-01-03", "hash": "A"}\n',
+        [2.0],
+        [0],
+    ),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": "2026-01-01", "hash": "A"}\n{"url"\n'
+        '{"url": "u", "time": "2026-01-03", "hash": "A"}\n',
+        [2.0],
+        [0],
+    ),
+    ("a.cdx", cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A")) + "k 2026\n", [2.0], [0]),
+    (
+        "a.cdx",
+        cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A")) + "\nk%2B2026\n",
+        [2.0],
+        [0],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "elapsed", "changed"), KINDS)
+def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
+    names = {"time": "Fetched At", "status": "HTTP-Status"} if "Fetched" in text else None
+    found = read(text, name, columns=names).intervals()
+    np.testing.assert_allclose(found.elapsed, elapsed)
+    assert found.changed.tolist() == [bool(x) for x in changed]
+
+
+MANY = "".join(f"u,{2 * day},A\n" for day in range(300))
+REFUSED = [
+    ("a.csv", f"url,time,hash\nu,{KEPT}u,soon,A\nu,x,A\n", {}, "line 4.*2 of 4 rows cannot be"),
+    ("a.json", '{"url": "u", "fetchTime": 1, "retryIntervalSeconds": 2}\n', {}, "the next fetch"),
+    (
+        "a.csv",
+        "Url,Status code,Status name,Fetch Time,Modified Time,Retries since fetch\nu,2,x,y,z,0\n",
+        {"columns": {"time": "Fetch Time", "hash": "Status name"}},
+        "that of the next fetch; expected a row",
+    ),
+    (
+        "dump",
+        "http://a/\tVersion: 7\nStatus: 2 (db_fetched)\nFetch time: x\n",
+        {},
+        "Nutch's crawldb",
+    ),
+    (
+        "a.csv",
+        f"url,time,hash\n{MANY}u,x,A\nu,y,A\nu,z,A\nu,w,A\n",
+        {},
+        "line 302, column 'time': got 'x', expected an ISO 8601 time.*4 of 304 rows cannot be read",
+    ),
+    (
+        "a.csv",
+        f"url,time,hash\nu,{KEPT}u,soon,A\n",
+        {"max_bad": 0.0},
+        "line 4, column 'time': got 's",
+    ),
+    ("a.csv", "url,time,hash\n,1,A\n", {}, "line 2, column 'url': got nothing.*1 of 1 rows"),
+    ("a.csv", "url,time,Time,TIME,hash\nu,1,2,3,A\nu\n", {"columns": {"time": "when"}}, "'when'"),
+    ("a.csv", "url,Time,TIME,hash\nu,1,2,A\n", {}, "column 'Time' is there 2 times"),
+    ("a.csv", "url,time,hash\nu,1,A\n", {"time_unit": "hours"}, "time_unit must be one of"),
+    ("a.csv", "url,time,hash\nu,1,A\n", {"max_bad": 2}, "max_bad must lie in .0, 1., got 2"),
+    ("a.csv", "url,time,hash\nu,1,A\n", {"clock_tolerance": -1}, "clock_tolerance must be"),
+    (
+        "a.csv",
+        "url,time,last_modified\nu,2026-01-01,0\nu,2026-01-02,-1\n",
+        {},
+        "column 'last_modified': got '0', expected a",
+    ),
+    ("a.json", '[["urlkey", "timestamp"', {}, "expected a whole JSON array, but"),
+    ("a.csv", "url,time,hash\nu,1e300,A\n", {}, "column 'time': got '1e300', expected"),
+    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "a.jsonl: expected a whole"),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,1,A,301\nu,2,A,302\n",
+        {},
+        "no crawl observed anything, 2 red",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "arguments", "message"), REFUSED)
+def test_refused(read, name, text, arguments, message):  # noqa: F811
+    with pytest.raises(ValueError, match=message):
+        read(text, name, **arguments)
+
+
+SAID = [
+    (
+        f"url,time,hash\nu,{KEPT}u,soon,A\n",
+        {},
+        ["1 of 3 rows cannot be read.*line 4, column 'time'"],
+    ),
+    (
+        "url,time,hash\nu,46023.5,A\n",
+        {},
+        ["column 'time': bare numbers, read as days: 1, as of a sp"],
+    ),
+    ("url,time,hash\nu,46023.5,A\n", {"time_unit": "days"}, []),
+    ("url,time,hash\nu,2026-01-01,A\n", {}, ["a date alone, taken at noon .UTC.: 1"]),
+    (
+        "url,time,hash\nhttp://a/,1e8,A\nhttp://A,2e8,A\n",
+        {},
+        [
+            "bare numbers, read as seconds: 2",
+            "spellings.*'http://a/' and 'http://A': 1 with 2 URLs",
+        ],
+    ),
+    (
+        "url,time,hash\nu,2026-01-01T00:00Z,sha1:A\nu,2026-01-02T00:00Z,A\n",
+        {},
+        ["texts in column 'hash' that.*: 1"],
+    ),
+    (
+        f"url,time,digest,status\nu,2026-01-01T00:00Z,{NOTHING},200\n",
+        {},
+        ["rows without an error.*: 1"],
+    ),
+    (
+        "url,time,last_modified\nu,2026-01-01T00:00Z,\nu,2026-01-02T00:00Z,0\nu,2026-01-03T00:00Z,2026-01-09T00:00Z\n",
+        {},
+        [
+            "Last-Modified cannot be read.*: 1",
+            "Last-Modified is later.*: 1",
+            "which nothing tells.*: 2",
+        ],
+    ),
+    (
+        "url,time,hash,status\nu,2026-01-01T00:00Z,A,200\nu,2026-01-02T00:00Z,A,500\nu,2026-01-03T00:00Z,A,301\n"
+        "v,2026-01-02T00:00Z,A,404\nu,2026-01-01T00:00Z,A,200\n",
+        {},
+        ["fetches that failed.*: 2", "redirects.*: 1", "rows that repeat.*: 1", "never found: 1"],
+    ),
+    (
+        "url,time,hash\n"
+        + "".join(
+            f"{url},2026-01-0{day}T00:00Z,{'X' if day > 2 else url}\n"
+            for url in "abcd"
+            for day in (1, 2, 3)
+        ),
+        {},
+        ["4 pages now have the same content, digest 'X'"],
+    ),
+    (
+        "url,time,hash\n"
+        + "".join(f"{url},2026-01-0{day}T00:00Z,X\n" for url in "abcd" for day in (1, 2)),
+        {},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "notes"), SAID)
+def test_notes(read, text, arguments, notes):  # noqa: F811
+    said = read(text, **arguments).notes
+    assert len(said) == len(notes), said
+    for one, pattern in zip(said, notes, strict=True):
+        assert re.search(pattern, one), one
+
+
+def test_resume_keys_are_said(read):  # noqa: F811
+    rows = [["k", "20260101000000", "u", "200", "A"]]
+    assert "resume key" in read(server(*rows, end=[[], ["k2"]]), "a.json").notes[0]
+    text = cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A"))
+    assert "resume key" in read(f"{text}\nk%2B2026\n", "a.cdx").notes[0]
+    assert read(text, "a.cdx").notes == ()
+
+
+def test_several_files_are_one_log(tmp_path):
+    (tmp_path / "a.csv").write_text("url,time,hash,status\nu,2,B,200\nv,2,X,200\n")
+    (tmp_path / "b.csv").write_text("URL;TIME;HASH;STATUS\nu;1;A;200\nu;3;;bad\nu;2;B;200\n")
+    paths = [tmp_path / "a.csv", str(tmp_path / "b.csv")]
+    log = read_crawl_log(paths)
+    assert list(log.urls) == ["u", "v"]
+    assert log.intervals().changed.tolist() == [True]
+    assert log.dropped == Dropped(duplicates=1, unreadable=1)
+    with pytest.raises(ValueError, match=r"b.csv, line 3, column 'STATUS': got 'bad', expected an"):
+        read_crawl_log(paths, max_bad=0.0)
+    (tmp_path / "c.csv").write_text("url,time,etag\nu,2,B\n")
+    with pytest.raises(
+        ValueError, match=r"c.csv: expected columns as in .*a.csv, but 'etag' is on"
+    ):
+        read_crawl_log([*paths, tmp_path / "c.csv"])
+    table = {"url": ["u"], "time": [1.0], "hash": ["A"], "status": [200]}
+    pq.write_table(pa.table(table), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"a.csv: expected columns of the same types in all files"):
+        read_crawl_log([*paths, tmp_path / "d.parquet"])
+    with pytest.raises(ValueError, match="path must be a file or some files"):
+        read_crawl_log([])
+
+
+def test_redirects_and_their_targets(read):  # noqa: F811
+    log = read(
+        cdx(
+            (20260101, "http://a/", 200, "A"),
+            (20260102, "http://a/", 301, NOTHING, "http://b/"),
+            (20260103, "http://a/", 302, NOTHING, "http://c/"),
+            (20260104, "http://a/", 301, NOTHING),
+        ),
+        "a.cdx",
+    )
+    assert (list(log.redirect), log.redirected.tolist()) == (["http://c/"], [True])
+    assert log.dropped == Dropped(redirected=3)
+    assert log.intervals().page.size == 0
+    log = read("url,time,hash,status,Location\nu,1,A,200,\nu,2,B,302,v\nu,3,B,200,\nw,1,A,200,\n")
+    assert (list(log.redirect), log.redirected.tolist()) == (["v", ""], [False, False])
+
+
+def test_names_and_events_of_pages_with_several_urls(read, tmp_path):  # noqa: F811
+    events = tmp_path / "events.csv"
+    events.write_text("url,time\nhttp://www.a.example,20260101\nhttps://b.example/%41,20260101\n")
+    rows = [
+        (20260101, "http://a.example/", 200, "A"),
+        (20260103, "https://a.example:443/", 200, "B"),
+    ]
+    log = read(cdx(*rows), "a.cdx", events=events)
+    assert list(log.urls) == ["https://a.example:443/"]
+    assert (log.signal_page.tolist(), log.dropped.signals) == ([0], 1)
+    events.write_text("url,time\nHTTP://a.example,20260101\nhttp://a.example/#b,20260101\n")
+    log = read(cdx(*rows), "a.cdx", events=events)
+    assert (log.signal_page.tolist(), log.dropped.duplicates) == ([0], 1)
+    events.write_text("url,time\nhttp://www.a.example,20260101\nhttps://b.example/%41,20260101\n")
+    text = "url,time,hash\nhttp://www.b.example/A,2026-01-01,x\nhttps://b.example/A,2026-01-03,y\n"
+    for arguments, pages, signals in (
+        ({}, 2, 1),
+        ({"merge_schemes": True}, 2, 1),
+        ({"merge_schemes": True, "merge_www": True}, 1, 1),
+    ):
+        log = read(text, events=events, **arguments)
+        assert (log.num_pages, log.signal_page.size) == (pages, signals)
+
+
+def test_a_signal_with_a_date_is_in_the_interval_that_changed(read, tmp_path):  # noqa: F811
+    events = tmp_path / "events.csv"
+    events.write_text("url,time\nu,2026-01-02\nu,2026-01-03\nu,2026-01-05T06:00Z\n")
+    text = "url,time,changed\n" + "".join(
+        f"u,2026-01-0{day}T20:00Z,{changed}\n" for day, changed in ((1, 0), (2, 0), (3, 1), (4, 0))
+    )
+    log = read(text, events=events)
+    assert log.intervals().signals.tolist() == [[0, 2, 0]]
+    start = np.datetime64("2026-01-01T20:00", "s")
+    assert log.origin == "2026-01-01T20:00:00Z"
+    days = [
+        (np.datetime64(f"2026-01-0{day}", "s") - start) / np.timedelta64(1, "D") for day in (2, 3)
+    ]
+    np.testing.assert_allclose(log.signal_day, [*days, np.nan])
+    assert log.signal_span.tolist() == [1.0, 1.0, 0.0]
+    assert ((log.signal_time >= log.signal_day) & (log.signal_time < log.signal_day + 1))[:2].all()
+    assert "a date alone, at an unknown time of this day: 2" in log.notes[-1]
+
+
+def test_history_has_every_fetch(read):  # noqa: F811
+    log = read(
+        "url,time,hash,status\nu,1,A,200\nu,2,,500\nu,3,A,200\nu,4,B,200\nu,5,,301\nu,6,,200\n"
+        "u,7,,404\nx,0,,404\nx,0,,404\n"
+    )
+    history = log.history
+    assert [OUTCOMES[k] for k in history.outcome] == [
+        *("gone", "first", "failed", "unchanged", "changed", "redirected", "no evidence", "gone")
+    ]
+    assert history.page.tolist() == [-1, *[0] * 7]
+    np.testing.assert_allclose(history.time, [-1, 0, 1, 2, 3, 4, 5, 6])
+    assert (history.page.dtype, history.outcome.dtype) == (np.int64, np.int8)
+    assert log.dropped == Dropped(failed=3, duplicates=1, redirected=1, absent=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["changed", "digest", "last_modified"]))
+def test_outcomes_equal_their_twin(tmp_path_factory, seed, kind):
+    rng = np.random.default_rng(seed)
+    values = {"changed": 2, "digest": 3, "last_modified": 12}[kind]
+    rows, tolerance = [], int(rng.integers(3))
+    for time in range(1, int(rng.integers(2, 14))):
+        status = rng.choice([None, 200, 200, 200, 304, 301, 404, 500], p=[0.3, *[0.1] * 7])
+        value = (
+            None if rng.random() < 0.2 else int(rng.integers(values)) + (kind == "last_modified")
+        )
+        rows.append((int(rng.integers(2)), time, status, value))
+    expected = naive.outcomes(rows, kind, tolerance)
+    path = tmp_path_factory.mktemp("logs") / "log.csv"
+    text = [",".join("" if x is None else str(x) for x in row) for row in rows]
+    path.write_text(f"url,time,status,{kind}\n" + "\n".join(text))
+    if not {"first"} & set(expected):
+        with pytest.raises(ValueError, match="no crawl observed anything"):
+            read_crawl_log(path, clock_tolerance=tolerance * 86400)
+        return
+    log = read_crawl_log(path, clock_tolerance=tolerance * 86400)
+    assert [OUTCOMES[k] for k in log.history.outcome] == expected
+    order = np.argsort(log.history.time, kind="stable")
+    of_rows = [int(log.urls[p]) if p >= 0 else -1 for p in log.history.page[order]]
+    observed = {row[0] for row, x in zip(rows, expected, strict=True) if x == "first"}
+    assert of_rows == [row[0] if row[0] in observed else -1 for row in rows]
+    assert log.changed.sum() == expected.count("changed")
+
+
+def test_failures_with_one_digest_are_no_shared_content(read):  # noqa: F811
+    text = "url,time,hash,status\n" + "".join(
+        f"{url},{day},{'E' if day == 3 else url + str(day)},{500 if day == 3 else 200}\n"
+        for url in "abcd"
+        for day in (1, 2, 3)
+    )
+    assert not any("same content" in note for note in read(text).notes)
+    assert any("same content" in note for note in read(text.replace("500", "200")).notes)
