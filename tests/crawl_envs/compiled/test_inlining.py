@@ -64,7 +64,7 @@ def test_a_call_from_python_compiles_an_inlined_function_by_itself():
 def test_a_new_process_finds_a_kernel_with_its_inlined_functions_in_the_cache(tmp_path):
     script = tmp_path / "kernels.py"
     script.write_text(CACHED)
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(root)}
 
     def output(number):
