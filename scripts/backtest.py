@@ -25,12 +25,7 @@ from rich.table import Table
 
 import policies as crawl_policies
 from crawl_envs.logs import CrawlLog
-from scripts.logs import backtesting, options
-from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
-from scripts.logs.learning import check_hindsight
-from scripts.logs.summary import print_summary, write_summary
-from scripts.reporting import tables
-from scripts.reporting.commands import (
+from scripts.cli.commands import (
     Fresh,
     at_least,
     command,
@@ -38,9 +33,14 @@ from scripts.reporting.commands import (
     one_line_errors,
     words_of,
 )
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
+from scripts.logs import backtesting, options
+from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
+from scripts.logs.learning import check_hindsight
+from scripts.logs.summary import print_summary, write_summary
+from scripts.present import tables
+from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.runner import STOPPED, Store, check_kept, run
+from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 POLICIES = "Greedy,BeliefNCIS"
 WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"

@@ -23,8 +23,7 @@ from rich.console import Console
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
 from crawl_envs.types.arguments import one_of
-from scripts.reporting import tables
-from scripts.reporting.commands import (
+from scripts.cli.commands import (
     Fresh,
     at_least,
     command,
@@ -32,7 +31,9 @@ from scripts.reporting.commands import (
     one_line_errors,
     words_of,
 )
-from scripts.reporting.comparisons import (
+from scripts.cli.options import given_only, refuse
+from scripts.present import tables
+from scripts.study.comparisons import (
     BANDWIDTH,
     LOWER,
     Comparison,
@@ -42,10 +43,9 @@ from scripts.reporting.comparisons import (
     is_id,
     policy_factories,
 )
-from scripts.reporting.options import given_only, refuse
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
+from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.runner import STOPPED, Store, check_kept, run
+from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 from scripts.suite.tasks import SUITES
 
 SETTINGS = "uniform,noisy,garden-handbook"
@@ -318,8 +318,8 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
     """
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
     values = table(rows, metric)

@@ -16,11 +16,11 @@ import typer
 
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.files import replacing
+from scripts.cli.commands import command, default_folder, words_of
 from scripts.libraries.interfaces import IDS, LIBRARIES, Outcome, tried
 from scripts.libraries.report import failures, page_of, table_of
-from scripts.reporting.commands import command, default_folder, words_of
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.timing.commands import run_cases
 
 OUT = Path("results/compatibility")

@@ -23,10 +23,10 @@ import typer
 from rich.table import Table
 
 from crawl_envs.types.arguments import one_of
+from scripts.cli.commands import Fresh, at_least, command, words_of
 from scripts.libraries.recording import FAMILIES, LEVELS, datasets_in, described, name_of, record
-from scripts.reporting.commands import Fresh, at_least, command, words_of
-from scripts.reporting.rows import check_folder
-from scripts.reporting.tables import console
+from scripts.present.tables import console
+from scripts.study.rows import check_folder
 from scripts.timing.commands import run_cases
 
 OUT = Path("runs/datasets")

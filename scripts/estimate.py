@@ -33,12 +33,12 @@ from crawl_envs.logs import (
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import SignalAudit, audit_signals
+from scripts.cli.commands import command, default_folder
 from scripts.logs import options
 from scripts.logs.fitting import BOTH, Fitted, fit_log
 from scripts.logs.summary import print_summary, write_summary
-from scripts.reporting import tables
-from scripts.reporting.commands import command, default_folder
-from scripts.reporting.rows import check_folder, write_csv
+from scripts.present import tables
+from scripts.study.rows import check_folder, write_csv
 
 SECONDS_PER_DAY = 86400.0
 AUDITED = ("precision", "recall", "delay")

@@ -23,8 +23,7 @@ from rich.console import Console
 from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
-from scripts.reporting import tables
-from scripts.reporting.commands import (
+from scripts.cli.commands import (
     Fresh,
     at_least,
     command,
@@ -32,12 +31,13 @@ from scripts.reporting.commands import (
     one_line_errors,
     words_of,
 )
-from scripts.reporting.comparisons import OF_FRAGMENTS
-from scripts.reporting.options import PREFIX, named_values
-from scripts.reporting.rows import check_folder, write_provenance
-from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.settings import Setting
-from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
+from scripts.cli.options import PREFIX, named_values
+from scripts.present import tables
+from scripts.study.comparisons import OF_FRAGMENTS
+from scripts.study.rows import check_folder, write_provenance
+from scripts.study.runner import STOPPED, Store, check_kept, run
+from scripts.study.settings import Setting
+from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
 from scripts.training.candidates import (
     Candidate,
     applicable,

@@ -31,11 +31,11 @@ from crawl_envs import PRESETS
 from crawl_envs.envs.lettering import write
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types.arguments import whole
-from scripts.reporting import tables
-from scripts.reporting.commands import command, default_folder, words_of
-from scripts.reporting.comparisons import policy_factories
-from scripts.reporting.options import named_values
-from scripts.reporting.settings import env_with
+from scripts.cli.commands import command, default_folder, words_of
+from scripts.cli.options import named_values
+from scripts.present import tables
+from scripts.study.comparisons import policy_factories
+from scripts.study.settings import env_with
 
 PANEL, HEADING = (480, 400), 30
 """Width and height of the picture of a policy, and height of its name above, in pixels."""

@@ -27,11 +27,11 @@ from crawl_envs.envs.window import Window
 from crawl_envs.evaluation import PolicyFactory, make_env, play
 from crawl_envs.types import Ledger
 from crawl_envs.types.arguments import whole
-from scripts.reporting import tables
-from scripts.reporting.commands import command, words_of
-from scripts.reporting.comparisons import policy_factories
-from scripts.reporting.options import named_values
-from scripts.reporting.settings import env_with
+from scripts.cli.commands import command, words_of
+from scripts.cli.options import named_values
+from scripts.present import tables
+from scripts.study.comparisons import policy_factories
+from scripts.study.settings import env_with
 
 ENV_ID = "CrawlNCIS-v0"
 ARGUMENTS: Mapping[str, Any] = {

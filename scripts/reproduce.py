@@ -16,11 +16,11 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from scripts import experiments
-from scripts.reporting import tables
-from scripts.reporting.claims import rows_of, write_claims
-from scripts.reporting.claims_table import claims_table
-from scripts.reporting.commands import Fresh, command, one_line_errors
-from scripts.reporting.experiment import (
+from scripts.cli.commands import Fresh, command, one_line_errors
+from scripts.present import tables
+from scripts.present.claims import rows_of, write_claims
+from scripts.present.claims_table import claims_table
+from scripts.present.experiment import (
     expected_of,
     judged,
     paper_and_figure,
@@ -30,12 +30,12 @@ from scripts.reporting.experiment import (
     tables_of,
     with_derived,
 )
-from scripts.reporting.filled_tables import fill
-from scripts.reporting.index import write_index
-from scripts.reporting.rows import base, check_folder, write_csv, write_provenance
-from scripts.reporting.runner import STOPPED, Store, check_kept, run
-from scripts.reporting.verdicts import Verdict
-from scripts.reporting.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
+from scripts.present.filled_tables import fill
+from scripts.present.index import write_index
+from scripts.present.verdicts import Verdict
+from scripts.study.rows import base, check_folder, write_csv, write_provenance
+from scripts.study.runner import STOPPED, Store, check_kept, run
+from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
 

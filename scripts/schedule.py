@@ -25,10 +25,10 @@ import typer
 from agents.progress import ProgressBar
 from crawl_envs.logs import PageTable, read_page_table
 from policies.scheduler import DurableScheduler
+from scripts.cli.commands import command, default_folder
 from scripts.logs import live, options, planning
-from scripts.reporting import tables
-from scripts.reporting.commands import command, default_folder
-from scripts.reporting.rows import check_folder, write_csv
+from scripts.present import tables
+from scripts.study.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""

@@ -18,9 +18,9 @@ import numpy as np
 import typer
 
 from crawl_envs.types import FloatArray
-from scripts.reporting.commands import command
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.cli.commands import command
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.timing import checkouts
 from scripts.timing.commands import load, run_cases, shown
 from scripts.timing.comparisons import (

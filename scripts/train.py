@@ -37,9 +37,7 @@ from agents.sb3.lanes import pages_in_words
 from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row, mean_and_half_width
 from crawl_envs.types.arguments import one_of
-from scripts.logs import options as log_options
-from scripts.logs.learning import learn_from_log
-from scripts.reporting.commands import (
+from scripts.cli.commands import (
     at_least,
     command_of,
     default_folder,
@@ -47,9 +45,11 @@ from scripts.reporting.commands import (
     one_line_errors,
     programs,
 )
-from scripts.reporting.comparisons import OF_FRAGMENTS
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.logs import options as log_options
+from scripts.logs.learning import learn_from_log
+from scripts.present.tables import console
+from scripts.study.comparisons import OF_FRAGMENTS
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
 from scripts.training.baselines import baseline_rows
 from scripts.training.candidates import SIMPLE, candidates_of, chosen_names

@@ -16,8 +16,8 @@ import policies
 from crawl_envs.checks import check_policy
 from policies.base.registry import POLICIES, TAGS
 from scripts import benchmark, evaluate
-from scripts.reporting.comparisons import is_oracle, policy_factories
-from scripts.reporting.rows import read_rows
+from scripts.study.comparisons import is_oracle, policy_factories
+from scripts.study.rows import read_rows
 from tests.scripts.commands import done, refused, run
 
 ROOT = Path(__file__).resolve().parents[1]

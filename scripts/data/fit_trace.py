@@ -46,7 +46,7 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from scripts.reporting.commands import command, one_line_errors
+from scripts.cli.commands import command, one_line_errors
 
 RECALL_CAP = 0.99
 LOG_BOUNDS = (-9.0, 9.0)

@@ -26,10 +26,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scripts.cli.commands import command, one_line_errors
 from scripts.data.bing.example import make_example
 from scripts.data.bing.importing import Summary, import_set
 from scripts.data.progress import progress_bars
-from scripts.reporting.commands import command, one_line_errors
 
 OUT = "urls.parquet"
 

@@ -23,11 +23,11 @@ from typing import Annotated, TypeVar
 import typer
 
 from crawl_envs.instances import traces
+from scripts.cli.commands import command
 from scripts.data.fit_trace import fit
 from scripts.data.git.recorded_history import midnight
 from scripts.data.git.trace_writing import check_target
 from scripts.data.trace_from_git import make_trace
-from scripts.reporting.commands import command
 
 NAME = "garden-handbook"
 SEED = 20240304

@@ -38,6 +38,7 @@ import typer
 from rich.console import Console
 
 from crawl_envs.types.arguments import whole
+from scripts.cli.commands import command, one_line_errors
 from scripts.data.git.git_history import (
     Repository,
     branches,
@@ -48,7 +49,6 @@ from scripts.data.git.git_history import (
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
 from scripts.data.progress import Bars, no_bars, progress_bars
-from scripts.reporting.commands import command, one_line_errors
 
 COMMAND_VERSION = 2
 FRAGMENT_MODULUS = 8

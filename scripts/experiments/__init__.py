@@ -6,14 +6,14 @@ Simulation, one of two:
 
 * policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
   the environment), ``policies()`` and ``bounds()`` (as in
-  :class:`scripts.reporting.settings.Setting`);
+  :class:`scripts.study.settings.Setting`);
 * anything else: ``measurements(quick)``, a sequence of
-  :class:`scripts.reporting.settings.Measurement`. Each maps labels to functions of a seed that
+  :class:`scripts.study.settings.Measurement`. Each maps labels to functions of a seed that
   return numbers by metric. The runner calls them in worker processes, saves rows as they arrive
   and can resume. With ``quick``, all of them together should take a few seconds.
 
 Arrays of numbers, such as one per page or a time series, are indexed metrics
-(:func:`scripts.reporting.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
+(:func:`scripts.study.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
 further rows computed from the rows, such as a correlation over pages. Rows should hold raw numbers
 as far as possible, so that everything else can be recomputed without simulation.
 
@@ -21,7 +21,7 @@ Expectations: ``TITLE``; ``CLAIM`` (the claim of the figure in a sentence or two
 default metric); ``REFERENCE`` (the label that others are compared with; optional) and
 ``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``INTERVALS`` (in
 words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
-tuple of :class:`scripts.reporting.verdicts.Claim`: sentences of the paper with the levels, trends
+tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with the levels, trends
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
 Without ``CLAIMS``, the only claim is ``CLAIM``, tested by ``EXPECTED``. An experiment of our own
 has ``CLAIMS = ()``.

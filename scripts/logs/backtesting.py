@@ -43,8 +43,8 @@ from crawl_envs.worlds.lanes import Lanes
 from policies.base.registry import POLICIES
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log, parameters_of
-from scripts.reporting.equal_freshness import crawls_at
-from scripts.reporting.settings import Measurement
+from scripts.study.equal_freshness import crawls_at
+from scripts.study.settings import Measurement
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets, as shares of the log's crawls."""

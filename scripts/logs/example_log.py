@@ -16,9 +16,9 @@ import typer
 
 from crawl_envs.instances import traces
 from crawl_envs.types.arguments import one_of
+from scripts.cli.commands import command
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
-from scripts.reporting.commands import command
-from scripts.reporting.rows import check_folder, write_csv
+from scripts.study.rows import check_folder, write_csv
 
 SITE = "garden-handbook"
 FIRST_DAY = np.datetime64("2026-01-01T00:00:00")

@@ -23,7 +23,7 @@ from policies.estimators import (
     fit_change_rates,
 )
 from scripts.data.fit_trace import fit_gamma
-from scripts.reporting.tables import counted
+from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
 """What the crawls of a page tell of its rate: nothing, a bound above, a bound below, both."""

@@ -33,7 +33,7 @@ from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.types import IntArray, Problem
 from policies.base.registry import POLICIES
 from scripts.logs.fitting import fit_log, intervals_until, parameters_of
-from scripts.reporting.rows import check_folder, write_csv
+from scripts.study.rows import check_folder, write_csv
 
 HELD_OUT = 0.25
 """Share of the crawls, the last ones."""

@@ -19,8 +19,8 @@ from crawl_envs.logs import (
 )
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of
-from scripts.reporting.options import named_values
-from scripts.reporting.tables import console, counted
+from scripts.cli.options import named_values
+from scripts.present.tables import console, counted
 
 CLOCK_TOLERANCE, MAX_BAD = 60.0, 0.01
 

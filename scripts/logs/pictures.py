@@ -13,7 +13,7 @@ from crawl_envs.logs.crawl_log import OUTCOMES
 from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from scripts.logs.backtesting import OWN, Outcome
-from scripts.reporting import charts
+from scripts.present import charts
 
 MOST_PAGES = 150
 """Pages of a picture of a log: of more, so many are shown."""

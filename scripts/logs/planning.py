@@ -13,7 +13,7 @@ from crawl_envs.types import FloatArray, Instance, IntArray
 from policies import solvers
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs.fitting import ALWAYS, NEVER, ONCE
-from scripts.reporting.tables import counted
+from scripts.present.tables import counted
 
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from crawl_envs.logs import CrawlLog
 from crawl_envs.logs.crawl_log import OUTCOMES
-from scripts.reporting import tables
-from scripts.reporting.rows import write_csv
+from scripts.present import tables
+from scripts.study.rows import write_csv
 
 MANY_FAILED, MANY_CHANGED, UNLIKELY = 0.1, 0.9, 0.01
 """Shares of rows that failed and of intervals with a change beyond which a sentence says what

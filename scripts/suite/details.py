@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from crawl_envs.evaluation import PolicyFactory, Row, make_env, play
-from scripts.reporting.means import table
+from scripts.study.means import table
 from scripts.suite.entrants import LEAST_SERVED, TaskSetting
 from scripts.suite.tasks import FIRST_SEED, MEASURED, Task
 from scripts.training.candidates import Candidate

@@ -13,9 +13,9 @@ from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.types import Instance, IntArray, Policy
 from policies import solvers
-from scripts.reporting.bounds import optimum
-from scripts.reporting.clairvoyant import clairvoyant
-from scripts.reporting.settings import Setting
+from scripts.study.bounds import optimum
+from scripts.study.clairvoyant import clairvoyant
+from scripts.study.settings import Setting
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import (
     AS_REWARD,

@@ -16,9 +16,9 @@ from typing import Any
 from rich.console import Console
 
 from crawl_envs.types.files import replacing
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.runner import Store, check_kept, run
-from scripts.reporting.workers import Workers
+from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.runner import Store, check_kept, run
+from scripts.study.workers import Workers
 from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
 from scripts.suite.kinds import YOURS, entrant_of

@@ -27,8 +27,8 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs import PRESETS
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import FloatArray
-from scripts.reporting.commands import at_least, command
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
+from scripts.cli.commands import at_least, command
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import (
     CLAIRVOYANT,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from scripts.reporting import charts
+from scripts.present import charts
 from scripts.suite.kinds import YOURS
 from scripts.suite.scores import by_track
 from scripts.suite.tables import Played

@@ -24,7 +24,7 @@ from scipy.stats import trim_mean
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.reporting.intervals import (
+from scripts.study.intervals import (
     MANY,
     Interval,
     interquartile_lead,

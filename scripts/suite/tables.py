@@ -12,7 +12,7 @@ import pandas as pd
 from rich.table import Table
 
 from crawl_envs.evaluation import Row
-from scripts.reporting.tables import counted
+from scripts.present.tables import counted
 from scripts.suite.details import HEADINGS, Detail
 from scripts.suite.entrants import BOUND, BUDGET, PLAYED
 from scripts.suite.kinds import FIXED, Entrant

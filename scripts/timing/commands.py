@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from scripts.reporting.commands import command, one_line_errors
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.cli.commands import command, one_line_errors
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.timing.turns import pin
 
 Row = tuple[Any, ...]

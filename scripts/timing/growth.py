@@ -43,7 +43,7 @@ def draw(path: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
     """Draw ratios with thresholds, the parts of a step of 64 lanes, and the growth, as PNG."""
     from matplotlib.figure import Figure
 
-    from scripts.reporting.charts import bare, save
+    from scripts.present.charts import bare, save
 
     bars = [each for each in figures if each.kind == "ratio"]
     parts = [each for each in figures if each[:2] == ("part", PARTS[0].name)]
@@ -109,7 +109,7 @@ def _draw_growth(axes: Any, grown: Sequence[Cost]) -> None:
     """Draw the cost of an env-step against pages, a line per number of lanes."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    from scripts.reporting.charts import style
+    from scripts.present.charts import style
 
     lanes = sorted({cost.lanes for cost in grown})
     for rank, many in enumerate(lanes):

@@ -23,9 +23,9 @@ import typer
 
 from crawl_envs.instances.traces import Trace, find, load
 from policies.scheduler import CrawlScheduler
-from scripts.reporting.commands import command
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.cli.commands import command
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.timing.commands import shown
 
 SECOND = 1.0 / 86_400.0

@@ -227,7 +227,7 @@ def draw(path: Path, results: Sequence[Cost]) -> None:
     """Draw the time of a step against the number of pages, and the bytes of a page by part."""
     from matplotlib.figure import Figure
 
-    from scripts.reporting.charts import bare, save
+    from scripts.present.charts import bare, save
 
     figure = Figure(figsize=(13.0, 6.4), layout="constrained")
     times, sizes = figure.subplots(1, 2)
@@ -247,7 +247,7 @@ def draw(path: Path, results: Sequence[Cost]) -> None:
 
 def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
     """Draw microseconds per step of a single environment, with quartiles."""
-    from scripts.reporting.charts import COLOURS, LINE_COLOUR, MARKERS
+    from scripts.present.charts import COLOURS, LINE_COLOUR, MARKERS
 
     names = [NCIS, *(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG]
     for place, name in enumerate(names):
@@ -273,7 +273,7 @@ def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
 
 def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
     """Draw bytes per page by part, at the middle size of the single environment."""
-    from scripts.reporting.charts import COLOURS
+    from scripts.present.charts import COLOURS
 
     single = sorted({cost.pages for cost in results if cost.lanes == 1})
     pages = single[(len(single) - 1) // 2]

@@ -108,7 +108,7 @@ def draw(path: Path, rows: Sequence[Scale]) -> None:
     """Draw crawls per second by numbers of pages, as PNG."""
     from matplotlib.figure import Figure
 
-    from scripts.reporting.charts import bare, save
+    from scripts.present.charts import bare, save
 
     figure = Figure(figsize=(7.5, 4.6), layout="constrained")
     axes = figure.add_subplot()

@@ -12,7 +12,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy
-from scripts.reporting.rows import read_rows, write_rows
+from scripts.study.rows import read_rows, write_rows
 from scripts.training.candidates import candidates_of, chosen_names
 
 REWARD = "reward"

@@ -22,15 +22,15 @@ from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.reporting.comparisons import (
+from scripts.cli.options import PREFIX
+from scripts.study.comparisons import (
     OF_FRAGMENTS,
     ON_FRAGMENTS,
     is_oracle,
     is_policy,
     policy_factories,
 )
-from scripts.reporting.options import PREFIX
-from scripts.reporting.settings import env_with
+from scripts.study.settings import env_with
 
 SIMPLE = ("RandomCrawl", "RoundRobin")
 """Policies without parameters, which any agent should exceed."""

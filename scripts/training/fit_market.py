@@ -30,10 +30,10 @@ from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.types.files import replacing
 from crawl_envs.worlds.offers.log import MarketLog
+from scripts.cli.commands import command, one_line_errors
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
-from scripts.reporting.commands import command, one_line_errors
-from scripts.reporting.rows import check_folder, write_csv, write_provenance
-from scripts.reporting.tables import console
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
 POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
@@ -170,7 +170,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
     """Draw measured numbers over the paper's and their bands."""
     from matplotlib.figure import Figure as Picture  # slow to import
 
-    from scripts.reporting.charts import COLOURS, DPI, MARKERS
+    from scripts.present.charts import COLOURS, DPI, MARKERS
 
     picture = Picture(figsize=(11.0, 4.6), layout="constrained")
     left, right = picture.subplots(1, 2, width_ratios=(1, 3))

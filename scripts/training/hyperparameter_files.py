@@ -10,7 +10,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]  # it ships no types
 
 from agents.sb3.hyperparameters import WORDS, settings
-from scripts.reporting.options import PREFIX
+from scripts.cli.options import PREFIX
 
 POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 

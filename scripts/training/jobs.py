@@ -26,8 +26,8 @@ from agents.sb3.own_classes import own_class
 from agents.sb3.training import train
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of, whole
-from scripts.reporting.commands import MOST
-from scripts.reporting.options import PREFIX
+from scripts.cli.commands import MOST
+from scripts.cli.options import PREFIX
 from scripts.training.options import CloneOptions, IndexOptions, LearnOptions, training_options
 from scripts.training.requests import Request
 

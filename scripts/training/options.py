@@ -1,6 +1,6 @@
 """The arguments of ``scripts.train`` and ``scripts.tune``: a class per program, with its help.
 
-A field, a type and a text are an option: see :func:`scripts.reporting.commands.command_of`.
+A field, a type and a text are an option: see :func:`scripts.cli.commands.command_of`.
 """
 
 from __future__ import annotations

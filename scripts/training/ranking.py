@@ -11,10 +11,10 @@ import pandas as pd
 from rich.table import Table
 
 from crawl_envs.evaluation import Row, summarize
-from scripts.reporting import charts
-from scripts.reporting.comparisons import LOWER, is_oracle, is_policy
-from scripts.reporting.rows import write_csv
-from scripts.reporting.tables import console, plus_minus
+from scripts.present import charts
+from scripts.present.tables import console, plus_minus
+from scripts.study.comparisons import LOWER, is_oracle, is_policy
+from scripts.study.rows import write_csv
 from scripts.training.baselines import REWARD
 from scripts.training.candidates import SIMPLE
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.runs import read_object, replace_text
-from scripts.reporting.commands import default_folder, given, words_of
-from scripts.reporting.comparisons import plain_value
-from scripts.reporting.options import given_only, named_values, read_instance
+from scripts.cli.commands import default_folder, given, words_of
+from scripts.cli.options import given_only, named_values, plain_value, read_instance
 from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.options import RunOptions, training_options
 

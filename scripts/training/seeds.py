@@ -16,8 +16,8 @@ import pandas as pd
 from agents.progress import ProgressBar
 from agents.runs import read_rows
 from agents.sb3.validation import VALIDATION, ValidationRow
-from scripts.reporting.means import means
-from scripts.reporting.rows import write_csv
+from scripts.study.means import means
+from scripts.study.rows import write_csv
 from scripts.training.jobs import Job, job_of
 from scripts.training.requests import Request, import_own
 

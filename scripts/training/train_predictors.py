@@ -36,6 +36,7 @@ from agents.runs import replace_text
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
+from scripts.cli.commands import command, one_line_errors
 from scripts.data.offer_samples import (
     TABLE_4,
     ClickWeightedSample,
@@ -43,8 +44,7 @@ from scripts.data.offer_samples import (
     logged,
     split_days,
 )
-from scripts.reporting.commands import command, one_line_errors
-from scripts.reporting.rows import write_csv
+from scripts.study.rows import write_csv
 
 TABLE, SUBSETS = "auc.csv", 20
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000

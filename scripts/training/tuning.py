@@ -28,7 +28,7 @@ from agents.sb3.arguments import FALLING
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import one_of, whole
-from scripts.reporting.options import PREFIX, given_only, named_values, read_instance
+from scripts.cli.options import PREFIX, given_only, named_values, read_instance
 from scripts.training.hyperparameter_files import network_of
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from scripts.reporting import charts
+from scripts.present import charts
 
 
 @pytest.fixture

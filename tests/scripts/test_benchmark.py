@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from crawl_envs.evaluation import summarize
 from scripts.benchmark import app
-from scripts.reporting.comparisons import WINDOWS, Sizes, compare, plain_value
-from scripts.reporting.rows import read_rows
+from scripts.cli.options import plain_value
+from scripts.study.comparisons import WINDOWS, Sizes, compare
+from scripts.study.rows import read_rows
 
 TINY = ["--num-pages", "5", "--bandwidth", "5", "--horizon", "4", "--seeds", "3", "--workers", "1"]
 POLICIES = ["--policies", "Greedy,GreedyNCISApprox:terms=2,RoundRobin"]

@@ -18,7 +18,7 @@ from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
 from scripts import evaluate as command
 from scripts.evaluate import FIRST_SEED, Evaluation, app, evaluation_of
-from scripts.reporting.rows import read_rows
+from scripts.study.rows import read_rows
 from scripts.training.candidates import candidate_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused

@@ -13,7 +13,7 @@ from agents.sb3.lanes import make_lanes
 from crawl_envs import evaluation
 from crawl_envs.envs.vector import vectorized
 from scripts import benchmark, evaluate, train
-from scripts.reporting.rows import read_rows
+from scripts.study.rows import read_rows
 from tests.scripts.commands import done, refused, run
 
 MODULE = """

@@ -16,7 +16,7 @@ from crawl_envs.types import FloatArray
 from scripts import backtest, estimate, schedule
 from scripts.logs import live
 from scripts.logs.backtesting import Backtest
-from scripts.reporting.rows import read_rows
+from scripts.study.rows import read_rows
 from tests.crawl_envs.logs.test_imputation import simulated
 from tests.scripts import commands
 from tests.scripts.commands import done, refused

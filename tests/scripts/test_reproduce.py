@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import experiments
-from scripts.reporting.experiment import (
+from scripts.present.experiment import (
     claims_of,
     expected_of,
     paper_and_figure,
@@ -17,10 +17,10 @@ from scripts.reporting.experiment import (
     settings_of,
     with_derived,
 )
-from scripts.reporting.rows import read_rows, write_rows
-from scripts.reporting.settings import Measurement, Setting
-from scripts.reporting.verdicts import Level, Range
+from scripts.present.verdicts import Level, Range
 from scripts.reproduce import app, chosen
+from scripts.study.rows import read_rows, write_rows
+from scripts.study.settings import Measurement, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]

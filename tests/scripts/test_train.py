@@ -24,7 +24,7 @@ from agents.sb3.training import train
 from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
-from scripts.reporting.options import named_values
+from scripts.cli.options import named_values
 from scripts.train import app, measured
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows

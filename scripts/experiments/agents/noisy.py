@@ -15,8 +15,8 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
 from scripts.experiments.agents.setup import learned_values
-from scripts.reporting.settings import Measurement, Playable, Setting
-from scripts.reporting.verdicts import Expected, Trend
+from scripts.present.verdicts import Expected, Trend
+from scripts.study.settings import Measurement, Playable, Setting
 
 TITLE = "Agents with known rates"
 CLAIM = (

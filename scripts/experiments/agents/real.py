@@ -21,12 +21,12 @@ from scripts.experiments.agents.setup.from_logs import fitted_to_log, index_of_l
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.history import past
 from scripts.experiments.real.setup.sites import Split
-from scripts.reporting import intervals
-from scripts.reporting.clairvoyant import clairvoyant
-from scripts.reporting.equal_freshness import Saved, median_saved, saved
-from scripts.reporting.filled_tables import Key, markdown
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend, minus
+from scripts.present.filled_tables import Key, markdown
+from scripts.present.verdicts import Trend, minus
+from scripts.study import intervals
+from scripts.study.clairvoyant import clairvoyant
+from scripts.study.equal_freshness import Saved, median_saved, saved
+from scripts.study.settings import Measurement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,7 +272,7 @@ EXPECTED = tuple(
 def played_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Return freshness, a column per label, by importance, days, site and seed (the split)."""
     from scripts.experiments.real.setup.charts import parsed
-    from scripts.reporting.means import table
+    from scripts.study.means import table
 
     fresh = parsed(table(rows, "freshness")).astype({"days": int})
     keys = ["importance", "days", "site", "seed"]
@@ -360,7 +360,7 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     Only budgets that were played on all sites, at every importance that has rows.
     """
     from scripts.experiments.real.setup.charts import scores
-    from scripts.reporting.means import means, table
+    from scripts.study.means import means, table
 
     values = table(rows, METRIC)
     site = values.setting.str.partition(", ")
@@ -376,7 +376,7 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
     """Draw mean scores against the budget."""
     from scripts.experiments.real.setup.charts import mean_scores
-    from scripts.reporting.means import table
+    from scripts.study.means import table
 
     group = _group(rows)
     kept = [row for row in rows if row.setting.startswith(group)]

@@ -11,13 +11,13 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.agents.setup import trainings
-from scripts.reporting import intervals
-from scripts.reporting.filled_tables import spelled
-from scripts.reporting.intervals import ENDS
-from scripts.reporting.means import table as table_of
-from scripts.reporting.rows import gathered
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Expected, Trend
+from scripts.present.filled_tables import spelled
+from scripts.present.verdicts import Expected, Trend
+from scripts.study import intervals
+from scripts.study.intervals import ENDS
+from scripts.study.means import table as table_of
+from scripts.study.rows import gathered
+from scripts.study.settings import Measurement
 
 TITLE = "Plain reinforcement learning"
 CLAIM = (
@@ -241,7 +241,7 @@ TABLES = {
 
 def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
     """Draw the learning curves over ``steps`` or ``seconds``, a panel per task."""
-    from scripts.reporting import charts
+    from scripts.present import charts
 
     data = curves(rows)
     lines = []

@@ -15,8 +15,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import Compiled
 from scripts.experiments.agents import stress
-from scripts.reporting.settings import Setting
-from scripts.reporting.verdicts import Claim, Level, Trend
+from scripts.present.verdicts import Claim, Level, Trend
+from scripts.study.settings import Setting
 
 TITLE = "An agent under stress, at equal spend"
 CLAIM = (
@@ -95,8 +95,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw the agent's lead over both."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     values = table(rows, METRIC)
     agent = values[values.policy == stress.AGENT]

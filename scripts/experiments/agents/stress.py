@@ -15,9 +15,9 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
 from crawl_envs.types import Delay, FloatArray, Policy
-from scripts.reporting import intervals
-from scripts.reporting.settings import Setting
-from scripts.reporting.verdicts import Expected, Range, Trend
+from scripts.present.verdicts import Expected, Range, Trend
+from scripts.study import intervals
+from scripts.study.settings import Setting
 
 TITLE = "An agent under stress"
 CLAIM = (
@@ -230,7 +230,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
     Normalised freshness is 0 for round robin and 1 for the best analytic policy: the difference to
     round robin on each seed, over the mean difference of the best. Intervals are those of
-    :mod:`scripts.reporting.intervals`, and take the best policy, and that mean, as given.
+    :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
     """
     fresh = table(rows, METRIC)
     best = {

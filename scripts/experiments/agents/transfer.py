@@ -16,11 +16,11 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import APART, TASKS
-from scripts.reporting.filled_tables import spelled
-from scripts.reporting.means import means, table
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Expected, Range
+from scripts.present.filled_tables import spelled
+from scripts.present.verdicts import Expected, Range
+from scripts.study.means import means, table
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 from scripts.training.jobs import job_of
 from scripts.training.requests import Request
 
@@ -191,7 +191,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw the scores of PPO and of the index as grids: trained in, played in."""
     import pandas as pd
 
-    from scripts.reporting import charts
+    from scripts.present import charts
 
     parts = []
     for world in WORLDS:

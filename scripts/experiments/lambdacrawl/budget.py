@@ -36,8 +36,8 @@ from scripts.experiments.lambdacrawl.setup.long_run import (
     proportionality,
     stepped_costs,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 CLAIM = (
@@ -249,8 +249,8 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     """
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, numbered, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, numbered, paired, table
 
     values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
     bound = values[values.policy == BOUNDS[metric]]

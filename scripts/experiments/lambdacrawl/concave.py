@@ -17,8 +17,8 @@ from crawl_envs.types import FloatArray
 from policies import solvers
 from policies.base.allocated import PageRates
 from scripts.experiments.lambdacrawl.setup.costs import BLC_EPS, FLOOR, LC, UC
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range, Trend
+from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "LambdaCrawl for other concave penalties"
 CLAIM = "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."
@@ -132,8 +132,8 @@ def _over(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw by how much policies cost more than the optimum for the penalty."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     values = table(rows, ABOVE)
     data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy"))

@@ -27,8 +27,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
 )
 from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
 CLAIM = (
@@ -159,8 +159,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw costs over those of the Poisson policies' formulas, a panel per cost."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     parts = []
     for metric, labels, base in ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA)):

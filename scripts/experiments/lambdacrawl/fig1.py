@@ -32,8 +32,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
     saved,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range, Trend
+from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Costs of policies that know change rates (LambdaCrawl paper, figure 1)"
 CLAIM = (

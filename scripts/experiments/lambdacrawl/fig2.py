@@ -23,8 +23,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
     saved,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
 CLAIM = (

@@ -31,9 +31,9 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
     poisson_costs,
 )
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
 CLAIM = (
@@ -289,8 +289,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs of the policies of each day, over LC's, with dashed limits."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries, means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import entries, means, paired, table
 
     parts, own = [], {}
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):

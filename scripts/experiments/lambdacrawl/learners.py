@@ -29,9 +29,9 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
 )
 from scripts.experiments.lambdacrawl.setup.long_run import compiled_course, stepped_costs
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Learning while crawling, one page per slot"
 CLAIM = (
@@ -248,8 +248,8 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     """Draw a cost over time, over that of LambdaCrawl's formula, a panel per kind of pages."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries, means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import entries, means, paired, table
 
     limits = table(rows, LIMITS[metric])
     formula = limits[limits.policy == LC]
@@ -285,8 +285,8 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
     """Draw the regret of explore-then-commit over the horizon, beside sqrt(T)."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries, means
+    from scripts.present import charts
+    from scripts.study.means import entries, means
 
     values = entries(rows, REGRET)
     data = means(values, ("policy", "index")).rename(columns={"policy": "label", "mean": "y"})

@@ -27,8 +27,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
 )
 from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range
+from scripts.present.verdicts import Claim, Level, Range
+from scripts.study.settings import Measurement
 
 TITLE = "Formulas of LambdaCrawl, simulated"
 CLAIM = (
@@ -195,8 +195,8 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw relative differences of simulated costs to the formulas."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     values = table(rows, *GAPS.values())
     data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))

@@ -22,9 +22,9 @@ from crawl_envs.types import Instance
 from policies.lambdacrawl import LambdaLearnAndCrawl
 from scripts.experiments.lambdacrawl.setup.costs import J_H
 from scripts.experiments.lambdacrawl.setup.long_run import stepped_costs
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Learning change rates that shift"
 CLAIM = "Estimates from a suffix of the history follow change rates that vary with time."
@@ -102,8 +102,8 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw costs over time, over that of the learner from all of its history."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries, means, paired
+    from scripts.present import charts
+    from scripts.study.means import entries, means, paired
 
     values = entries(rows, J_H)
     values = values.assign(setting=values["index"])  # compared stretch by stretch

@@ -28,8 +28,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
     poisson_costs,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Costs over the spread of importance"
 CLAIM = (
@@ -123,8 +123,8 @@ def _over(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs over those of LC against the spread."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     values = table(rows, *OVER_LC.values())
     values = values.assign(value=1.0 + values["value"])

@@ -34,8 +34,8 @@ from scripts.experiments.longevity.setup.policies import (
     UNIFORM_ALL,
 )
 from scripts.experiments.longevity.setup.runs import ID, QUICK_PAGES, budgeted
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend
+from scripts.present.verdicts import Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Hard budgets, and signals of changes"
 CLAIM = (

@@ -27,9 +27,9 @@ from scripts.experiments.longevity.setup.policies import (
     make_policy,
 )
 from scripts.experiments.longevity.setup.runs import ID, ledgers
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Freshness and coverage"
 CLAIM = (
@@ -204,7 +204,7 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness against the crawls that are left for new pages."""
     import pandas as pd
 
-    from scripts.reporting import charts
+    from scripts.present import charts
 
     parts = []
     for label in CANDIDATES:
@@ -230,7 +230,7 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
     import pandas as pd
 
-    from scripts.reporting import charts
+    from scripts.present import charts
 
     parts, base = [], _by_seed(rows, FS_S)[1]
     for name, worth in zip(AT, WORTHS, strict=True):

@@ -21,9 +21,9 @@ from scripts.experiments.longevity.setup.fragment_pages import (
     recorded_pages,
 )
 from scripts.experiments.longevity.setup.fragment_records import sites
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Fragments of two pages over time"
 CLAIM = (

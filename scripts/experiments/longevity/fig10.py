@@ -19,8 +19,8 @@ from scripts.experiments.longevity.setup.policies import (
     within,
 )
 from scripts.experiments.longevity.setup.runs import STEADY
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim
+from scripts.present.verdicts import Claim
+from scripts.study.settings import Measurement
 
 TITLE = "Online policies with less memory"
 CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
@@ -75,8 +75,8 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss against the full memory at equal cost, a panel per policy."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     values, parts = table(rows, METRIC), []
     values = values[values.setting.isin(AT)]

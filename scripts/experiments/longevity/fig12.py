@@ -26,8 +26,8 @@ from scripts.experiments.longevity.setup.policies import (
     sweeps,
 )
 from scripts.experiments.longevity.setup.runs import ID, STEADY
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range
+from scripts.study.settings import Measurement
 
 TITLE = "Comparison with the policy for holistic staleness, random set"
 CLAIM = (

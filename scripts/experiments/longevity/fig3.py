@@ -21,9 +21,9 @@ from scripts.experiments.longevity.setup.fragment_snapshots import (
     runs_of,
     snapshot_times,
 )
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range
+from scripts.present.verdicts import Claim, Level, Range
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Change frequency and longevity of pages"
 CLAIM = (

@@ -18,9 +18,9 @@ from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Lifetimes in a churn region and in a scroll region"
 CLAIM = (

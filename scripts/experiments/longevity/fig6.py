@@ -25,8 +25,8 @@ from scripts.experiments.longevity.setup.policies import (
     sweeps,
 )
 from scripts.experiments.longevity.setup.runs import ID
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Policies that know how pages change"
 CLAIM = (

@@ -22,8 +22,8 @@ from scripts.experiments.longevity.setup.policies import (
     within,
 )
 from scripts.experiments.longevity.setup.runs import ID, STEADY, WARM
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim
+from scripts.present.verdicts import Claim
+from scripts.study.settings import Measurement
 
 TITLE = "Online policies that warm up"
 CLAIM = (

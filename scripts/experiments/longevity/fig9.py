@@ -21,8 +21,8 @@ from scripts.experiments.longevity.setup.policies import (
     sweeps,
 )
 from scripts.experiments.longevity.setup.runs import STEADY
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim
+from scripts.present.verdicts import Claim
+from scripts.study.settings import Measurement
 
 TITLE = "Online policies that have warmed up"
 CLAIM = (

@@ -15,8 +15,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.setup.fragment_interpolation import interpolated_means
 from scripts.experiments.longevity.setup.fragment_snapshots import INTERVAL
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Mean divergence, exact and interpolated between snapshots"
 CLAIM = (

@@ -24,8 +24,8 @@ from scripts.experiments.longevity.setup.fragment_snapshots import (
     snapshot_times,
     substitutes,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Missing snapshots"
 CLAIM = (
@@ -176,8 +176,8 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw errors of the change frequency against the share of missing snapshots."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     names = {METRIC: "all pages", FAST: "fast pages", SLOW: "slow pages"}
     parts = []

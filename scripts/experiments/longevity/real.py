@@ -53,8 +53,8 @@ from scripts.experiments.longevity.setup.runs import (
     of_budget,
     steady,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend
+from scripts.present.verdicts import Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Fragments of recorded pages"
 CLAIM = (

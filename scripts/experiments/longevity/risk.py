@@ -30,9 +30,9 @@ from scripts.experiments.longevity.setup.runs import (
     steady,
     ticking,
 )
-from scripts.reporting.rows import gathered
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import gathered
+from scripts.study.settings import Measurement
 
 TITLE = "The risk bound of section 4.5"
 CLAIM = (
@@ -171,7 +171,7 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
     import pandas as pd
 
-    from scripts.reporting import charts
+    from scripts.present import charts
 
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():

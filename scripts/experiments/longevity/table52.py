@@ -25,8 +25,8 @@ from scripts.experiments.longevity.setup.runs import (
     ledgers,
     ticking,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range
+from scripts.study.settings import Measurement
 
 TITLE = "Bytes per page of the online policies"
 CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page suffice."
@@ -115,8 +115,8 @@ def _table(rows: Sequence[Row], path: Path) -> None:
     """Draw bytes by policy and memory."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     data = means(table(rows, "hashes", "observations", "stored", "staleness"), ("policy", "metric"))
     mean = data.pivot(index="policy", columns="metric", values="mean")

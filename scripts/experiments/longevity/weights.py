@@ -25,8 +25,8 @@ from scripts.experiments.longevity.setup.policies import (
     settings_at,
 )
 from scripts.experiments.longevity.setup.runs import ID, by_knob, in_stretches, ticking
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Weights of fragments"
 CLAIM = (

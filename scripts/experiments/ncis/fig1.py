@@ -12,9 +12,9 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import make
 from crawl_envs.instances.urls.bing import PRECISION_EDGES, RECALL_EDGES
 from crawl_envs.types import FloatArray
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range
+from scripts.present.verdicts import Claim, Level, Range
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Precision and recall of signals (NCIS paper, figure 1)"
 CLAIM = (
@@ -103,8 +103,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the histograms, a panel each."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means
+    from scripts.present import charts
+    from scripts.study.means import means
 
     parts = []
     for name in MEASURES:

@@ -14,9 +14,9 @@ from crawl_envs.evaluation import Row, evaluate
 from policies import solvers
 from policies.ncis.delayed import GreedyNCISDelayed
 from scripts.experiments.ncis.setup import sweep as ncis_sweep
-from scripts.reporting.bounds import BASELINE, baseline
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Expected, Trend
+from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.study.bounds import BASELINE, baseline
+from scripts.study.settings import Measurement
 
 TITLE = "Signals that arrive late (NCIS paper, figure 11)"
 CLAIM = (
@@ -207,8 +207,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the number of pages, and the loss to the delay, for each delay."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, numbered, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, numbered, paired, table
 
     values = table(rows, METRIC)
     lost = paired(values, values[values.policy == PROMPT])

@@ -15,9 +15,9 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup.series import course
 from scripts.experiments.ncis.setup.sweep import ID
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 CLAIM = (
@@ -180,8 +180,8 @@ def _entry(time: float) -> int:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy over time."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries, means
+    from scripts.present import charts
+    from scripts.study.means import entries, means
 
     values = entries(rows, "accuracy")
     data = means(values, ("setting", "policy", "index"))

@@ -10,8 +10,8 @@ from pathlib import Path
 from crawl_envs.evaluation import Row
 from scripts.experiments.ncis.setup import signal_estimates
 from scripts.experiments.ncis.setup.signal_estimates import EVEN, NAIVE, POISSON
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range
+from scripts.study.settings import Measurement
 
 TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
 CLAIM = (

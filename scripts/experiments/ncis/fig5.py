@@ -11,8 +11,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup import page_rates
 from scripts.experiments.ncis.setup.page_rates import HIGH, LOW, MARGIN
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
 CLAIM = (

@@ -11,8 +11,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from scripts.experiments.ncis.setup import page_rates
 from scripts.experiments.ncis.setup.page_rates import HIGH, LOW
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
 CLAIM = (

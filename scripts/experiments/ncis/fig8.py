@@ -15,9 +15,9 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import generator_of
 from crawl_envs.types import Instance
 from scripts.experiments.ncis.setup.corruption import corrupted
-from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend
+from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.study.settings import Measurement
 
 TITLE = "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
 CLAIM = (
@@ -132,8 +132,8 @@ def _is(row: Row, setting: str) -> bool:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the corruption p."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, numbered, table
+    from scripts.present import charts
+    from scripts.study.means import means, numbered, table
 
     data = means(table(rows, METRIC)).rename(columns={"policy": "label", "mean": "y"})
     charts.lines(

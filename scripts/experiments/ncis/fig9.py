@@ -10,9 +10,9 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from policies import values
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level
+from scripts.present.verdicts import Claim, Level
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 TITLE = "The crawl value and its first terms (NCIS paper, figure 9)"
 CLAIM = (
@@ -106,8 +106,8 @@ def measurements(quick: bool) -> list[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the values over the effective elapsed time."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries
+    from scripts.present import charts
+    from scripts.study.means import entries
 
     shapes = {name: {k: x for k, x in page.items() if k != "end"} for name, page in PAGES.items()}
     titles = {

@@ -10,9 +10,9 @@ from typing import Any
 import policies as crawl_policies
 from crawl_envs import instances
 from crawl_envs.evaluation import Row, simulate
-from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.study.settings import Measurement
 
 TITLE = "Long-run distance to the optimum with noisy signals"
 CLAIM = (
@@ -109,8 +109,8 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw optimum minus freshness against the number of pages."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, numbered, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, numbered, paired, table
 
     values = table(rows, METRIC)
     lost = means(paired(values, values[values.policy == REFERENCE]))

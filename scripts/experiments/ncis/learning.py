@@ -21,9 +21,9 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, Policy
 from crawl_envs.worlds.lanes import Lanes
 from scripts.experiments.ncis.setup.series import course
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Learning while crawling"
 CLAIM = (
@@ -248,8 +248,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the gap to the reference over time, with 95% intervals over seeds."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means
+    from scripts.present import charts
+    from scripts.study.means import means
 
     titles = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}
     learned = gaps(rows, STEADY, LEARNING)

@@ -19,9 +19,9 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies import solvers
 from policies.values.kernels import greedy_ncis_value
 from policies.values.tables import greedy_ncis_table
-from scripts.reporting.bounds import OPTIMUM, optimum
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Expected, Range, Trend
+from scripts.present.verdicts import Expected, Range, Trend
+from scripts.study.bounds import OPTIMUM, optimum
+from scripts.study.settings import Measurement
 
 if TYPE_CHECKING:
     pass
@@ -134,8 +134,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both losses against the crawls per page: means with intervals, and the largest."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     titles = {
         label + kind: f"{title}{kind or ', signals'}"

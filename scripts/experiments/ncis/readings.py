@@ -9,8 +9,8 @@ from pathlib import Path
 import policies as crawl_policies
 from crawl_envs.evaluation import Bound, PolicyFactory, Row
 from scripts.experiments.ncis.setup import sweep as ncis_sweep
-from scripts.reporting.bounds import BASELINE, OPTIMUM, baseline, optimum
-from scripts.reporting.verdicts import Expected, Trend
+from scripts.present.verdicts import Expected, Trend
+from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 CLAIM = (

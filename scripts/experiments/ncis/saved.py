@@ -13,8 +13,8 @@ from crawl_envs.evaluation import Row, simulate
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
 from crawl_envs.types import FloatArray, Instance
 from scripts.experiments.ncis.setup.sweep import ID
-from scripts.reporting.settings import Measure, Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measure, Measurement
 
 TITLE = "Crawls that signals save (NCIS paper, appendix F)"
 CLAIM = (
@@ -136,8 +136,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the shares saved, by precision and recall."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     cells = {GRID.format(p, r): (p, r) for p in PRECISIONS for r in RECALLS}
     data = means(table(rows, METRIC)).set_index("policy")

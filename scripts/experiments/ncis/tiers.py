@@ -26,8 +26,8 @@ from crawl_envs.compiled.lazy_argmax import (
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
 from policies import values
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Values computed by tiers (NCIS paper, appendix F)"
 CLAIM = (
@@ -225,8 +225,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the freshness lost against the values per slot, a panel per number of pages."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     fresh = table(rows, METRIC)
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))

@@ -25,8 +25,8 @@ from scripts.experiments.offers.setup.strategies import (
     play,
     play_policy,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend
+from scripts.present.verdicts import Trend
+from scripts.study.settings import Measurement
 
 TITLE = "A contextual bandit over offers"
 CLAIM = (
@@ -96,8 +96,8 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both measures with 95% intervals, a panel per measure and budget."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     data = means(table(rows, CLICK, OFFER), ("metric", "setting", "policy"))
     panel = data.metric.str.replace("_", " ") + ", budget " + data.setting

@@ -28,8 +28,8 @@ from scripts.experiments.offers.setup.strategies import (
     play_policy,
     rates_of,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
 CLAIM = (
@@ -166,8 +166,8 @@ def _gains(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw gains over LambdaCrawl with 95% intervals by source, a panel per measure and budget."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     values = table(rows, *GAINS.values())
     data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))

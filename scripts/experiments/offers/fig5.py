@@ -24,9 +24,9 @@ from scripts.experiments.offers.setup.strategies import (
     Run,
     play,
 )
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Which strategy KAB5 draws, step by step"
 CLAIM = (
@@ -146,8 +146,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw mean probabilities over the steps with 95% bands, a panel per reward and budget."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means
+    from scripts.present import charts
+    from scripts.study.means import means
 
     gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"
     rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: gain}

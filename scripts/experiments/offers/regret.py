@@ -18,9 +18,9 @@ from policies.bandits import (
     bernoulli_regret,
     growth,
 )
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 TITLE = "Regret of the bandits on fixed arms"
 CLAIM = (
@@ -197,8 +197,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means
+    from scripts.present import charts
+    from scripts.study.means import means
 
     chance, root = "random choice", "slope 1/2"
     parts = []

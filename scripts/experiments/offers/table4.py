@@ -24,8 +24,8 @@ from scripts.data.offer_samples import (
     logged,
     split_days,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "AUCs of predictors of price changes, clicks and impressions"
 CLAIM = (
@@ -202,8 +202,8 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw mean AUCs with intervals, a panel per task, and the paper's AUC of both features."""
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, table
+    from scripts.present import charts
+    from scripts.study.means import means, table
 
     data = means(table(rows, METRIC)).rename(columns={"policy": "y", "mean": "x"})
     charts.dots(

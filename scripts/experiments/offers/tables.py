@@ -39,8 +39,8 @@ from scripts.experiments.offers.setup.strategies import (
     UNIFORM,
 )
 from scripts.experiments.offers.setup.tables import Measure, write_gains, write_tables
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Claim, Level, Range, Trend
+from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.study.settings import Measurement
 
 TITLE = "Strategies for offers by the budget of crawls"
 CLAIM = (

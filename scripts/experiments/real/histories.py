@@ -15,9 +15,9 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.assumptions import assumptions
-from scripts.reporting.clairvoyant import clairvoyant
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend
+from scripts.present.verdicts import Trend
+from scripts.study.clairvoyant import clairvoyant
+from scripts.study.settings import Measurement
 
 TITLE = "Recorded histories of real sites"
 CLAIM = (
@@ -203,7 +203,7 @@ def _site(row: Row) -> str:
 def _scores(rows: Sequence[Row], path: Path) -> None:
     """Draw the normalised scores of all policies."""
     from scripts.experiments.real.setup.charts import scores
-    from scripts.reporting.means import table
+    from scripts.study.means import table
 
     scores(table(rows, SCORE), path, title=TITLE, labels=tuple(MEASURES))
 

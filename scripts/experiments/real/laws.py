@@ -14,8 +14,8 @@ from crawl_envs.logs.imputation import Changes
 from scripts.experiments.real.setup.intervals import QUANTITIES, against_truth
 from scripts.experiments.real.setup.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range
+from scripts.present.verdicts import Range
+from scripts.study.settings import Measurement
 
 TITLE = "Backtests of simulated logs of eight laws of changes"
 CLAIM = (

@@ -15,8 +15,8 @@ from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.intervals import against_truth
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Range
+from scripts.present.verdicts import Range
+from scripts.study.settings import Measurement
 
 TITLE = "Backtests of thinned logs of recorded sites"
 CLAIM = (

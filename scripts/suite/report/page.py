@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scripts.reporting.means import means, table
-from scripts.reporting.rows import replacing
+from scripts.study.means import means, table
+from scripts.study.rows import replacing
 from scripts.suite.entrants import BOUND, BUDGET
 from scripts.suite.report import charts, episode
 from scripts.suite.report.rendering import TEMPLATES, rendered

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scripts.reporting.tables import counted
+from scripts.present.tables import counted
 from scripts.suite import tables
 from scripts.suite.kinds import KINDS
 from scripts.suite.scores import OVER

@@ -16,7 +16,7 @@ from policies.scheduler import CrawlScheduler
 from scripts import backtest, train
 from scripts.logs import backtesting, example_log
 from scripts.logs.learning import HELD_OUT, HIDDEN, LEARNING_RATE, histories_of
-from scripts.reporting.rows import read_rows
+from scripts.study.rows import read_rows
 from tests.scripts import commands
 from tests.scripts.commands import done, refused
 

@@ -22,9 +22,9 @@ from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
 from policies import solvers
 from scripts.benchmark import app
-from scripts.reporting.intervals import Interval
-from scripts.reporting.rows import read_rows, write_rows
-from scripts.reporting.runner import Store
+from scripts.study.intervals import Interval
+from scripts.study.rows import read_rows, write_rows
+from scripts.study.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of

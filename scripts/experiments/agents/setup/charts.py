@@ -11,9 +11,9 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.agents.setup.learned_values import CYCLES, FEW_SIGNALS, FORMULA, SIGNALS
-from scripts.reporting import charts
-from scripts.reporting.means import means, paired, table
-from scripts.reporting.rows import gathered
+from scripts.present import charts
+from scripts.study.means import means, paired, table
+from scripts.study.rows import gathered
 
 NEAR = 0.03
 """Largest difference to the reference that a panel of differences shows."""

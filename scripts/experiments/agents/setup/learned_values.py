@@ -22,7 +22,7 @@ from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.index import counts_at_unknown_age
 from policies.values import greedy_ncis_observed
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 
 FORMULA = "GREEDY-NCIS"
 SIGNALS = (0, 1, 2, 3)

@@ -25,7 +25,7 @@ from agents.sb3.loading import MODEL, load
 from agents.sb3.training import train
 from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
 from crawl_envs.types import FloatArray, Policy
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
 

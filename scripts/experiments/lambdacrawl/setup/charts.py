@@ -10,8 +10,8 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.lambdacrawl.setup.costs import COST_NAMES, J_H, PER_URL
-from scripts.reporting import charts
-from scripts.reporting.means import means, table
+from scripts.present import charts
+from scripts.study.means import means, table
 
 
 def cost_bars(

@@ -9,8 +9,8 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.setup.curves import RATIO, Curves, mean_points
-from scripts.reporting import charts
-from scripts.reporting.means import means, numbered, paired, table
+from scripts.present import charts
+from scripts.study.means import means, numbered, paired, table
 
 STALENESS = "staleness: mean divergence over pages and time"
 MOST_COST, MOST_RELATIVE = 0.72, 2.5

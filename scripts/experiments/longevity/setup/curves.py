@@ -15,7 +15,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.setup.runs import ID, STRETCHES, metric_of
-from scripts.reporting.rows import gathered
+from scripts.study.rows import gathered
 
 WHOLE = "whole"
 """Both stretches together; they are equally long."""

@@ -12,9 +12,9 @@ from matplotlib.patches import Rectangle
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.reporting import charts
-from scripts.reporting.means import entries, means, table
-from scripts.reporting.rows import gathered
+from scripts.present import charts
+from scripts.study.means import entries, means, table
+from scripts.study.rows import gathered
 
 
 def _drawn(rows: Sequence[Row], name: str) -> dict[tuple[str, str], FloatArray]:

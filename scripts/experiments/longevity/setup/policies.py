@@ -35,8 +35,8 @@ from scripts.experiments.longevity.setup.runs import (
     WARM_UP,
     swept,
 )
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import Trend
+from scripts.present.verdicts import Trend
+from scripts.study.settings import Measurement
 
 QUICK_STEP = 5
 """With ``--quick`` every fifth knob of a policy is played."""

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.types.ledgers import FragmentLedger
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 
 ID = "CrawlLongevity-v0"
 TICK, TICKS, WARM_TICKS = 2.0, 30, 15

@@ -15,9 +15,9 @@ from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
 from scripts.experiments.ncis.setup.sweep import ID
-from scripts.reporting.bounds import BASELINE
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
+from scripts.study.bounds import BASELINE
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 RATE = "crawl_rate"
 PARAMETERS = ("recall", "change_rate", "false_signal_rate")
@@ -170,8 +170,8 @@ def draw_rates(
         colour: parameter of the pages shown by the colour of the dots.
         baseline: name of the rate in BASELINE.
     """
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries
+    from scripts.present import charts
+    from scripts.study.means import entries
 
     page = ["setting", "seed", "index"]
     rates = entries(rows, RATE)

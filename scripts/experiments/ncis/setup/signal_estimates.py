@@ -17,8 +17,8 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies import estimators
-from scripts.reporting.rows import gathered, indexed
-from scripts.reporting.settings import Measurement
+from scripts.study.rows import gathered, indexed
+from scripts.study.settings import Measurement
 
 HORIZON, PAGES = 100_000.0, 20
 QUICK_HORIZON, QUICK_PAGES = 5_000.0, 10
@@ -163,8 +163,8 @@ def draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str, setting
     """Draw estimates against the truth, a dot per page."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import entries
+    from scripts.present import charts
+    from scripts.study.means import entries
 
     page, axes, parts = ["seed", "index"], {}, []
     ratio = entries(rows, "crawls_per_change").query("setting == @setting")

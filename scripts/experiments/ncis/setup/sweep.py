@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crawl_envs.evaluation import Row
-from scripts.reporting.bounds import BASELINE, OPTIMUM
-from scripts.reporting.verdicts import Level
+from scripts.present.verdicts import Level
+from scripts.study.bounds import BASELINE, OPTIMUM
 
 ID = "CrawlNCIS-v0"
 NUM_PAGES = (100, 200, 300, 500, 750, 1000, 10000)
@@ -53,8 +53,8 @@ def draw_accuracy(rows: Sequence[Row], path: Path, title: str) -> None:
     """Draw accuracy against the number of pages, and its paired difference to BASELINE."""
     import pandas as pd
 
-    from scripts.reporting import charts
-    from scripts.reporting.means import means, numbered, paired, table
+    from scripts.present import charts
+    from scripts.study.means import means, numbered, paired, table
 
     values = table(rows, "accuracy")
     apart = paired(values[values.policy != BASELINE], values[values.policy == BASELINE])

@@ -10,8 +10,8 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.experiments.offers.setup.paper import BUDGETS, Table
 from scripts.experiments.offers.setup.tables import OWN_CRAWLS
-from scripts.reporting import charts
-from scripts.reporting.means import medians, table
+from scripts.present import charts
+from scripts.study.means import medians, table
 
 MEASURES = {
     "click_freshness": "click-weighted freshness",

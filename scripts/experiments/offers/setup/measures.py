@@ -24,8 +24,8 @@ from scripts.experiments.offers.setup.strategies import (
     play,
     reference,
 )
-from scripts.reporting.rows import indexed
-from scripts.reporting.settings import Measurement
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
 
 CLICK, OFFER = "click_freshness", "offer_freshness"
 """Freshness by eq. 4 and eq. 3 of the paper: in the tables, medians over the days of a run."""

@@ -13,8 +13,8 @@ from crawl_envs.types import FloatArray
 from scripts.experiments.offers.setup.measures import NAMES
 from scripts.experiments.offers.setup.paper import Table
 from scripts.experiments.offers.setup.strategies import KAB5, LAMBDA_ML
-from scripts.reporting.intervals import Median, median_of, signed_rank
-from scripts.reporting.rows import gathered, write_csv
+from scripts.study.intervals import Median, median_of, signed_rank
+from scripts.study.rows import gathered, write_csv
 
 Groups = Mapping[str, Sequence[str]]
 OWN_CRAWLS = {"Delta_h": ("Delta_own",), "lambda_h": ("lambda_own", "lambda_own rest")}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from crawl_envs.evaluation import Row
-from scripts.reporting import charts
-from scripts.reporting.means import means, paired, table
+from scripts.present import charts
+from scripts.study.means import means, paired, table
 
 ASSUMED = {
     "rate_ratio": ("changes per day, played over fitted", 1.0, "log"),

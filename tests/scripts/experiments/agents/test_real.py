@@ -20,11 +20,11 @@ from scripts.experiments.agents import real
 from scripts.experiments.real.setup import charts as site_charts
 from scripts.experiments.real.setup import sites as histories
 from scripts.experiments.real.setup.history import past
-from scripts.reporting import intervals
-from scripts.reporting.equal_freshness import ENDS as ENDS_OF_SAVED
-from scripts.reporting.experiment import judged
-from scripts.reporting.settings import Measurement
-from scripts.reporting.verdicts import minus
+from scripts.present.experiment import judged
+from scripts.present.verdicts import minus
+from scripts.study import intervals
+from scripts.study.equal_freshness import ENDS as ENDS_OF_SAVED
+from scripts.study.settings import Measurement
 from tests.crawl_envs.instances.recorded import tiny_trace
 
 ROOT = Path(__file__).resolve().parents[4]

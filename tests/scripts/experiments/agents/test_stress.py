@@ -12,8 +12,8 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Row, play
 from crawl_envs.instances import STRESS
 from scripts.experiments.agents import stress
-from scripts.reporting import intervals
-from scripts.reporting.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend
+from scripts.study import intervals
 
 SMALL = {"num_pages": 20, "bandwidth": 20.0, "horizon": 0.5}
 FRESH = {"RoundRobin": 0.80, "GreedyNCIS": 0.86, "GreedyNCISDelayed": 0.86, "Greedy": 0.82}

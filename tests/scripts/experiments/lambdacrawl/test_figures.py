@@ -69,7 +69,7 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     UC,
     Pages,
 )
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 
 REFERENCE = Path(__file__).resolve().parents[4].parent / "shared" / "reference" / "lambdacrawl.json"
 NAMES = {LC: "LC_mixed", LCA: "LCA_mixed", BLC: "BLC", BLC_EPS: "BLC_eps0.4", CC: "CC", UC: "UC"}

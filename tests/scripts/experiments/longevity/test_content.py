@@ -32,7 +32,7 @@ from scripts.experiments.longevity import (
 )
 from scripts.experiments.longevity.setup import fragment_pages, fragment_records
 from scripts.experiments.longevity.setup.fragment_snapshots import drawn_set
-from scripts.reporting.experiment import pictures_of, settings_of, with_derived
+from scripts.present.experiment import pictures_of, settings_of, with_derived
 from tests.naive.fragments import distance, mean_divergence, version_at, versions_of
 from tests.scripts.experiments.longevity.test_fragment_measures import drawn_spells
 

@@ -67,8 +67,8 @@ from scripts.experiments.longevity.setup.runs import (
     swept,
     ticking,
 )
-from scripts.reporting.rows import indexed
-from scripts.reporting.verdicts import Level, Trend, judge
+from scripts.present.verdicts import Level, Trend, judge
+from scripts.study.rows import indexed
 
 EXPERIMENTS = (
     longevity_fig6,

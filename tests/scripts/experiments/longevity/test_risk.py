@@ -12,7 +12,7 @@ from crawl_envs.evaluation import Row
 from policies.longevity.curve_fitting import CurveFitting
 from scripts.experiments.longevity import risk as longevity_risk
 from scripts.experiments.longevity.setup.runs import TICK, ledgers, ticking
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 from tests.naive.fragments import distance, mean_divergence, version_at, versions_of
 
 

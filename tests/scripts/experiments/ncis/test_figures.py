@@ -24,8 +24,8 @@ from scripts.experiments.ncis import (
     saved as ncis_saved,
 )
 from scripts.experiments.ncis.setup.page_rates import ID
-from scripts.reporting.rows import indexed
-from scripts.reporting.verdicts import judge
+from scripts.present.verdicts import judge
+from scripts.study.rows import indexed
 
 
 def residual(i: int, x: float) -> float:

@@ -11,7 +11,7 @@ import policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.ncis.setup import page_rates
-from scripts.reporting.rows import gathered
+from scripts.study.rows import gathered
 
 ARGUMENTS = {"instance": "noisy", "num_pages": 6, "bandwidth": 5.0, "horizon": 8.0}
 

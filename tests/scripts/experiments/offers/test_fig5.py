@@ -11,7 +11,7 @@ from crawl_envs.evaluation import Row
 from policies.bandits.strategy_bandit import StrategyBandit
 from scripts.experiments.offers import fig5 as experiment
 from scripts.experiments.offers.setup import strategies
-from scripts.reporting.rows import indexed
+from scripts.study.rows import indexed
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 

@@ -15,9 +15,9 @@ from scripts.experiments.offers.setup.charts import budget_of
 from scripts.experiments.offers.setup.measures import ID, NAMES, TIGHT, name_of
 from scripts.experiments.offers.setup.paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6
 from scripts.experiments.offers.setup.tables import LONG_COLUMNS, Measure, write_tables
-from scripts.reporting.intervals import median_of, signed_rank
-from scripts.reporting.rows import indexed
 from scripts.reproduce import app
+from scripts.study.intervals import median_of, signed_rank
+from scripts.study.rows import indexed
 from tests.scripts.experiments.offers.smoothed_rates import forget, predict_by_history
 
 MEASURE = Measure("click_freshness", "click_gain", "click_day")

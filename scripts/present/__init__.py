@@ -1,0 +1,4 @@
+"""Presentation of rows: charts, tables, claims and their verdicts, the index of results.
+
+Public modules: charts, claims, claims_table, experiment, filled_tables, index, tables, verdicts.
+"""

@@ -1,0 +1,223 @@
+"""The page of claims: the sentences of a paper, each with a verdict from the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types.files import replacing
+from scripts.present.experiment import (
+    claims_of,
+    judged,
+    paper_and_figure,
+    pictures_of,
+    with_derived,
+)
+from scripts.present.verdicts import Claim, Verdict
+from scripts.study.rows import read_rows
+
+PAGE = "claims.md"
+SIGNS = {"yes": "✓", "no": "✗", "open": "?"}
+HOLDS, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
+    "holds",
+    "holds in part",
+    "does not hold",
+    "open",
+    "not tested",
+    "too few repetitions to judge",
+)
+
+HEADS = {
+    "ncis": "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals "
+    "(Busa-Fekete et al.)",
+    "lambdacrawl": "Staying up to Date with Online Content Changes Using Reinforcement Learning "
+    "for Scheduling (Kolobov et al. 2019)",
+    "offers": "Adversarial Bandits Policy for Crawling Commercial Web Content (Han et al. 2020)",
+    "longevity": "Recrawl Scheduling Based on Information Longevity (Olston and Pandey 2008)",
+    "agents": "Learned agents beside the analytic policies",
+    "real": "Policies on recorded histories of real sites",
+}
+BEYOND: dict[str, tuple[Claim, ...]] = {
+    "ncis": (
+        Claim(
+            "On a billion pages, the signals save 10 to 20% of the crawls of the hosts that send "
+            "them, at no loss of freshness.",
+            "appendix F",
+            note="The crawler and its pages are not public; `saved` asks what it takes on "
+            "synthetic ones.",
+        ),
+    ),
+    "lambdacrawl": (
+        Claim(
+            "On 18.5 million URLs that were crawled daily for 14 weeks the approach has "
+            "significant advantages.",
+            "abstract, section 7",
+            note="The recorded URLs are not part of this project. All pages here are a stand-in: "
+            "draws of a law that was fitted to what is published of the set.",
+        ),
+    ),
+    "offers": (
+        Claim(
+            "On 1.3 million offers of Google Shopping that were crawled every hour for 8 months, "
+            "the bandit outperforms LambdaCrawl.",
+            "abstract, section 4",
+            note="The recorded offers are not public. All offers here are drawn from a law that "
+            "was fitted to what the paper tells of them.",
+        ),
+        Claim(
+            "Not all snapshots of offers could be downloaded, as crawls might be rejected.",
+            "section 4",
+            note="The paper says neither how many nor how it fills the gaps in its prices, and "
+            "lets no crawl of a strategy fail. Here every crawl succeeds. Rejection of each crawl "
+            "with probability p, at random, multiplies the rates of a strategy by 1 - p, nothing "
+            "else; rejections that depend on the merchant are not modelled.",
+        ),
+    ),
+}
+"""Claims that no experiment here can test."""
+
+
+def verdict_of(verdicts: Sequence[Verdict]) -> str:
+    """Return the summary of the verdicts of a claim's tests."""
+    answers = [verdict.holds for verdict in verdicts]
+    if not answers:
+        return UNTESTED
+    if all(answer == "yes" for answer in answers):
+        return HOLDS
+    if "no" not in answers:
+        return OPEN
+    return PARTLY if "yes" in answers else FAILS
+
+
+def write_claims(
+    folder: Path, paper: str, experiments: Sequence[ModuleType], *, quick: bool
+) -> Path:
+    """Write the page from the rows in the folders under ``folder``, without simulation.
+
+    Raises:
+        ValueError: rows that are truncated, or of another experiment.
+    """
+    contents, sections = [], []
+    for experiment in experiments:
+        _, figure = paper_and_figure(experiment)
+        name = f"{paper}_{figure}"
+        rows = rows_of(folder / figure, experiment)
+        lines, section = _section(experiment, name, rows, quick)
+        contents += lines
+        sections.append(section)
+    beyond = BEYOND.get(paper, ())
+    if beyond:
+        contents += [_content("", claim, UNTESTED) for claim in beyond]
+        parts = ["## Beyond these experiments", *(_entry(claim, (), UNTESTED) for claim in beyond)]
+        sections.append("\n\n".join(parts))
+    path = folder / PAGE
+    tables = [_table(contents)] if contents else []
+    page = "\n\n".join([*_head(folder, paper, quick), *tables, *sections])
+    with replacing(path) as unfinished:
+        unfinished.write_text(page + "\n", "utf-8")
+    return path
+
+
+def rows_of(folder: Path, experiment: ModuleType) -> list[Row]:
+    """Return the kept rows of an experiment with the derived ones; none without a file.
+
+    Raises:
+        ValueError: a damaged file, or rows of another experiment.
+    """
+    path = folder / "rows.parquet"
+    if not path.exists():
+        return []
+    rows, about = read_rows(path)
+    if about.get("title") != experiment.TITLE:
+        raise ValueError(
+            f"{path}: rows of {about.get('title')!r}, not of {experiment.TITLE!r}; start over"
+        )
+    return with_derived(experiment, rows)
+
+
+def _head(folder: Path, paper: str, quick: bool) -> list[str]:
+    head = ["# Claims, one by one"]
+    if paper in HEADS:
+        head.append(f"{HEADS[paper]}.")
+    if quick:
+        head.append("**Sizes and times are cut short to see that it works: nothing is judged.**")
+    head.append(
+        f"`python -m scripts.reproduce {paper} --score` makes this page from the rows that lie in "
+        "the folders beside it; without `--score` it also simulates what is missing. ± is the "
+        "half-width of a 95% interval (Student's, over repetitions). ✓: the whole interval is "
+        "where the claim says; ✗: the whole interval, or a known level's mean, is elsewhere; "
+        "?: too few repetitions tell. Margins are ours: the paper states none."
+    )
+    if (folder / "README.md").exists():
+        head.append("Reasons, and how the experiments read the paper: [README.md](README.md).")
+    return head
+
+
+def _section(
+    experiment: ModuleType, name: str, rows: Sequence[Row], quick: bool
+) -> tuple[list[str], str]:
+    """Return the table rows and the section of an experiment."""
+    claims = claims_of(experiment)
+    figure = name.partition("_")[2]
+    parts = [f"## {figure}: {experiment.TITLE}"]
+    if rows:
+        count = len({row.seed for row in rows})
+        pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in pictures_of(experiment))
+        scored = f"Scored: {experiment.METRIC}, where nothing else is named."
+        own = getattr(experiment, "INTERVALS", "")
+        scored += f" Intervals: {own}." if own else ""
+        parts.append(f"{count} repetition{'s' * (count > 1)}. {scored} Pictures: {pictures}.")
+    else:
+        parts.append(f"No rows yet: `python -m scripts.reproduce {name}`.")
+    contents = []
+    for claim in claims:
+        verdicts = judged(experiment, rows, claim.tests, quick)
+        short = claim.tests and rows and (quick or not verdicts)
+        word = TOO_FEW if short else verdict_of(verdicts)
+        contents.append(_content(figure, claim, word))
+        parts.append(_entry(claim, verdicts, word))
+    others = judged(experiment, rows, getattr(experiment, "EXPECTED", ()), quick)
+    if hasattr(experiment, "CLAIMS") and others:
+        parts += [
+            "Beside the paper's claims:" if claims else "Expected:",
+            "\n".join(_lines(others)),
+        ]
+    return contents, "\n\n".join(parts)
+
+
+def _content(figure: str, claim: Claim, word: str) -> str:
+    says = claim.says.replace("|", "\\|")
+    return f"| {figure} | {says} | {word} |"
+
+
+def _table(contents: Iterable[str]) -> str:
+    return "\n".join(["| | claim | here |", "|---|---|---|", *contents])
+
+
+def _entry(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
+    parts = [f"**{claim.says}** ({claim.source}) *{word}*"]
+    if verdicts:
+        parts.append("\n".join(_lines(verdicts)))
+    if claim.note:
+        parts.append(claim.note)
+    return "\n\n".join(parts)
+
+
+def _lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return one line per test, with all its settings."""
+    lines: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        measured = f"{verdict.setting} {_number(verdict)} {SIGNS[verdict.holds]}"
+        lines.setdefault(verdict.claim, []).append(measured)
+    return [f"- {claim}: {'; '.join(measured)}" for claim, measured in lines.items()]
+
+
+def _number(verdict: Verdict) -> str:
+    """Format the mean and its interval, with two digits of the interval."""
+    if not 0.0 < verdict.half_width < math.inf:
+        return f"{verdict.measured:.4g}"
+    decimals = max(0, 1 - math.floor(math.log10(verdict.half_width)))
+    return f"{verdict.measured:.{decimals}f} ± {verdict.half_width:.{decimals}f}"

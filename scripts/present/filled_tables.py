@@ -1,0 +1,80 @@
+"""Markdown tables of rows, written to a page between two lines that name them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types.files import replacing
+from scripts.study.equal_freshness import ENDS as ENDS_OF_SAVED
+from scripts.study.intervals import ENDS
+
+Key = tuple[str, str, str]
+"""Setting, policy and metric of a cell."""
+
+
+def markdown(rows: Sequence[Row], heads: Sequence[str], lines: Mapping[str, Sequence[Key]]) -> str:
+    """Return a table of rows with one seed, without the lines that have no rows.
+
+    A cell has the value with its interval, the percentages between which a share is known to be, or
+    the value alone with one decimal, whichever rows there are.
+
+    Args:
+        rows: with derived ones.
+        heads: of the columns after the first.
+        lines: the cells of each line, by its name.
+    """
+    value = {(row.setting, row.policy, row.metric): row.value for row in rows}
+    table = [["", *heads], ["---"] * (1 + len(heads))]
+    for name, keys in lines.items():
+        cells = [_cell(value, *key) for key in keys]
+        table += [[name, *cells]] if any(cells) else []
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+
+
+def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) -> str:
+    interval = [value.get((setting, policy, metric + end)) for end in ENDS]
+    share = [value.get((setting, policy, metric + end)) for end in ENDS_OF_SAVED]
+    match [number for number in (*interval, *share) if number is not None]:
+        case [mean, low, high]:
+            return f"{spelled(mean, 3)} [{spelled(low, 2)}, {spelled(high, 2)}]"
+        case [least, most]:
+            return _range(least, most)
+        case [mean]:
+            return f"{mean:.1f}"
+    return ""
+
+
+def spelled(number: float, digits: int) -> str:
+    """Return a number without the zero before its point."""
+    return re.sub(r"\b0\.", ".", f"{number:.{digits}f}")
+
+
+def _range(least: float, most: float) -> str:
+    """Return the percentage, or the bounds that are known."""
+    if math.isinf(least):
+        return f"< {most:.0f}%"
+    if most == 100.0:
+        return f"> {least:.0f}%"
+    return f"{least:.0f}%" if least == most else f"{least:.0f} to {most:.0f}%"
+
+
+def fill(page: Path, tables: Mapping[str, str]) -> None:
+    """Write tables between the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page.
+
+    Raises:
+        ValueError: the page lacks the two lines of a table.
+    """
+    text = page.read_text("utf-8")
+    for name, table in tables.items():
+        first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = text.partition(first)
+        _, end, after = rest.partition(last)
+        if not (found and end):
+            raise ValueError(f"{page} must have the lines {first.strip()} and {last.strip()}")
+        text = f"{before}{first}\n{table}\n\n{last}{after}"
+    with replacing(page) as unfinished:
+        unfinished.write_text(text, "utf-8")

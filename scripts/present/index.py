@@ -1,0 +1,53 @@
+"""The index of all results: a thumbnail per experiment, and how many of its tests hold."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from crawl_envs.types.files import replacing
+from scripts.present.claims import HEADS, PAGE, SIGNS
+from scripts.present.experiment import paper_and_figure, pictures_of
+
+INDEX = "README.md"
+ABOUT = """# Results
+
+Made by `python -m scripts.reproduce`, which rewrites this page. Each folder holds the rows, a
+summary, the tests with their 95% intervals, pictures, and the command, commit and versions of it.
+[crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
+scripts.benchmark --suite crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
+sentence by sentence.
+"""
+
+
+def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
+    """Write the index of the experiments that have results under ``folder``."""
+    sections: dict[str, list[str]] = {}
+    for experiment in experiments:
+        paper, figure = paper_and_figure(experiment)
+        verdicts = folder / paper / figure / "verdicts.csv"
+        if verdicts.exists():
+            line = _line(f"{paper}/{figure}", experiment, verdicts)
+            sections.setdefault(paper, []).append(line)
+    parts = [ABOUT]
+    for paper, lines in sections.items():
+        links = f"[What they show]({paper}/README.md), [claim by claim]({paper}/{PAGE})."
+        heads = ["| | experiment | tests |", "|---|---|---|"]
+        parts.append("\n".join([f"## {HEADS.get(paper, paper)}\n", f"{links}\n", *heads, *lines]))
+    path = folder / INDEX
+    with replacing(path) as unfinished:
+        unfinished.write_text("\n".join([*parts[:1], "\n\n".join(parts[1:]), ""]), "utf-8")
+    return path
+
+
+def _line(place: str, experiment: ModuleType, verdicts: Path) -> str:
+    picture = f"{place}/{next(iter(pictures_of(experiment)))}.png"
+    with verdicts.open(encoding="utf-8", newline="") as file:
+        answers = Counter(line["holds"] for line in csv.DictReader(file))
+    tests = " ".join(f"{answers[word]}&nbsp;{SIGNS[word]}" for word in SIGNS if answers[word])
+    title = experiment.TITLE.replace("|", "\\|")
+    thumbnail = f'<a href="{picture}"><img src="{picture}" width="240" alt="{title}"></a>'
+    return f"| {thumbnail} | [{title}]({place}) | {tests} |"

@@ -1,0 +1,172 @@
+"""Expectations of a figure as data, and verdicts on them from rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from crawl_envs.evaluation import Row, Summary, summarize
+from scripts.study.intervals import ENDS, Interval
+
+
+class Level(NamedTuple):
+    """A known mean: ``value`` within ``tolerance``, from ``source``.
+
+    An empty ``metric``, here and below, is the metric of the experiment.
+    """
+
+    setting: str
+    policy: str
+    value: float
+    tolerance: float
+    source: str
+    metric: str = ""
+
+
+class Trend(NamedTuple):
+    """An expected difference between two policies on the same seeds, from ``source``.
+
+    ``relation`` is ``above`` (the first is larger), ``about`` (they differ by ``margin`` at most)
+    or ``not below`` (the first is not smaller by more than the interval).
+    """
+
+    first: str
+    relation: str
+    second: str
+    settings: tuple[str, ...]
+    source: str
+    margin: float = 0.0
+    metric: str = ""
+
+
+class Range(NamedTuple):
+    """An expected range of a mean: from ``low`` to ``high``, possibly infinite."""
+
+    policy: str
+    low: float
+    high: float
+    settings: tuple[str, ...]
+    source: str
+    metric: str = ""
+
+
+Expected = Level | Trend | Range
+
+
+class Claim(NamedTuple):
+    """A sentence of a paper, paraphrased, and the expectations that test it.
+
+    Without ``tests`` the sentence was not tested; ``note`` gives the reason or a caveat.
+    """
+
+    says: str
+    source: str
+    tests: tuple[Expected, ...] = ()
+    note: str = ""
+
+
+class Verdict(NamedTuple):
+    """Result of a test: ``holds`` is ``yes``, ``no``, or ``open`` with too few rows.
+
+    ``half_width`` is of the 95% interval around ``measured``, a mean or a mean difference.
+    """
+
+    setting: str
+    claim: str
+    measured: float
+    half_width: float
+    holds: str
+    source: str
+
+
+def minus(metric: str, label: str) -> str:
+    """Return the name of the difference of a metric to that of a label."""
+    return f"{metric} minus that of {label}"
+
+
+def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[Verdict]:
+    """Compare expectations with the rows, in the settings that have rows.
+
+    Intervals are Student's over seeds, unless there are rows ``<metric>, low`` and ``<metric>,
+    high``, or those of ``minus(<metric>, <second>)`` for a trend, as of :class:`Interval`.
+    """
+    verdicts = []
+    for item in expected:
+        scored = item.metric or metric
+        of = f" ({_spelled(scored)})" if scored != metric else ""
+        if isinstance(item, Trend):
+            measured = _measured(rows, scored, item.first, item.second)
+        else:
+            measured = _measured(rows, scored, item.policy)
+        settings = (item.setting,) if isinstance(item, Level) else item.settings
+        for name in settings:
+            if name in measured:
+                claim, holds = _judged(item, measured[name])
+                found = measured[name]
+                verdicts.append(
+                    Verdict(name, claim + of, found.estimate, found.half, holds, item.source)
+                )
+    return verdicts
+
+
+def _spelled(metric: str) -> str:
+    """Return a metric of code in words; the costs J_h and J_b, and names with spaces, stay."""
+    return metric if " " in metric else re.sub("(?<!J)_", " ", metric)
+
+
+def _summaries(
+    rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
+) -> dict[str, Summary]:
+    """Return the summaries of a policy by setting, none if a policy has no such rows."""
+    compared = {policy} if reference is None else {policy, reference}
+    wanted = [row for row in rows if row.metric == metric and row.policy in compared]
+    if {row.policy for row in wanted} < compared:
+        return {}
+    summaries = summarize(wanted, metric, reference)
+    return {summary.setting: summary for summary in summaries if summary.policy == policy}
+
+
+def _measured(
+    rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
+) -> dict[str, Interval]:
+    """Return a policy's mean by setting, or its difference to a reference, with the interval."""
+    named = metric if reference is None else minus(metric, reference)
+    ends = [
+        {row.setting: row.value for row in rows if row[2:5:2] == (policy, named + end)}
+        for end in ENDS
+    ]
+    found = {}
+    for setting, summary in _summaries(rows, metric, policy, reference).items():
+        mean, half = summary[3:5] if reference is None else summary[5:7]
+        found[setting] = Interval(mean, mean - half, mean + half)
+    given = set.intersection(*map(set, ends))
+    return found | {setting: Interval(*(end[setting] for end in ends)) for setting in given}
+
+
+def _judged(item: Expected, found: Interval) -> tuple[str, str]:
+    """Return the claim in words, and whether it holds."""
+    if isinstance(item, Level):
+        within = abs(found.estimate - item.value) <= item.tolerance
+        claim = f"{item.policy} = {item.value:.4f} +/- {item.tolerance:.4f}"
+        return claim, "yes" if within else "no"
+    if isinstance(item, Range):
+        claim = f"{item.policy} in [{item.low:g}, {item.high:g}]"
+        if math.isinf(item.high):
+            claim = f"{item.policy} >= {item.low:g}"
+        elif math.isinf(item.low):
+            claim = f"{item.policy} <= {item.high:g}"
+        holds = item.low <= found.low and found.high <= item.high
+        fails = found.low > item.high or found.high < item.low
+    elif item.relation == "above":
+        claim = f"{item.first} > {item.second}"
+        holds, fails = found.low > 0.0, found.high < 0.0
+    elif item.relation == "not below":
+        claim = f"{item.first} not below {item.second}"
+        holds, fails = found.high >= 0.0, found.high < 0.0
+    else:
+        claim = f"|{item.first} - {item.second}| <= {item.margin:g}"
+        holds = -item.margin <= found.low and found.high <= item.margin
+        fails = found.low > item.margin or found.high < -item.margin
+    return claim, "yes" if holds else "no" if fails else "open"

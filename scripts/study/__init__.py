@@ -1,0 +1,5 @@
+"""Studies: entrants and settings, a runner with workers, rows on disk, intervals and means.
+
+Public modules: bounds, clairvoyant, comparisons, equal_freshness, intervals, means, rows, runner,
+settings, workers.
+"""

@@ -1,0 +1,50 @@
+"""Analytic values to compare policies with: the optimum with signals, and without."""
+
+from __future__ import annotations
+
+import functools
+
+from crawl_envs.instances import traces
+from crawl_envs.types import Instance
+from policies import solvers
+from scripts.study.settings import Window
+
+BASELINE = "BASELINE"
+"""The papers' name for the optimal continuous policy without signals."""
+
+OPTIMUM = "OPTIMUM"
+"""The optimal continuous policy with signals: an upper bound in the long run."""
+
+LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theorem 1)"}
+"""Descriptions of the bounds, for legends."""
+
+
+def baseline(instance: Instance) -> float:
+    """Return the freshness of the optimal even intervals without signals (eq. 5)."""
+    return solvers.binary_periodic(
+        instance.importance, instance.change_rate, instance.bandwidth
+    ).objective
+
+
+def optimum(instance: Instance) -> float:
+    """Return the freshness of the optimal thresholds of effective elapsed time (Theorem 1).
+
+    Delays of signals are ignored: the value is for immediate signals.
+    """
+    return solvers.ncis(instance).objective
+
+
+def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
+    """Return ``baseline`` for the pages alive in half of the window, with as much budget each."""
+    record = _record(trace)
+    shares = record.alive_days(*window) / (window[1] - window[0])
+    living = shares >= 0.5
+    budget = instance.bandwidth * living.sum() / shares.sum()
+    return solvers.binary_periodic(
+        instance.importance[living], instance.change_rate[living], budget
+    ).objective
+
+
+@functools.cache
+def _record(trace: str) -> traces.Trace:
+    return traces.load(traces.find(trace))

@@ -1,0 +1,72 @@
+"""Rows as tables, and their means with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+from scipy.special import stdtrit
+
+from crawl_envs.evaluation import Row
+from scripts.study.intervals import median_of
+
+SETTING_AND_POLICY = ("setting", "policy")
+
+
+def table(rows: Iterable[Row], *metrics: str) -> pd.DataFrame:
+    """Return the rows of some metrics, or of all, with the columns of :class:`Row`."""
+    kept = [row for row in rows if row.metric in metrics] if metrics else list(rows)
+    return pd.DataFrame(kept, columns=list(Row._fields))
+
+
+def paired(values: pd.DataFrame, base: pd.DataFrame, *, ratio: bool = False) -> pd.DataFrame:
+    """Return ``value`` less that of a table, or over it, where it has one.
+
+    Args:
+        values: a table with ``value``.
+        base: a table with one value per setting and seed.
+        ratio: divide instead of subtracting.
+    """
+    keys = ["setting", "seed"]
+    both = values.join(base.set_index(keys)["value"].rename("base"), on=keys, how="inner")
+    value = both["value"] / both["base"] if ratio else both["value"] - both["base"]
+    return both.assign(value=value).drop(columns="base")
+
+
+def means(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.DataFrame:
+    """Return means of the column ``value`` by groups, in the order of first appearance.
+
+    Args:
+        values: a table with ``value`` and the columns ``by``.
+        by: columns of the groups.
+
+    Returns:
+        The columns ``by``; ``mean``; ``half``, the half-width of the 95% Student interval, NaN for
+        a single value; ``error``, the standard error; ``count``.
+    """
+    groups = values.groupby(list(by), sort=False)["value"]
+    result = groups.agg(mean="mean", error="sem", count="count").reset_index()
+    return result.assign(half=stdtrit(result["count"] - 1, 0.975) * result["error"])
+
+
+def medians(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.DataFrame:
+    """Return medians of the column ``value`` by groups, as :func:`means`.
+
+    Returns:
+        The columns ``by``, ``median``, and ``low`` and ``high``, the ends of its 95% interval.
+    """
+    groups = values.groupby(list(by), sort=False)["value"]
+    found = groups.apply(lambda part: pd.Series(median_of(part), ["median", "low", "high"]))
+    return found.unstack(-1)[["median", "low", "high"]].reset_index()
+
+
+def numbered(values: pd.DataFrame, before: str, column: str = "setting") -> pd.DataFrame:
+    """Add the column ``x`` of the numbers after ``before`` in a column; drop rows without one."""
+    number = values[column].str.extract(rf"{before}([-+]?[.\d]+(?:e[-+]?\d+)?)", expand=False)
+    return values.assign(x=pd.to_numeric(number)).dropna(subset="x").sort_values("x", kind="stable")
+
+
+def entries(rows: Iterable[Row], name: str) -> pd.DataFrame:
+    """Return an indexed metric with a row per entry: the columns of a row, and ``index``."""
+    values = table([row for row in rows if row.metric.startswith(f"{name}[")])
+    return values.assign(index=values.metric.str[len(name) + 1 : -1].astype(int))

@@ -1,0 +1,233 @@
+"""Parallel simulation of many policies on many seeds, with saved rows and resuming.
+
+The unit of work is one label (a policy, a bound, a measurement) on one seed of one setting. All
+settings and labels of a seed come before the next seed, so that an interrupted run is a smaller
+run. Rows are written every few seconds; of the rows of an earlier run, one unit per label is
+simulated again and must agree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from agents.progress import COUNT, ProgressBar
+from crawl_envs.evaluation import Row
+from scripts.study.rows import base, origin, read_rows, write_rows
+from scripts.study.settings import Playable
+from scripts.study.workers import Unit, Workers, play_all
+
+SAVE_EVERY = 5.0
+"""Seconds between two writes of the rows."""
+
+STOPPED = "stopped; {} has the rows so far; the same command goes on"
+"""Message after an interrupt, with the folder to be filled in."""
+AGREEMENT = 2e-4
+"""Largest accepted difference between kept rows and the same rows simulated again.
+
+It is relative for metrics above 1, and the mean over the entries of an indexed metric. Rounding,
+which differs between processors, can decide between two pages of equal value; other events or
+another policy change the metrics of a long episode by far more.
+"""
+
+
+DIGEST = re.compile(r"digest='\w*'")
+"""What the description of an agent, or of a policy of one's own, has of its file."""
+
+
+def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+    """Return the differing keys and common labels of two descriptions of a setting."""
+    differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
+    return differing + _changed(now, then, lambda made: DIGEST.sub("", made))
+
+
+def _changed(
+    now: Mapping[str, Any], then: Mapping[str, Any], compared: Callable[[str], str] = str
+) -> list[str]:
+    """Return the common labels whose descriptions differ in what counts."""
+    old, new = then["labels"], now["labels"]
+    return [label for label in new if label in old and compared(new[label]) != compared(old[label])]
+
+
+class Store:
+    """The rows of a job in a Parquet file, saved periodically.
+
+    The metadata of the file have the settings, and the origin of each run that added rows: its
+    date, commit, machine and versions, seconds, and number of rows. Rows of labels whose files
+    changed since then are dropped: ``changed`` has these labels after a load.
+
+    Args:
+        path: path of the file.
+        title: title of the job; a file with another title is refused.
+        settings: settings of the job.
+    """
+
+    def __init__(self, path: Path, title: str, settings: Sequence[Playable]) -> None:
+        self.path, self.title = path, title
+        self.settings = {setting.name: setting.described() for setting in settings}
+        self.rows: list[Row] = []
+        self.runs: list[dict[str, Any]] = []
+        self.changed: set[str] = set()
+        self.seconds = 0.0
+        self.start()
+
+    def load(self, keep: bool = True) -> None:
+        """Load the rows of an earlier run, if any.
+
+        Args:
+            keep: whether to keep them; False only checks that the file is of the same job.
+
+        Raises:
+            ValueError: the file is truncated, foreign, or of other settings.
+        """
+        if not self.path.exists():
+            return
+        rows, about = read_rows(self.path)
+        if about.get("title") != self.title:
+            raise ValueError(f"{self.path}: rows of {about.get('title')!r}, not of {self.title!r}")
+        if not keep:
+            return
+        for name, now in self.settings.items():
+            then = about["settings"].get(name, now)
+            for key in _differences(now, then):
+                raise ValueError(
+                    f"{self.path}: rows of setting {name!r} with another {key}; "
+                    "name another --out, or start anew with --fresh"
+                )
+            self.changed |= set(_changed(now, then))
+            now["labels"] = then["labels"] | now["labels"]
+        self.settings = about["settings"] | self.settings
+        self.rows = [row for row in rows if row.policy not in self.changed]
+        self.seconds, self.runs = about["seconds"], about.get("runs", [])
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add rows, and save if the last save is long ago."""
+        before = len(self.rows)
+        self.rows += rows
+        self._run["rows"] += len(self.rows) - before
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self.save()
+
+    @property
+    def run_seconds(self) -> float:
+        """Seconds of this run."""
+        return float(self._run["seconds"])
+
+    def start(self) -> None:
+        """Start counting seconds of a run."""
+        self._saved = self._ticked = time.monotonic()
+        self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
+
+    def save(self) -> None:
+        """Write all rows, in an order independent of the timing of workers."""
+        now = time.monotonic()
+        self.seconds += now - self._ticked
+        self._run["seconds"] += now - self._ticked
+        self._saved = self._ticked = now
+        place = {name: position for position, name in enumerate(self.settings)}
+        order = {
+            (name, label): position
+            for name, described in self.settings.items()
+            for position, label in enumerate(described["labels"])
+        }
+        self.rows.sort(key=lambda row: (place[row.setting], order[row[1:3]], row.metric, row.seed))
+        if "commit" not in self._run:
+            self._run |= origin()
+            self.runs.append(self._run)
+        about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
+        write_rows(self.path, self.rows, {**about, "runs": self.runs})
+
+    @property
+    def done(self) -> set[tuple[str, str, int]]:
+        """Setting, policy and seed of all units that have rows."""
+        return {(row.setting, row.policy, row.seed) for row in self.rows}
+
+
+def run(
+    settings: Sequence[Playable], count: int, store: Store, workers: Workers, console: Console
+) -> int:
+    """Simulate all units of the settings that have no rows in the store.
+
+    Args:
+        settings: settings to simulate.
+        count: number of seeds of settings without windows.
+        store: store that receives the rows, and is saved.
+        workers: where units are simulated.
+        console: console of the progress bar.
+
+    Returns:
+        The number of units simulated.
+    """
+    units = _units(settings, count)
+    done = store.done
+    open_units = [unit for unit in units if unit.key not in done]
+    store.start()
+    for label in sorted(store.changed):
+        console.print(f"{label} has changed: its rows are played anew", soft_wrap=True)
+    try:
+        with ProgressBar(COUNT, "{task.elapsed:.0f} s", console=console) as progress:
+            bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))
+            for number, (unit, rows) in enumerate(play_all(open_units, workers), 1):
+                store.add(rows)
+                last = number == len(open_units)
+                what = "policies x seeds" if last else f"{unit.setting.name} {unit.label}"
+                progress.update(bar, advance=1, description=what)
+    finally:
+        if open_units:
+            store.save()
+    return len(open_units)
+
+
+def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
+    """Return all units, ordered by seed."""
+    return [
+        Unit(setting, label, seed)
+        for seed in range(max(len(setting.seeds(count)) for setting in settings))
+        for setting in settings
+        if seed in setting.seeds(count)
+        for label in setting.labels
+    ]
+
+
+def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
+    """Simulate one kept unit of every policy again, but for labels that are trained.
+
+    Raises:
+        ValueError: a row of the store differs from the new simulation.
+    """
+    kept: dict[tuple[str, str, int], dict[str, float]] = {}
+    for row in store.rows:
+        kept.setdefault((row.setting, row.policy, row.seed), {})[row.metric] = row.value
+    checked = set()
+    for unit in _units(settings, count):
+        if unit.label in {*checked, *unit.setting.trained} or unit.key not in kept:
+            continue
+        checked.add(unit.label)
+        then = _by_base(kept[unit.key])
+        for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
+            earlier = then.get(name, {})
+            off = [abs(earlier.get(metric, math.inf) - value) for metric, value in now.items()]
+            size = sum(map(abs, now.values())) / len(now)
+            if sum(off) / len(off) > AGREEMENT * max(1.0, size):
+                worst = max(
+                    now, key=lambda metric: abs(earlier.get(metric, math.inf) - now[metric])
+                )
+                raise ValueError(
+                    f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
+                    f"{unit.seed} is {earlier.get(worst)} there, but {now[worst]} by this code; "
+                    "start anew with --fresh"
+                )
+
+
+def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Group values by metric without index."""
+    grouped: dict[str, dict[str, float]] = {}
+    for metric, value in values.items():
+        grouped.setdefault(base(metric), {})[metric] = value
+    return grouped

@@ -1,0 +1,212 @@
+"""Settings of a job: policies in an environment and their bounds, or functions of a seed.
+
+A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls arbitrary
+functions. Both are run by label and seed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import gymnasium
+
+from crawl_envs.evaluation import PolicyFactory, Row, evaluate, make_env
+
+Window = tuple[float, float]
+Measure = Callable[..., Mapping[str, float]]
+
+
+class Playable(Protocol):
+    """Interface of :class:`Setting` and :class:`Measurement` for the runner."""
+
+    @property
+    def name(self) -> str:
+        """Name of the setting in the rows."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels in order."""
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Return the seeds of ``count`` repetitions."""
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Labels that are trained: rounding changes their rows, which are not simulated again."""
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of a label on a seed."""
+
+    def check(self) -> None:
+        """Raise ValueError if ``play`` would."""
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the numbers, as plain values."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An environment and the policies compared in it; picklable.
+
+    Attributes:
+        name: name of the setting in the rows.
+        id: id of the environment.
+        arguments: arguments of ``gymnasium.make``, plain values.
+        policies: for each label, a function of an environment that returns a policy, as a
+            ``functools.partial`` of a module-level function.
+        bounds: for each label, a module-level function of an instance, or a partial of one; with
+            windows, it also receives ``window=``.
+        windows: windows of a recorded trace; if any, repetition i uses the i-th.
+        first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
+    """
+
+    name: str
+    id: str
+    arguments: Mapping[str, Any]
+    policies: Mapping[str, PolicyFactory]
+    bounds: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    windows: tuple[Window, ...] = ()
+    first_seed: int = 0
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """No labels: policies are given."""
+        return ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the bounds and policies, in this order."""
+        return (*self.bounds, *self.policies)
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Return the seeds 0, 1, ... of ``count`` repetitions; with windows, one per window."""
+        return range(len(self.windows) or count)
+
+    def arguments_of(self, seed: int) -> dict[str, Any]:
+        """Return the arguments of ``gymnasium.make`` for a seed."""
+        window = {"window": list(self.windows[seed])} if self.windows else {}
+        return {**self.arguments, **window}
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one policy or bound on one seed."""
+        given = {"window": self.windows[seed]} if self.windows else {}
+        rows = evaluate(
+            self.id,
+            {label: self.policies[label]} if label in self.policies else {},
+            [self.first_seed + seed],
+            setting=self.name,
+            bounds={label: partial(self.bounds[label], **given)} if label in self.bounds else None,
+            **self.arguments_of(seed),
+        )
+        return [row._replace(seed=seed) for row in rows if row.value == row.value]
+
+    def check(self) -> None:
+        """Make and reset the environment and make the policies; ValueError if one fails."""
+        for window in range(max(len(self.windows), 1)):
+            try:
+                env = make_env(self.id, **self.arguments_of(window))
+                env.reset(seed=0)
+                for factory in self.policies.values():
+                    factory(env)
+            except (ValueError, TypeError, gymnasium.error.Error) as error:
+                raise ValueError(f"setting {self.name}: {_one_line(error)}") from None
+            env.close()
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the numbers, as plain values."""
+        return {
+            "id": self.id,
+            "arguments": dict(self.arguments),
+            "windows": [list(window) for window in self.windows],
+            **({"first_seed": self.first_seed} if self.first_seed else {}),
+            "labels": {
+                label: _spelled(made) for label, made in {**self.bounds, **self.policies}.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Measurements by functions of a seed; picklable.
+
+    Attributes:
+        name: setting of the rows.
+        measures: for each label (the policy of the rows), a module-level function
+            ``measure(seed, **arguments)``, or a partial of one, that returns a number for each
+            metric; arrays come from :func:`scripts.study.rows.indexed`. All labels of a seed
+            should use the same events. NaNs have no rows; at least one value must not be NaN.
+        arguments: plain values.
+        id: environment of the rows.
+        most: largest useful number of repetitions: 1 if the seed does not matter.
+        trained: labels whose measures train an agent: rounding, which differs between processors,
+            changes their rows, so that kept ones are not checked by another simulation.
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    most: int | None = None
+    trained: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the functions, in this order."""
+        return tuple(self.measures)
+
+    def seeds(self, count: int) -> Sequence[int]:
+        """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``."""
+        return range(count if self.most is None else min(count, self.most))
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one function on one seed."""
+        metrics = self.measures[label](seed, **self.arguments)
+        rows = [
+            Row(self.id, self.name, label, seed, name, float(value))
+            for name, value in metrics.items()
+        ]
+        return [row for row in rows if row.value == row.value]
+
+    def check(self) -> None:
+        """Do nothing: errors appear only in ``play``."""
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the numbers, as plain values."""
+        return {
+            "id": self.id,
+            "arguments": json.loads(json.dumps(dict(self.arguments))),
+            "labels": {label: _spelled(made) for label, made in self.measures.items()},
+        }
+
+
+def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Return an environment with arguments that a user gave.
+
+    Raises:
+        ValueError: an argument is unknown or invalid.
+    """
+    try:
+        return make_env(id, **arguments)
+    except TypeError as error:
+        raise ValueError(f"{id}: {_one_line(error)}") from None
+
+
+def _spelled(made: Any) -> str:
+    """Format a function, or a partial with its arguments."""
+    if not isinstance(made, partial):
+        return str(made.__qualname__)
+    given = [repr(value) for value in made.args]
+    given += [f"{name}={value!r}" for name, value in sorted(made.keywords.items())]
+    return f"{_spelled(made.func)}({', '.join(given)})"
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message of an error; an argument that an environment lacks is called unknown."""
+    message = " ".join(str(error).split())
+    unknown = re.match(r".*got an unexpected keyword argument '(\w+)'", message)
+    return f"unknown argument {unknown[1]!r}" if unknown else message

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from crawl_envs.evaluation import Row
+from scripts.present import claims
+from scripts.present.verdicts import Claim, Level, Range, Trend, Verdict
+from scripts.study.rows import write_rows
+
+VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
+
+
+def experiment(name: str, **more: Any) -> ModuleType:
+    module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
+    said: dict[str, Any] = {"TITLE": f"Title of {name}", "CLAIM": "One. Two.", "METRIC": "accuracy"}
+    module.__dict__.update(said, plot=None, **more)
+    return module
+
+
+def above(first: str, second: str) -> Trend:
+    return Trend(first, "above", second, ("m=2",), "x")
+
+
+def rows() -> list[Row]:
+    return [
+        Row("id", "m=2", policy, seed, "accuracy", value + 0.001 * seed * (policy == "A"))
+        for policy, series in VALUES.items()
+        for seed, value in enumerate(series)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        ([], "not tested"),
+        (["yes", "yes"], "holds"),
+        (["yes", "open"], "open"),
+        (["open"], "open"),
+        (["yes", "no"], "holds in part"),
+        (["no", "open"], "does not hold"),
+    ],
+)
+def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
+    verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
+    assert claims.verdict_of(verdicts) == word
+
+
+def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
+    sentences = (
+        Claim("A is better.", "section 1", (above("A", "B"),)),
+        Claim("B is better.", "section 2", (above("B", "A"), Range("B", 0.0, 1.0, ("m=2",), "x"))),
+        Claim("Nobody knows.", "section 3", note="For want of a crawler."),
+    )
+    whole = experiment(
+        "p_fig1", CLAIMS=sentences, EXPECTED=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
+    )
+    old = experiment("p_fig2", EXPECTED=(above("A", "B"),))
+    missing = experiment("p_fig3", EXPECTED=(above("A", "B"),))
+    for figure, module in (("fig1", whole), ("fig2", old)):
+        write_rows(tmp_path / figure / "rows.parquet", rows(), {"title": module.TITLE})
+    path = claims.write_claims(tmp_path, "p", [whole, old, missing], quick=False)
+    page = path.read_text("utf-8")
+    for line in (
+        "| fig1 | A is better. | holds |",
+        "| fig1 | B is better. | holds in part |",
+        "| fig1 | Nobody knows. | not tested |",
+        "| fig2 | One. Two. | holds |",
+        "| fig3 | One. Two. | not tested |",
+        "- A > B: m=2 0.1010 ± 0.0025 ✓",
+        "- B > A: m=2 -0.1010 ± 0.0025 ✗",
+        "For want of a crawler.",
+        "Beside the paper's claims:",
+        "No rows yet: `python -m scripts.reproduce p_fig3`.",
+        "3 repetitions. Scored: accuracy, where nothing else is named. Pictures: [accuracy](fig1/",
+    ):
+        assert line in page, line
+    assert "README.md" not in page
+
+
+def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
+    level = Level("m=2", "A", 0.7, 0.1, "x")
+    sentences = (
+        Claim("A is better.", "section 1", (above("A", "B"),)),
+        Claim("A is known.", "section 2", (level,)),
+        Claim("Nobody knows.", "section 3"),
+    )
+    module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=())
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    page = claims.write_claims(tmp_path, "p", [module], quick=True).read_text("utf-8")
+    for line in (
+        "nothing is judged",
+        "| fig1 | A is better. | too few repetitions to judge |",
+        "| fig1 | A is known. | too few repetitions to judge |",
+        "| fig1 | Nobody knows. | not tested |",
+        "- A > B: m=2 0.1010 ± 0.0025 ?",
+        "- A = 0.7000 +/- 0.1000: m=2 0.70 ± 0.25 ?",
+    ):
+        assert line in page, line
+    assert "holds" not in page
+    full = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | A is known. | holds |" in full
+
+
+def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
+    test = Level("m=2", "A", 0.0, 3.0, "x", metric="errors")
+    module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),))
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | So. | not tested |" in page
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | So. | too few repetitions to judge |" in page
+
+
+def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": "other"})
+    with pytest.raises(ValueError, match="rows of 'other', not of 'Title of p_fig1'"):
+        claims.write_claims(tmp_path, "p", [experiment("p_fig1", EXPECTED=())], quick=False)
+
+
+def test_derived_rows_are_judged(tmp_path: Path) -> None:
+    def derive(given: list[Row]) -> list[Row]:
+        return [row._replace(metric="twice", value=2.0 * row.value) for row in given]
+
+    test = Trend("A", "above", "B", ("m=2",), "x", metric="twice")
+    module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),), derive=derive)
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "- A > B (twice): m=2 0.2020 ± 0.0050 ✓" in page

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from crawl_envs.evaluation import Row
+from scripts.present.verdicts import Level, Range, Trend, judge, minus
+from scripts.study.intervals import Interval
+
+
+def rows(**values: list[float]) -> list[Row]:
+    return [
+        Row("id", "m=2", policy, seed, "accuracy", value)
+        for policy, series in values.items()
+        for seed, value in enumerate(series)
+    ]
+
+
+LOW = [0.50, 0.70, 0.60, 0.80]
+HIGH = [0.52, 0.73, 0.62, 0.83]
+OPEN = [0.52, 0.69, 0.57, 0.82]
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"), [(HIGH, "yes"), (LOW, "open"), (OPEN, "open"), ([0.1] * 4, "no")]
+)
+def test_above_asks_for_an_interval_above_zero(first: list[float], answer: str) -> None:
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
+    assert (verdict.holds, verdict.claim) == (answer, "A > B")
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"), [(HIGH, "yes"), (LOW, "yes"), (OPEN, "yes"), ([0.1] * 4, "no")]
+)
+def test_not_below_asks_for_no_more_than_the_interval(first: list[float], answer: str) -> None:
+    trend = Trend("A", "not below", "B", ("m=2",), "x")
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [trend])
+    assert (verdict.holds, verdict.claim) == (answer, "A not below B")
+
+
+@pytest.mark.parametrize(("margin", "answer"), [(0.04, "yes"), (0.025, "open"), (0.001, "no")])
+def test_about_asks_for_an_interval_within_the_margin(margin: float, answer: str) -> None:
+    trend = Trend("A", "about", "B", ("m=2",), "x", margin)
+    [verdict] = judge(rows(A=HIGH, B=LOW), "accuracy", [trend])
+    assert verdict.holds == answer
+    assert verdict.measured == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(("low", "answer"), [(0.01, "yes"), (-0.01, "open")])
+def test_an_interval_that_has_rows_is_the_one_that_counts(low: float, answer: str) -> None:
+    interval = Interval(0.03, low, 0.2)
+    given = rows(A=HIGH, B=LOW) + interval.rows("id", "m=2", "A", minus("accuracy", "B"))
+    [verdict] = judge(given, "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
+    assert (verdict.measured, verdict.half_width, verdict.holds) == (0.03, interval.half, answer)
+    given = rows(A=HIGH) + interval.rows("id", "m=2", "A", "lead")
+    [verdict] = judge(given, "accuracy", [Range("A", 0.0, 0.2, ("m=2",), "x", "lead")])
+    assert (verdict.measured, verdict.holds) == (0.03, answer)
+    [verdict] = judge(given, "accuracy", [Range("A", 0.0, 0.9, ("m=2",), "x")])
+    assert verdict.measured == pytest.approx(sum(HIGH) / 4)
+
+
+def test_levels_and_settings_without_rows() -> None:
+    expected = [
+        Level("m=2", "A", 0.651, 0.002, "x"),
+        Level("m=2", "A", 0.66, 0.002, "x"),
+        Level("m=9", "A", 0.66, 0.002, "x"),
+        Trend("A", "above", "B", ("m=9",), "x"),
+    ]
+    verdicts = judge(rows(A=LOW, B=HIGH), "accuracy", expected)
+    assert [verdict.holds for verdict in verdicts] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [(0.4, 0.9, "yes"), (0.6, 0.9, "open"), (0.9, 1.0, "no"), (float("-inf"), 0.3, "no")],
+)
+def test_a_range_asks_for_an_interval_within(low: float, high: float, answer: str) -> None:
+    [verdict] = judge(rows(A=LOW), "accuracy", [Range("A", low, high, ("m=2", "m=9"), "x")])
+    assert (verdict.holds, verdict.measured) == (answer, pytest.approx(0.65))
+    assert "A " in verdict.claim
+
+
+def test_one_repetition_tells_no_range() -> None:
+    [verdict] = judge(rows(A=[0.5]), "accuracy", [Range("A", 0.0, 1.0, ("m=2",), "x")])
+    assert verdict.holds == "open"
+
+
+def test_another_metric_is_scored_and_named() -> None:
+    other = [row._replace(metric="rate", value=2.0 * row.value) for row in rows(A=LOW, B=LOW)]
+    expected = [
+        Level("m=2", "A", 1.3, 1e-9, "x", "rate"),
+        Trend("A", "about", "B", ("m=2",), "x", 0.1, "rate"),
+        Range("A", 0.8, 1.8, ("m=2",), "x", "rate"),
+        Level("m=2", "A", 0.65, 1e-9, "x"),
+    ]
+    verdicts = judge([*rows(A=LOW, B=HIGH), *other], "accuracy", expected)
+    assert [verdict.holds for verdict in verdicts] == ["yes"] * 4
+    assert [verdict.claim.endswith("(rate)") for verdict in verdicts] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "claim"),
+    [
+        ("accuracy", 0.5, 0.7, "A in [0.5, 0.7] (accuracy)"),
+        ("recall_bias", 0.5, float("inf"), "A >= 0.5 (recall bias)"),
+        ("J_h_over_bound", float("-inf"), 0.7, "A <= 0.7 (J_h over bound)"),
+        ("late chance of mu_ml", 0.5, 0.7, "A in [0.5, 0.7] (late chance of mu_ml)"),
+    ],
+)
+def test_ranges_and_metrics_are_spelled_in_words(
+    metric: str, low: float, high: float, claim: str
+) -> None:
+    known = [row._replace(metric=metric) for row in rows(A=LOW)]
+    [verdict] = judge(known, "cost", [Range("A", low, high, ("m=2",), "x", metric)])
+    assert verdict.claim == claim

@@ -1,0 +1,76 @@
+"""Bounds beside policies: what they are, and how results gain one that they were made without."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import policies
+from crawl_envs import instances
+from policies import solvers
+from scripts.experiments.ncis import (
+    fig3 as ncis_fig3,
+)
+from scripts.experiments.ncis import (
+    fig4 as ncis_fig4,
+)
+from scripts.experiments.ncis import (
+    fig6 as ncis_fig6,
+)
+from scripts.experiments.ncis import (
+    readings as ncis_readings,
+)
+from scripts.study import bounds, runner
+from scripts.study.rows import read_rows
+from scripts.study.settings import Setting
+from scripts.study.workers import Workers
+
+
+def test_the_optimum_is_above_the_baseline_and_equal_without_signals() -> None:
+    noisy = instances.make("noisy", num_pages=40, bandwidth=10.0, seed=1)
+    assert bounds.optimum(noisy) == solvers.ncis(noisy).objective
+    assert bounds.optimum(noisy) > bounds.baseline(noisy) + 0.01
+    uniform = instances.make("uniform", num_pages=40, bandwidth=10.0, seed=1)
+    assert bounds.optimum(uniform) == pytest.approx(bounds.baseline(uniform), rel=1e-10)
+
+
+def test_experiments_with_signals_have_both() -> None:
+    for experiment in (ncis_fig4, ncis_fig6, ncis_readings):
+        assert experiment.bounds() == {"OPTIMUM": bounds.optimum, "BASELINE": bounds.baseline}
+    assert ncis_fig3.bounds() == {"BASELINE": bounds.baseline}
+
+
+def test_results_gain_a_bound_without_playing_policies_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.parquet"
+    before = Setting(
+        "m=5",
+        "CrawlNCIS-v0",
+        {"instance": "noisy", "num_pages": 5, "bandwidth": 5.0, "horizon": 2.0},
+        {"GREEDY": partial(policies.make, "Greedy")},
+        {"BASELINE": bounds.baseline},
+    )
+    after = replace(before, bounds={"OPTIMUM": bounds.optimum, "BASELINE": bounds.baseline})
+    played: list[str] = []
+    whole = Setting.play
+
+    def noted(self: Setting, label: str, seed: int) -> list[object]:
+        played.append(label)
+        return whole(self, label, seed)  # type: ignore[return-value]
+
+    monkeypatch.setattr(Setting, "play", noted)
+    kept = []
+    for setting in (before, after):
+        store = runner.Store(path, "test", [setting])
+        store.load()
+        played.clear()
+        runner.run([setting], 4, store, Workers("local", 1), Console(file=io.StringIO()))
+        kept.append(read_rows(path)[0])
+    assert played == ["OPTIMUM"] * 4
+    assert [row for row in kept[1] if row.policy != "OPTIMUM"] == kept[0]

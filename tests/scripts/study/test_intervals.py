@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from scripts.study import intervals
+from scripts.study.intervals import Interval
+
+OFFSETS = np.array([0.0, 100.0, -30.0])
+
+
+def scores(seeds: int, spread: float = 1.0, seed: int = 0) -> np.ndarray:
+    return OFFSETS + spread * np.random.default_rng(seed).standard_normal((seeds, 3))
+
+
+def test_the_spread_between_settings_does_not_count() -> None:
+    given = scores(80)
+    interval = intervals.mean(given)
+    # that between settings is 30 times as large
+    half = 1.99 * given.mean(axis=1).std(ddof=1) / np.sqrt(80)
+    assert interval.estimate == pytest.approx(given.mean(), abs=1e-12)
+    assert interval.high - interval.estimate == pytest.approx(half, rel=0.1)
+    assert interval.estimate - interval.low == pytest.approx(half, rel=0.1)
+
+
+def correlated(seeds: int, settings: int, seed: int = 0) -> np.ndarray:
+    """Return scores whose errors have a part that is common to all settings."""
+    rng = np.random.default_rng(seed)
+    common = 0.5 * rng.standard_normal((seeds, 1))
+    return np.linspace(0.2, 1.0, settings) + common + rng.standard_normal((seeds, settings))
+
+
+@pytest.mark.parametrize("seeds", [4, 10, 40])
+def test_seeds_are_resampled_with_all_their_settings(seeds: int) -> None:
+    given = correlated(seeds, 12)
+    low, high = stats.t.interval(0.95, seeds - 1, given.mean(), stats.sem(given.mean(axis=1)))
+    interval = intervals.mean(given)
+    assert interval.half == pytest.approx((high - low) / 2, rel=0.12)
+    # settings that repeat another one tell nothing new
+    repeated = intervals.mean(np.repeat(given[:, :1], 6, axis=1))
+    assert repeated == pytest.approx(intervals.mean(given[:, :1]), rel=1e-12)
+
+
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_intervals_contain_the_truth_as_often_as_they_say(seeds: int) -> None:
+    """Few seeds, 12 settings with correlated errors: 95%, within 4 errors of 300 trials."""
+    many = correlated(200_000, 12, seed=9)
+    truth = {"mean": 0.6, "interquartile_mean": float(stats.trim_mean(many, 0.25, axis=None))}
+    for name, true in truth.items():
+        found = [getattr(intervals, name)(correlated(seeds, 12, seed)) for seed in range(300)]
+        share = np.mean([interval.low <= true <= interval.high for interval in found])
+        assert share == pytest.approx(0.95, abs=0.051), name
+
+
+def test_intervals_of_groups_and_their_members() -> None:
+    """Means of groups contain how their members vary, so that whole groups are drawn."""
+
+    def nested(seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        return 0.6 + rng.standard_normal((8, 1)) + rng.standard_normal((8, 5))
+
+    found = [intervals.mean(nested(seed)) for seed in range(300)]
+    share = np.mean([interval.low <= 0.6 <= interval.high for interval in found])
+    assert share == pytest.approx(0.95, abs=0.051)
+
+
+def test_a_lead_is_of_the_same_seeds() -> None:
+    base = correlated(10, 12)
+    assert intervals.interquartile_lead(base + 0.01, base) == pytest.approx((0.01, 0.01, 0.01))
+    other = base + 0.05 * np.random.default_rng(1).standard_normal((10, 12))
+    lead = intervals.interquartile_lead(base, other)
+    middle = [float(stats.trim_mean(each, 0.25, axis=None)) for each in (base, other)]
+    assert lead.estimate == pytest.approx(middle[0] - middle[1], abs=1e-12)
+    assert lead.half < 0.3 * intervals.interquartile_mean(base).half
+
+
+def test_one_seed_has_no_interval() -> None:
+    for estimate in (intervals.mean, intervals.interquartile_mean):
+        assert np.isnan(estimate(np.array([[1.0, 2.0]]))[1:]).all()
+
+
+def test_a_single_setting_is_one_sample() -> None:
+    given = np.random.default_rng(3).exponential(size=(200, 1))
+    interval = intervals.mean(given)
+    half = 1.96 * given.std() / np.sqrt(200)
+    assert (interval.high - interval.low) / 2 == pytest.approx(half, rel=0.1)
+
+
+@pytest.mark.parametrize("seeds", [2, 5, 30])
+def test_the_interquartile_mean_is_a_trimmed_mean(seeds: int) -> None:
+    given = scores(seeds)
+    interval = intervals.interquartile_mean(given)
+    assert interval.estimate == pytest.approx(stats.trim_mean(given, 0.25, axis=None), rel=1e-12)
+    assert interval.low <= interval.estimate <= interval.high
+    assert interval.low < interval.high
+
+
+def test_probability_of_improvement_counts_all_pairs_of_seeds_and_half_the_ties() -> None:
+    rng = np.random.default_rng(5)
+    first, second = rng.integers(0, 5, (7, 2)).astype(float), rng.integers(0, 4, (9, 2)) * 1.0
+    counted = [
+        np.mean([(x > y) + 0.5 * (x == y) for x in first[:, k] for y in second[:, k]])
+        for k in (0, 1)
+    ]
+    interval = intervals.probability_of_improvement(first, second)
+    assert interval.estimate == pytest.approx(np.mean(counted), abs=1e-12)
+    assert 0.0 < interval.low < interval.estimate < interval.high < 1.0
+
+
+def test_paired_seeds_tell_more_than_unpaired_ones() -> None:
+    base = np.random.default_rng(6).standard_normal((30, 2))
+    assert intervals.probability_of_improvement(base + 0.01, base).low < 0.5
+    assert intervals.share_improved((base + 0.01) - base) == Interval(1.0, 1.0, 1.0)
+    assert intervals.share_improved(np.array([[1.0, 0.0], [-1.0, 0.0]])).estimate == 0.5
+
+
+@pytest.mark.parametrize(
+    "estimate", [intervals.mean, intervals.interquartile_mean, intervals.share_improved]
+)
+def test_the_same_scores_give_the_same_interval(
+    estimate: Callable[[np.ndarray], Interval],
+) -> None:
+    given = scores(10, spread=60.0)
+    assert estimate(given) == estimate(given)
+
+
+@pytest.mark.parametrize("given", [[1.0, 2.0], [[np.nan]], [[]]])
+def test_scores_that_are_none(given: list[object]) -> None:
+    with pytest.raises(ValueError, match="scores must be finite numbers"):
+        intervals.mean(np.array(given))
+
+
+def test_scores_of_other_settings() -> None:
+    with pytest.raises(ValueError, match="numbers of settings must be equal"):
+        intervals.probability_of_improvement(np.zeros((3, 2)), np.zeros((3, 1)))
