@@ -48,11 +48,10 @@ from scripts.cli.commands import (
 from scripts.logs import options as log_options
 from scripts.logs.learning import learn_from_log
 from scripts.present.tables import console
-from scripts.study.comparisons import OF_FRAGMENTS
+from scripts.study.entrants import OF_FRAGMENTS, SIMPLE, candidates_of, chosen_names
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
 from scripts.training.baselines import baseline_rows
-from scripts.training.candidates import SIMPLE, candidates_of, chosen_names
 from scripts.training.cells import agent_rows
 from scripts.training.jobs import INDEX, KINDS, Job, job_of
 from scripts.training.options import GeneralistOptions, LogOptions, RunOptions

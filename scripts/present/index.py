@@ -18,7 +18,7 @@ ABOUT = """# Results
 Made by `python -m scripts.reproduce`, which rewrites this page. Each folder holds the rows, a
 summary, the tests with their 95% intervals, pictures, and the command, commit and versions of it.
 [crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
-scripts.benchmark --suite crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
+scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
 sentence by sentence.
 """
 

@@ -13,10 +13,10 @@ from rich.table import Table
 from crawl_envs.evaluation import Row, summarize
 from scripts.present import charts
 from scripts.present.tables import console, plus_minus
-from scripts.study.comparisons import LOWER, is_oracle, is_policy
+from scripts.study.comparisons import LOWER
+from scripts.study.entrants import SIMPLE, is_oracle, is_policy
 from scripts.study.rows import write_csv
 from scripts.training.baselines import REWARD
-from scripts.training.candidates import SIMPLE
 
 RANDOM = "RandomCrawl"
 SHOWN = 4

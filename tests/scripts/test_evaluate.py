@@ -16,10 +16,10 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
-from scripts import evaluate as command
-from scripts.evaluate import FIRST_SEED, Evaluation, app, evaluation_of
+from scripts.evaluate import FIRST_SEED, app, evaluation_of
+from scripts.study import runner
+from scripts.study.entrants import candidate_of
 from scripts.study.rows import read_rows
-from scripts.training.candidates import candidate_of
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 
@@ -199,7 +199,6 @@ def test_policies_of_fragments_are_among_those_that_can_act():
 def test_all_means_all_that_can_act():
     agent = candidate_of("GreedyNCIS")
     table = evaluation_of(agent, "CrawlNCIS-v0", ARGS, ["all"])
-    assert isinstance(table, Evaluation)
     assert {"Exp3", "ThresholdNCIS", "Greedy", "RoundRobin"} <= set(table.labels)
     assert list(table.labels).count("GreedyNCIS") == 1
 
@@ -254,7 +253,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "run", interrupt)
+    monkeypatch.setattr(runner, "run", interrupt)
     result = run("Greedy", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
     assert result.exit_code == 130
     assert "the same command goes on" in result.stderr

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scripts.study.entrants import Candidate
 from scripts.study.means import means, table
 from scripts.study.rows import replacing
 from scripts.suite.entrants import BOUND, BUDGET
@@ -18,7 +19,6 @@ from scripts.suite.report.rendering import TEMPLATES, rendered
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
 from scripts.suite.tables import Played
 from scripts.suite.tasks import LOWER, Task
-from scripts.training.candidates import Candidate
 
 MOST_CHOSEN = 8
 BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")
