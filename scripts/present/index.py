@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +9,7 @@ from types import ModuleType
 from crawl_envs.types.files import replacing
 from scripts.present.claims import HEADS, PAGE, SIGNS
 from scripts.present.experiment import paper_and_figure, pictures_of
+from scripts.present.verdicts import counted_answers
 
 INDEX = "README.md"
 ABOUT = """# Results
@@ -45,8 +44,7 @@ def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
 
 def _line(place: str, experiment: ModuleType, verdicts: Path) -> str:
     picture = f"{place}/{next(iter(pictures_of(experiment)))}.png"
-    with verdicts.open(encoding="utf-8", newline="") as file:
-        answers = Counter(line["holds"] for line in csv.DictReader(file))
+    answers = counted_answers(verdicts)
     tests = " ".join(f"{answers[word]}&nbsp;{SIGNS[word]}" for word in SIGNS if answers[word])
     title = experiment.TITLE.replace("|", "\\|")
     thumbnail = f'<a href="{picture}"><img src="{picture}" width="240" alt="{title}"></a>'

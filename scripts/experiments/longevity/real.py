@@ -179,7 +179,7 @@ MEASURES: dict[str, Any] = {
     label: partial(budgeted, policy=label, **ENVIRONMENTS.get(label, {})) for label in BUDGETED
 }
 """Measures with a budget, by label."""
-INTERVALS = (2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)
+CYCLES = (2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)
 T_COUNT = 8
 
 
@@ -196,7 +196,7 @@ def _swept(candidate: Candidate, knobs: Sequence[float]) -> Any:
 
 
 SWEPT: dict[str, Any] = {
-    UNIFORM: _swept(OFFLINE[UNIFORM], INTERVALS),
+    UNIFORM: _swept(OFFLINE[UNIFORM], CYCLES),
     FITTING: _swept(ONLINE[FITTING], _knobs(0.005, 20.0)),
     BOUNDS: _swept(ONLINE[BOUNDS], _knobs(0.25, 60.0)),
     CGM: _swept(WARMED[CGM], _knobs(0.02, 150.0)),
