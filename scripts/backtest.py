@@ -39,7 +39,7 @@ from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
 from scripts.logs.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.entrants import candidate_of
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, write_csv
 from scripts.study.runner import STOPPED, Store, opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
@@ -112,9 +112,7 @@ def main(options: BacktestOptions) -> None:
     archive = options.format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & suffixes)
     write_summary(recorded, options.title, folder)
     report(test, outcomes, options.title, folder, archive)
-    write_provenance(
-        folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
-    )
+    store.sign("scripts.backtest")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 

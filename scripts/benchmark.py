@@ -25,7 +25,6 @@ from scripts.cli.options import refuse
 from scripts.present import tables
 from scripts.present.comparison import report
 from scripts.study.comparisons import Sizes, choices, comparisons
-from scripts.study.rows import write_provenance
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions
 from scripts.suite.tasks import SUITES
@@ -129,9 +128,7 @@ def main(options: BenchmarkOptions) -> None:
     store = opened(folder, "benchmark", settings, fresh=options.fresh)
     play_missing(settings, count, store, players, console)
     report(compared, store.rows, folder)
-    write_provenance(
-        folder / "provenance.json", "scripts.benchmark", store.seconds, rows=len(store.rows)
-    )
+    store.sign("scripts.benchmark")
     console.print(f"\n{tables.took(store.run_seconds, players.count)} -> {folder}")
 
 

@@ -33,7 +33,6 @@ from scripts.study.entrants import (
     chosen_names,
     entered,
 )
-from scripts.study.rows import write_provenance
 from scripts.study.runner import Store, opened, play_missing
 from scripts.study.settings import Setting
 from scripts.study.workers import PlayOptions
@@ -146,9 +145,7 @@ def main(options: EvaluateOptions) -> None:
     store = opened(folder, "evaluate", [setting], fresh=options.fresh)
     play_missing([setting], options.episodes, store, players, Console(stderr=True))
     report(setting, store, candidate.label, scored)
-    write_provenance(
-        folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)
-    )
+    store.sign("scripts.evaluate")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 

@@ -33,7 +33,7 @@ from scripts.present.experiment import (
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
 from scripts.present.verdicts import write_verdicts
-from scripts.study.rows import base, check_folder, write_csv, write_provenance
+from scripts.study.rows import base, check_folder, write_csv
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
@@ -109,8 +109,7 @@ def reproduce(
     if not options.score:
         count = options.repetitions or repetitions_of(experiment, options.quick)
         if play_missing(settings, count, store, players, console):
-            made = {"workers": players.count, "rows": len(store.rows)}
-            write_provenance(folder / "provenance.json", "scripts.reproduce", store.seconds, **made)
+            store.sign("scripts.reproduce", workers=players.count)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if not store.rows:

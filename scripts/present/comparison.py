@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -13,6 +14,9 @@ from scripts.present import tables
 from scripts.study.comparisons import LOWER, Comparison
 from scripts.study.entrants import is_oracle
 from scripts.study.rows import write_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def report(compared: Sequence[Comparison], kept: Sequence[Row], folder: Path) -> None:
@@ -37,37 +41,46 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
     import pandas as pd
 
     from scripts.present import charts
-    from scripts.study.means import means, paired, table
 
     metric, reference, bounds = compared.metrics[0], compared.references[0], compared.setting.bounds
-    values = table(rows, metric)
-    summary = means(values).sort_values("mean", ascending=metric in LOWER)
-    level, close = (
-        f"mean over {values.seed.nunique()} {compared.over}",
-        f"minus {reference}, paired",
-    )
-    apart = means(paired(values, values[values.policy == reference]))
-    data = pd.concat([summary.assign(panel=level), apart.assign(panel=close)])
-    names = [name for name in summary.policy if name in compared.setting.policies]
-    mean = summary.set_index("policy")["mean"]
+    ranked = pd.DataFrame(summarize(rows, metric, reference))
+    ranked = ranked.sort_values("mean", ascending=metric in LOWER)
+    names = [name for name in ranked.policy if name in compared.setting.policies]
+    mean = ranked.set_index("policy")["mean"]
+    level = f"mean over {ranked.seeds.max()} {compared.over}"
+    close = f"minus {reference}, paired"
     rules = [
         charts.Rule(mean[label], compared.lines[label], dash, level)
         for label, dash in zip(bounds, charts.DASHES, strict=False)
     ]
-    charts.dots(
-        data[data.policy.isin(names)].rename(columns={"policy": "y", "mean": "x"}),
-        path,
-        charts.Frame(
-            compared.title,
-            {
-                level: charts.Axis(f"{metric}:\n{charts.METRIC_UNITS[metric]}"),
-                close: charts.Axis("difference, with its 95% interval"),
-            },
-            shared="y",
-            upright=[*rules, charts.Rule(0.0, None, "-", close)],
-        ),
-        names=names,
+    frame = charts.Frame(
+        compared.title,
+        {
+            level: charts.Axis(f"{metric}:\n{charts.METRIC_UNITS[metric]}"),
+            close: charts.Axis("difference, with its 95% interval"),
+        },
+        shared="y",
+        upright=[*rules, charts.Rule(0.0, None, "-", close)],
     )
+    data = means_and_differences(ranked[ranked.policy.isin(names)], level, close)
+    charts.dots(data, path, frame, names=names)
+
+
+def means_and_differences(ranked: pd.DataFrame, level: str, apart: str) -> pd.DataFrame:
+    """Return the marks of two panels side by side: means, and paired differences where known.
+
+    Args:
+        ranked: ``policy``, ``mean``, ``half_width``, ``difference``, ``difference_half_width``, and
+            perhaps ``label``.
+        level: title of the panel of the means.
+        apart: title of the panel of the differences.
+    """
+    import pandas as pd
+
+    data = ranked.assign(y=ranked.policy)
+    shown = data.assign(x=data["mean"], half=data.half_width, panel=level)
+    beside = data.assign(x=data.difference, half=data.difference_half_width, panel=apart)
+    return pd.concat([shown, beside.dropna(subset="x")])
 
 
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:

@@ -21,7 +21,7 @@ from rich.console import Console
 from agents.progress import COUNT, ProgressBar
 from crawl_envs.evaluation import Row
 from scripts.cli.commands import one_line_errors
-from scripts.study.rows import base, check_folder, origin, read_rows, write_rows
+from scripts.study.rows import base, check_folder, origin, read_rows, write_provenance, write_rows
 from scripts.study.settings import Playable
 from scripts.study.workers import Unit, Workers, play_all
 
@@ -146,6 +146,11 @@ class Store:
             self.runs.append(self._run)
         about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
         write_rows(self.path, self.rows, {**about, "runs": self.runs})
+
+    def sign(self, module: str, **more: Any) -> None:
+        """Write provenance.json beside the rows; ``module`` is the command."""
+        path = self.path.with_name("provenance.json")
+        write_provenance(path, module, self.seconds, rows=len(self.rows), **more)
 
     @property
     def done(self) -> set[tuple[str, str, int]]:
