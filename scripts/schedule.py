@@ -34,6 +34,8 @@ from scripts.study.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
+FETCHES_SAVED = 20.0
+"""Least number of fetches that may be saved where pages are asked for over HTTP."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -184,6 +186,8 @@ def serve_port(scheduler: CrawlScheduler | DurableScheduler, port: int) -> None:
     """Answer requests over HTTP until an interrupt."""
     from policies.live.endpoint import serve
 
+    if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
+        scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
     tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
     serve(scheduler, port)
 
