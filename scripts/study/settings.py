@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 from typing import Any, Protocol
 
 import gymnasium
@@ -65,6 +66,7 @@ class Setting:
         windows: windows of a recorded trace; if any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
         learned: labels of agents, which run with one thread of torch.
+        most: largest number of repetitions, of a slow setting.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Setting:
     windows: tuple[Window, ...] = ()
     first_seed: int = 0
     learned: tuple[str, ...] = ()
+    most: int | None = None
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -87,8 +90,11 @@ class Setting:
         return (*self.bounds, *self.policies)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the seeds 0, 1, ... of ``count`` repetitions; with windows, one per window."""
-        return range(len(self.windows) or count)
+        """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``.
+
+        With windows, there is one per window.
+        """
+        return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a seed."""
@@ -214,9 +220,14 @@ def _spelled(made: Any) -> str:
     """Format a function, or a partial with its arguments."""
     if not isinstance(made, partial):
         return str(made.__qualname__)
-    given = [repr(value) for value in made.args]
-    given += [f"{name}={value!r}" for name, value in sorted(made.keywords.items())]
+    given = [_value(value) for value in made.args]
+    given += [f"{name}={_value(value)}" for name, value in sorted(made.keywords.items())]
     return f"{_spelled(made.func)}({', '.join(given)})"
+
+
+def _value(value: Any) -> str:
+    """Format an argument of a partial."""
+    return _spelled(value) if isinstance(value, partial | FunctionType) else repr(value)
 
 
 def _one_line(error: Exception) -> str:
