@@ -217,13 +217,7 @@ def test_only_policies_that_can_act_are_taken():
     [
         (["/nowhere", "CrawlNCIS-v0"], ["model", "'/nowhere'", "a folder with model.zip"]),
         (["Greedy:delay=1", "CrawlNCIS-v0"], ["delay"]),
-        (["Greedy", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'"]),
-        (["Greedy", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
         (["CurveFitting", "CrawlNCIS-v0"], ["CurveFitting", "fragments"]),
-        (["Greedy", "CrawlNCIS-v0", "--env-arg", "pages"], ["env-arg", "'pages'"]),
-        (["Greedy", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
-        (["Greedy", "CrawlNCIS-v0", "--workers", "0"], ["workers", ">= 1", "got 0"]),
-        (["Greedy", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
         (["Greedy", "CrawlNCIS-v0", "--metric", "beauty"], ["metric", "'beauty'", "freshness"]),
         (["Greedy", "CrawlNCIS-v0", "--env-arg", "reveal=importance"], ["Greedy"]),
     ],
