@@ -25,7 +25,7 @@ from scripts.experiments.longevity.measures.entrants import (
 )
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.rows import gathered
+from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 
 TITLE = "Freshness and coverage"
@@ -101,17 +101,15 @@ def played(
     """Return refreshes per page and day, and staleness, from day WARM on, for each knob."""
     env = plays.ticking(instance, num_pages, tick=TICK, days=days, **entrant.shown)
 
-    def measure(knob: float) -> dict[str, float]:
-        records, _ = plays.ledgers(env, partial(entrant.make, knob=knob), seed)
+    def measure(records: plays.Ledgers) -> dict[str, float]:
         start, end = records[round(days * WARM / DAYS / TICK)], records[-1]
         late, alive = end.time - start.time, end.alive_time - start.alive_time
         return {
-            KNOB: knob,
             COST: (end.crawls - start.crawls) / num_pages / late,
             STALENESS: (end.divergence_time - start.divergence_time) / alive,
         }
 
-    return plays.by_knob(entrant.knobs, measure)
+    return plays.sweep(env, entrant, seed, measure) | indexed(KNOB, entrant.knobs)
 
 
 def measurements(quick: bool) -> list[Measurement]:

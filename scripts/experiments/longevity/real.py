@@ -63,7 +63,6 @@ PLAYED = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
 GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
 
-
 BUDGETED = {
     UNIFORM: Entrant("UniformRefresh"),
     FITTING: Entrant("CurveFitting"),
@@ -106,10 +105,7 @@ def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
     alive = sites.second_half(site).alive
     env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
 
-    def measure(knob: float) -> dict[str, float]:
-        return plays.steady(plays.ledgers(env, partial(entrant.make, knob=knob), seed)[0], alive)
-
-    return plays.by_knob(entrant.knobs, measure)
+    return plays.sweep(env, entrant, seed, partial(plays.steady, num_pages=alive))
 
 
 def name_of(site: str, days: int) -> str:

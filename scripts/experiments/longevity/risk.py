@@ -17,15 +17,13 @@ from scripts.experiments.longevity.measures import curves, pictures, plays, site
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
-    HISTORIES,
     ONLINE,
-    PROPORTIONAL,
     RISK,
     steps,
 )
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.rows import gathered
+from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 
 TITLE = "The risk bound of section 4.5"
@@ -46,13 +44,11 @@ LABELS = (FITTING, *BOUNDED, BOUNDS)
 FIRST = next(iter(BOUNDED))
 RISK_OF = BOUNDED | {BOUNDS: RISK}
 """rho of the labels that have a bound."""
-KNOBS = steps(0.007, 8.0, 9)
+FITTED = replace(ONLINE[FITTING], knobs=steps(0.007, 8.0, 9))
 ENTRANTS = {
-    FITTING: plays.Entrant("CurveFitting", KNOBS, {"histories": HISTORIES}, PROPORTIONAL),
+    FITTING: FITTED,
     **{
-        label: plays.Entrant(
-            "CurveFitting", KNOBS, {"histories": HISTORIES, "risk": risk}, PROPORTIONAL
-        )
+        label: replace(FITTED, given={**FITTED.given, "risk": risk})
         for label, risk in BOUNDED.items()
     },
     BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 20.0, 9)),
@@ -84,15 +80,14 @@ def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> 
         alive = sites.second_half(SITE).alive
         env: Any = sites.replayed(SITE, form="refresh", bandwidth=1.0 / plays.TICK)
     else:
-        alive, env = num_pages, plays.ticking(pages, num_pages)
+        alive, env = num_pages, plays.ticking(pages, num_pages, **entrant.shown)
 
-    def measure(knob: float) -> dict[str, float]:
-        readings, _ = plays.ledgers(env, partial(entrant.make, knob=knob), seed, read)
+    def measure(readings: list[tuple[Any, float]]) -> dict[str, float]:
         records, largest = zip(*readings, strict=True)
-        at_decisions = max(largest[:-1])
-        return {THRESHOLD: knob, LOSS: at_decisions, **plays.steady(records, alive)}
+        return {LOSS: max(largest[:-1]), **plays.steady(records, alive)}
 
-    return plays.by_knob(entrant.knobs, measure)
+    found = plays.sweep(env, entrant, seed, measure, read)
+    return found | indexed(THRESHOLD, entrant.knobs)
 
 
 def _within(labels: Sequence[str], metric: str) -> tuple[Range, ...]:

@@ -120,11 +120,8 @@ def swept(
     envs = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
     env = Weighted(*envs, seen, Weights(*true))
 
-    def measure(knob: float) -> dict[str, float]:
-        make = partial(entrant.make, knob=knob)
-        return plays.in_stretches(plays.ledgers(env, make, seed, env.ledger)[0], num_pages)
-
-    return plays.by_knob(entrant.knobs, measure)
+    stretches = partial(plays.in_stretches, num_pages=num_pages)
+    return plays.sweep(env, entrant, seed, stretches, env.ledger)
 
 
 def measurements(quick: bool) -> list[Measurement]:

@@ -9,7 +9,7 @@ the two days before the first tick count for neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -180,11 +180,26 @@ def steady(records: Ledgers, num_pages: float) -> dict[str, float]:
     return {f"{measure}, {STEADY}": value for measure, value in found.items()}
 
 
-def by_knob(
-    knobs: Sequence[float], measure: Callable[[float], Mapping[str, float]]
+def sweep(
+    env: gymnasium.Env[Any, Any],
+    entrant: Entrant,
+    seed: int,
+    measure: Callable[[list[Any]], Mapping[str, float]],
+    read: Callable[[Any], Any] = CrawlEnv.ledger,
 ) -> dict[str, float]:
-    """Return what ``measure`` returns of each knob, as indexed metrics."""
-    measured = [measure(knob) for knob in knobs]
+    """Play an episode with each knob, on the same pages and events; return indexed metrics.
+
+    Args:
+        env: a single environment.
+        entrant: the policy and its knobs.
+        seed: of the episodes.
+        measure: function of the readings of an episode that returns numbers by metric.
+        read: as for :func:`ledgers`.
+    """
+    measured = [
+        measure(ledgers(env, partial(entrant.make, knob=knob), seed, read)[0])
+        for knob in entrant.knobs
+    ]
     return {
         key: value
         for name in measured[0]
@@ -192,17 +207,10 @@ def by_knob(
     }
 
 
-def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> Mapping[str, float]:
-    """Return cost and staleness of an entrant in both stretches, for each of its knobs.
-
-    All knobs of a seed share pages and events.
-    """
+def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> dict[str, float]:
+    """Return cost and staleness of an entrant in both stretches, for each of its knobs."""
     env = ticking(instance, num_pages, **entrant.shown)
-
-    def measure(knob: float) -> Mapping[str, float]:
-        return in_stretches(ledgers(env, partial(entrant.make, knob=knob), seed)[0], num_pages)
-
-    return by_knob(entrant.knobs, measure)
+    return sweep(env, entrant, seed, partial(in_stretches, num_pages=num_pages))
 
 
 def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> list[Measurement]:
