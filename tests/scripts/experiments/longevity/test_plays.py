@@ -80,11 +80,6 @@ def test_a_sweep_is_what_single_steps_say() -> None:
     assert sum(crawls) > 0
 
 
-def test_stretches_cover_all_ticks_once() -> None:
-    covered = [tick for first, last in STRETCHES.values() for tick in range(first, last)]
-    assert covered == list(range(TICKS))
-
-
 def test_the_policy_with_all_refreshes_spends_one() -> None:
     entrant = Entrant("UniformRefresh", (2.0, 4.0), {"stagger": False}, INTERVAL)
     result = swept(SEED, entrant=entrant, instance="quality", num_pages=NUM_PAGES)
