@@ -3,7 +3,7 @@ import pytest
 
 from policies import solvers
 from policies.estimators.change_rates import fit_change_rates
-from scripts.timing import solver_comparisons as timing
+from scripts.timing import baselines as timing
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -29,21 +29,3 @@ def test_baseline_of_the_fit_agrees():
     result = fit_change_rates(intervals, changed, smoothing=timing.SMOOTHING)
     plain = timing.scipy_change_rates(intervals, changed)
     np.testing.assert_allclose(plain, result.change_rate, rtol=1e-9)
-
-
-def test_comparisons_have_their_sizes():
-    assert [c.amount for c in timing.solver_comparisons()] == [
-        timing.HARMONIC_PAGES,
-        timing.MIXED_PAGES,
-        timing.PERIODIC_PAGES,
-        timing.FITTED_PAGES,
-    ]
-
-
-@pytest.mark.parametrize("comparison", timing.solver_comparisons(quick=True), ids=lambda c: c.name)
-def test_quick_comparisons_run(comparison):
-    tasks = comparison.tasks()
-    compared = {name for one in comparison.ratios for name in one[:2]}
-    assert compared == set(tasks) or (not compared and len(tasks) == 1)
-    for task in tasks.values():
-        task(1)

@@ -1,29 +1,17 @@
-"""Solvers and estimators against NumPy and SciPy implementations of the same equations.
+"""Baselines of solvers and estimators: the same equations by NumPy and SciPy, on drawn pages.
 
-The baselines are plain uses of both libraries: formulas as printed, without loops over pages where
+They are plain uses of both libraries: formulas as printed, without loops over pages where
 there are functions of arrays. One more baseline avoids temporary arrays.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray
-from policies import solvers
-from policies.estimators.change_rates import fit_change_rates
-from scripts.timing.comparisons import Comparison, Ratio
-from scripts.timing.turns import Task, repeated
-
-HARMONIC_PAGES, QUICK_HARMONIC_PAGES = 18_532_314, 400_000
-PERIODIC_PAGES, QUICK_PERIODIC_PAGES = 1_000_000, 50_000
-FITTED_PAGES, QUICK_FITTED_PAGES = 500, 50
-MIXED_PAGES, QUICK_MIXED_PAGES = 100_000, 10_000
-MOST_TURNS = 9
-"""Turns of comparisons with baselines that take seconds."""
 
 CRAWLS = 98
 """Crawls per page, at slightly irregular intervals of about a day."""
@@ -47,6 +35,11 @@ def pages(count: int) -> tuple[FloatArray, FloatArray, float]:
     """Return importance, (m,), change rates, (m,), and a bandwidth of a fifth of the pages."""
     rng = np.random.default_rng(0)
     return rng.lognormal(0.0, 2.0, count), rng.lognormal(-1.0, 1.6, count), 0.2 * count
+
+
+def mixed_pages(count: int) -> tuple[FloatArray, FloatArray, float, BoolArray]:
+    """Return the same pages, of which 4% have complete observation, (m,)."""
+    return *pages(count), np.arange(count) % 25 == 0
 
 
 def histories(count: int) -> tuple[FloatArray, BoolArray]:
@@ -140,63 +133,3 @@ def scipy_change_rates(intervals: FloatArray, changed: BoolArray) -> FloatArray:
 
         estimates[i] = math.exp(brentq(slope, math.log(1e-4), math.log(100.0), xtol=PRECISION))
     return estimates
-
-
-def harmonic_tasks(count: int) -> dict[str, Task]:
-    """Return LambdaCrawl over pages without observation, and its baselines."""
-    given = pages(count)
-    return {
-        "harmonic": repeated(solvers.harmonic, *given),
-        "numpy and brentq": repeated(numpy_harmonic, *given),
-        "numpy in place and brentq": repeated(numpy_harmonic, *given, in_place=True),
-    }
-
-
-def mixed_tasks(count: int) -> dict[str, Task]:
-    """Return LambdaCrawl over pages, 4% of them with complete observation."""
-    complete = np.arange(count) % 25 == 0
-    return {"harmonic, mixed": repeated(solvers.harmonic, *pages(count), complete)}
-
-
-def periodic_tasks(count: int) -> dict[str, Task]:
-    """Return the optimum of even intervals, and its baseline."""
-    given = pages(count)
-    return {
-        "binary_periodic": repeated(solvers.binary_periodic, *given),
-        "lambertw and brentq": repeated(scipy_binary_periodic, *given),
-    }
-
-
-def fitting_tasks(count: int) -> dict[str, Task]:
-    """Return the maximum likelihood of change rates, and its baseline."""
-    given = histories(count)
-    return {
-        "fit_change_rates": repeated(fit_change_rates, *given, smoothing=SMOOTHING),
-        "brentq per page": repeated(scipy_change_rates, *given),
-    }
-
-
-def solver_comparisons(quick: bool = False) -> tuple[Comparison, ...]:
-    """Return the comparisons, with fewer pages if ``quick``."""
-    harmonic = QUICK_HARMONIC_PAGES if quick else HARMONIC_PAGES
-    periodic = QUICK_PERIODIC_PAGES if quick else PERIODIC_PAGES
-    fitted = QUICK_FITTED_PAGES if quick else FITTED_PAGES
-    mixed = QUICK_MIXED_PAGES if quick else MIXED_PAGES
-    shares = "4% with complete observation"
-    beaten = Ratio("harmonic", "numpy and brentq", 10.0)
-    ratios = beaten, Ratio("harmonic", "numpy in place and brentq")
-    even = (Ratio("binary_periodic", "lambertw and brentq", 15.0),)
-    rates = (Ratio("fit_change_rates", "brentq per page", 60.0),)
-    declared = (
-        (f"LambdaCrawl over {harmonic:,} pages", harmonic_tasks, harmonic, ratios, MOST_TURNS),
-        (f"LambdaCrawl over {mixed:,} pages, {shares}", mixed_tasks, mixed, (), None),
-        (f"even intervals over {periodic:,} pages", periodic_tasks, periodic, even, MOST_TURNS),
-        (
-            *(f"change rates of {fitted} pages with {CRAWLS} crawls each", fitting_tasks),
-            *(fitted, rates, None),
-        ),
-    )
-    return tuple(
-        Comparison(name, partial(tasks, count), count, "pages", each, turns)
-        for name, tasks, count, each, turns in declared
-    )
