@@ -190,7 +190,8 @@ def test_a_saved_picture_has_a_palette_and_looks_the_same(tmp_path: Path) -> Non
     drawn = np.random.default_rng(0).normal(128.0, 40.0, (60, 60, 3)).clip(0, 255)
     drawn[:40] = 255.0
     picture = charts.with_palette(Image.fromarray(drawn.astype(np.uint8)))
-    assert Image.open(tmp_path / "lines.png").mode == picture.mode == "P"
+    with Image.open(tmp_path / "lines.png") as saved:
+        assert saved.mode == picture.mode == "P"
     off = np.abs(np.asarray(picture.convert("RGB")) - drawn)
     assert off[:40].max() == 0.0
     assert np.median(off[40:]) < 15.0
