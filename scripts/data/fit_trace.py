@@ -104,11 +104,8 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
         share = prior.estimate(hits, trials)
         recalls.append(np.minimum(left * share, RECALL_CAP - total))
         pooled.append(min(pooled_left * prior.mean, RECALL_CAP - pooled_total))
-        trials, left, pooled_left = (
-            trials - hits,
-            left * (1.0 - share),
-            pooled_left * (prior.no / (prior.yes + prior.no)),
-        )
+        missed = prior.no / (prior.yes + prior.no)
+        trials, left, pooled_left = trials - hits, left * (1.0 - share), pooled_left * missed
         total, pooled_total = total + recalls[-1], pooled_total + pooled[-1]
     return _of_sources(recalls), _pooled(pooled)
 
