@@ -131,7 +131,8 @@ def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
             played = run(settings, job.repetitions, store, job.workers, console)
         if played:
             made = {"workers": job.workers.count, "rows": len(store.rows)}
-            write_provenance(folder / "provenance.json", "scripts.reproduce", store.seconds, **made)
+            path, module = folder.parent / "provenance.json", "scripts.reproduce"
+            write_provenance(path, module, store.seconds, folder.name, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if store.rows:

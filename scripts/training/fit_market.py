@@ -28,7 +28,6 @@ from agents.predictors.predictor import Predictor
 from agents.progress import COUNT, ProgressBar
 from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.types.files import replacing
 from crawl_envs.worlds.offers.log import MarketLog
 from scripts.cli.commands import command, one_line_errors
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
@@ -170,7 +169,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
     """Draw measured numbers over the paper's and their bands."""
     from matplotlib.figure import Figure as Picture  # slow to import
 
-    from scripts.present.charts import COLOURS, DPI, MARKERS
+    from scripts.present.charts import COLOURS, MARKERS, save
 
     picture = Picture(figsize=(11.0, 4.6), layout="constrained")
     left, right = picture.subplots(1, 2, width_ratios=(1, 3))
@@ -203,8 +202,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
     left.set_yscale("log")
     left.set(ylabel="share of offers per day", title="Positives")
     right.set(ylabel="AUC on the test days", title="Predictions")
-    with replacing(path) as unfinished:
-        picture.savefig(unfinished, dpi=DPI, format="png")
+    save(picture, path)
 
 
 def write(folder: Path, figures: Sequence[Figure]) -> None:

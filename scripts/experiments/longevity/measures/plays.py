@@ -90,6 +90,14 @@ class Entrant:
     curves: str = ""
     shown: Mapping[str, Any] = field(default_factory=HIDDEN.copy)
 
+    def __repr__(self) -> str:
+        """Return the policy, and what is not the default: the description that rows keep."""
+        plain, told = Entrant(self.policy), [repr(self.policy)]
+        for name in ("knobs", "given", "sets", "curves", "shown"):
+            if getattr(self, name) != getattr(plain, name):
+                told.append(f"{name}={getattr(self, name)!r}")
+        return f"Entrant({', '.join(told)})"
+
     def make(self, env: Any, knob: float | None = None) -> Any:
         """Return the policy for an environment that was reset, with a knob or a hard budget."""
         given = dict(self.given)

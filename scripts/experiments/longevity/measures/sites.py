@@ -30,7 +30,7 @@ from crawl_envs.types.contents import Contents
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.data.fit_trace import fit
-from scripts.experiments.real.setup import sites as histories
+from scripts.experiments.measures import recorded as histories
 
 MOST_PAGES = 200
 """Largest number of pages of a site that is played; larger sites are sampled at random."""

@@ -1,0 +1,235 @@
+"""A scheduler on standard input and output, which any crawler can drive: JSON lines.
+
+================================================================  ==========================
+a line of input                                                   the line of output
+================================================================  ==========================
+``{"add": [{"url": "u", "importance": 2, "change_rate": 0.1}]}``  ``{"pages": 1}``
+``{"add": [{"url": "u"}], "known": "skip"}``                      ``{"pages": 1}``
+``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
+``{"remove": ["u"]}``                                             ``{"pages": 0}``
+``{"move": ["u"], "to": ["v"]}``                                  ``{"pages": 1}``
+``{"limit": ["host"], "gap": 0.0001, "most": 2}``                 ``{"pages": 1}``
+``{"hold": "host", "until": 1.5}``                                ``{"pages": 1}``
+``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
+``{"source_gap": 0, "since": 1.2}``                               ``{"pages": 1}``
+``{"report": ["u"], "time": 1.6, "changed": [true]}``             ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "ended": 1.7}``                  ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
+``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
+``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"ask": "u", "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
+``{"due": "u"}``                                                  ``{"due": true, ..}``
+``{"describe": "u"}``                                             ``{"state": "ready", ..}``
+================================================================  ==========================
+
+The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
+that needs a new page or a report; without a page ``why``; and ``clock`` where the time was before
+the clock, which it counts as. ``ask`` is for those who hold a page and ask whether to fetch it now
+(:meth:`policies.scheduler.CrawlScheduler.ask`). ``due`` changes nothing, and tells whether the page
+is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
+nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
+pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
+is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or
+``gone``. ``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from policies.scheduler import CrawlScheduler, DurableScheduler
+
+SECONDS_PER_DAY = 86400.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Scheduler = CrawlScheduler | DurableScheduler
+Message = Mapping[str, Any]
+
+
+def day_of(time: Any) -> float:
+    """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
+
+    Raises:
+        ValueError: the time is neither.
+    """
+    if time is None:
+        return datetime.now(UTC).timestamp() / SECONDS_PER_DAY
+    if isinstance(time, str):
+        try:
+            moment = datetime.fromisoformat(time)
+        except ValueError:
+            raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}") from None
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return zoned.timestamp() / SECONDS_PER_DAY
+    if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
+        raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}")
+    return float(time)
+
+
+def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the line of output for each line of input that is not blank."""
+    for line in lines:
+        if line.strip():
+            yield json.dumps(answer_line(scheduler, line))
+
+
+def answer_line(
+    scheduler: Scheduler, line: str | bytes, note: Callable[[Message, Message], None] | None = None
+) -> Message:
+    """Return the answer to a line of JSON; ``note`` is told each message that was no error."""
+    try:
+        message = json.loads(line)
+        answer = _answer(scheduler, message)
+    except json.JSONDecodeError as error:
+        return {"error": f"expected a JSON object, but {error}"}
+    except (ValueError, TypeError, KeyError) as error:
+        return {"error": str(error)}
+    if note is not None:
+        note(message, answer)
+    return answer
+
+
+def _answer(scheduler: Scheduler, message: Any) -> Message:
+    """Return the answer to a message."""
+    named = [name for name in CALLS if isinstance(message, dict) and name in message]
+    if len(named) != 1:
+        raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r}")
+    return CALLS[named[0]](scheduler, message)
+
+
+def _add(scheduler: Scheduler, message: Message) -> Message:
+    urls, columns = _pages(message["add"])
+    scheduler.add(urls, known=message.get("known", "raise"), **columns)
+    return {"pages": len(scheduler)}
+
+
+def _update(scheduler: Scheduler, message: Message) -> Message:
+    urls, columns = _pages(message["update"])
+    scheduler.update(urls, **columns)
+    return {"pages": len(scheduler)}
+
+
+def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Return ids and columns of a list of objects that have the same names."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"pages must be a list of objects with a url, got {rows!r}")
+    names = set(rows[0]) if rows else {"url"}
+    for row in rows:
+        if set(row) != names or "url" not in row:
+            raise ValueError(f"pages must all have url and the same names, got {sorted(row)}")
+    columns = {name: [row[name] for row in rows] for name in sorted(names - {"url"})}
+    return [row["url"] for row in rows], columns
+
+
+def _remove(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.remove(message["remove"])
+    return {"pages": len(scheduler)}
+
+
+def _move(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.move(message["move"], message["to"])
+    return {"pages": len(scheduler)}
+
+
+def _limit(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.limit_hosts(message["limit"], gap=message.get("gap"), most=message.get("most"))
+    return {"pages": len(scheduler)}
+
+
+def _hold(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.hold(message["hold"], day_of(message["until"]))
+    return {"pages": len(scheduler)}
+
+
+def _signal(scheduler: Scheduler, message: Message) -> Message:
+    time, source = day_of(message.get("time")), message.get("source", 0)
+    ignored, unknown = scheduler.signal(message["signal"], time, source)
+    return {"ignored": ignored, "unknown": unknown.tolist()}
+
+
+def _source_gap(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.source_gap(message["source_gap"], day_of(message["since"]))
+    return {"pages": len(scheduler)}
+
+
+def _describe(scheduler: Scheduler, message: Message) -> Message:
+    time = message.get("time")
+    known = scheduler.describe(message["describe"], None if time is None else day_of(time))
+    return {k: None if x == math.inf else x for k, x in known.items()}
+
+
+def date_of(day: float) -> str | None:
+    """Return a number of days as a date and time in ISO 8601, None if it is out of their range."""
+    try:
+        return (EPOCH + timedelta(days=day)).isoformat(timespec="seconds")
+    except OverflowError:
+        return None
+
+
+def _ask(scheduler: Scheduler, message: Message) -> Message:
+    fetch = scheduler.ask(day_of(message.get("time")), message["ask"])
+    return {"fetch": [] if fetch.id is None else [fetch.id], "ask_again": _finite(fetch.ask_again)}
+
+
+def _due(scheduler: Scheduler, message: Message) -> Message:
+    now, url = day_of(message.get("time")), message["due"]
+    if url not in scheduler:
+        return {"due": True, "known": False, "why": "it is not known", "stale": None, "next": None}
+    known = scheduler.describe(url, now)
+    due = known["due"] <= max(now, scheduler.time)
+    told = {"due": due, "known": True, "why": known["why"], "stale": known["stale"]}
+    return {**told, "next": date_of(known["due"])}
+
+
+def _finite(time: float) -> float | None:
+    return None if math.isinf(time) else time
+
+
+def _report(scheduler: Scheduler, message: Message) -> Message:
+    time, status = day_of(message.get("time")), message.get("status", "ok")
+    days = {k: day_of(message[k]) for k in ("retry_at", "ended") if message.get(k) is not None}
+    changed = message.get("changed")
+    return {"ignored": int(scheduler.report(message["report"], time, status, changed, **days))}
+
+
+def _next(scheduler: Scheduler, message: Message) -> Message:
+    time, count = day_of(message.get("time")), message["next"]
+    fetch = [_plain(page) for page in scheduler.next_batch(time, count)]
+    clock = {"clock": scheduler.time} if time < scheduler.time else {}
+    if fetch:
+        return {"fetch": fetch, "ask_again": time} | clock
+    ask_again = scheduler.next(time).ask_again
+    return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
+
+
+def _plain(page: Any) -> Any:
+    """Return an id as a string or an integer of Python."""
+    return page.item() if hasattr(page, "item") else page
+
+
+def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.configure(day_of(message.get("time")), bandwidth=message["bandwidth"])
+    return {"bandwidth": message["bandwidth"]}
+
+
+CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
+    "add": _add,
+    "update": _update,
+    "remove": _remove,
+    "move": _move,
+    "limit": _limit,
+    "hold": _hold,
+    "source_gap": _source_gap,
+    "ask": _ask,
+    "due": _due,
+    "describe": _describe,
+    "signal": _signal,
+    "report": _report,
+    "next": _next,
+    "bandwidth": _bandwidth,
+}

@@ -1,0 +1,105 @@
+"""Assumptions of the formulas, measured on the days of a recorded history that are played.
+
+The formulas assume that each page changes as an independent Poisson process, at the rate fitted to
+earlier days, and that signals have a constant precision and recall.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crawl_envs.instances.traces import Trace
+from crawl_envs.types import FloatArray, IntArray
+from scripts.data.fit_trace import count_events
+from scripts.experiments.measures.recorded import Split
+
+ASSUMED = {
+    "rate_ratio": ("changes per day, played over fitted", 1.0, "log"),
+    "persistence": ("rank correlation of pages' rates,\nfitted and played", 1.0, "linear"),
+    "bulk": ("share of changes made with\nten pages or more", 0.0, "linear"),
+    "clumping": ("variance over mean of\nchanges per week", 1.0, "log"),
+    "directory_precision": ("precision of directories' signals", 1.0, "linear"),
+    "mention_precision": ("precision of mentions", 1.0, "linear"),
+    "mention_recall": ("recall of mentions", 1.0, "linear"),
+}
+"""Assumptions: title, ideal value, and scale of the axis of a chart."""
+
+BULK = 10
+"""Least number of pages that change at one moment, for changes in bulk."""
+
+BIN = 7.0
+"""Days of the bins in which changes are counted."""
+
+
+def assumptions(trace: Trace, split: Split) -> dict[str, float]:
+    """Return measures of the assumptions on a split; NaN where undefined.
+
+    * ``rate_ratio``: changes per page and day in the days played, over those in the days fitted;
+      1 if rates stay.
+    * ``persistence``: rank correlation of the pages' change rates, fitted and played, over pages
+      that exist in both; 1 if rates differ between pages and stay, 0 if they predict nothing.
+    * ``bulk``: share of the changes in bulk, at a moment in which ten pages or more change; near 0
+      if pages change independently.
+    * ``clumping``: variance over mean of a page's changes per week, pooled over the pages that
+      exist on all days played; 1 for Poisson processes, less for regular ones.
+    * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the days played.
+    """
+    fitted = count_events(trace, split.fit_start, split.fit_end, "mentions")
+    played = count_events(trace, split.start, split.end, "mentions")
+    directory = count_events(trace, split.start, split.end, "directory")
+    change = (trace.change_time > split.start) & (trace.change_time <= split.end)
+    page, time = trace.change_page[change], trace.change_time[change]
+    return {
+        "rate_ratio": _rate(played.changes, played.days) / _rate(fitted.changes, fitted.days),
+        "persistence": _rank_correlation(fitted.changes, fitted.days, played.changes, played.days),
+        "bulk": _bulk_share(time),
+        "clumping": _clumping(trace, split, page, time),
+        "directory_precision": _share(directory.signalled, directory.false_signals),
+        "mention_precision": _share(played.signalled, played.false_signals),
+        "mention_recall": _share(played.signalled, played.changes - played.signalled),
+    }
+
+
+def _rate(counts: IntArray, days: FloatArray) -> float:
+    total = float(days.sum())
+    return float(counts.sum()) / total if total > 0.0 else math.nan
+
+
+def _share(yes: IntArray, no: IntArray) -> float:
+    total = float(yes.sum() + no.sum())
+    return float(yes.sum()) / total if total > 0.0 else math.nan
+
+
+def _rank_correlation(
+    counts: IntArray, days: FloatArray, later: IntArray, later_days: FloatArray
+) -> float:
+    from scipy.stats import rankdata
+
+    both = (days > 0.0) & (later_days > 0.0)
+    if both.sum() < 3:
+        return math.nan
+    ranks = rankdata(counts[both] / days[both]), rankdata(later[both] / later_days[both])
+    if min(np.ptp(rank) for rank in ranks) == 0.0:
+        return math.nan
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _bulk_share(time: FloatArray) -> float:
+    if time.size == 0:
+        return math.nan
+    _, moment, pages = np.unique(time, return_inverse=True, return_counts=True)
+    return float((pages[moment] >= BULK).mean())
+
+
+def _clumping(trace: Trace, split: Split, page: IntArray, time: FloatArray) -> float:
+    whole = (trace.created <= split.start) & (trace.deleted >= split.end)
+    bins = int((split.end - split.start) / BIN)
+    inside = whole[page] & (time < split.start + bins * BIN)
+    counts = np.zeros((trace.num_pages, bins))
+    week = ((time[inside] - split.start) / BIN).astype(np.int64)
+    np.add.at(counts, (page[inside], np.minimum(week, bins - 1)), 1.0)
+    counts = counts[whole]
+    mean = float(counts.mean(axis=1).sum()) if bins > 1 else 0.0
+    return float(counts.var(axis=1, ddof=1).sum()) / mean if mean > 0.0 else math.nan

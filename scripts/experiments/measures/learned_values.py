@@ -1,0 +1,403 @@
+"""Learned values of pages, beside those of V_GREEDY_NCIS.
+
+The scores of an agent are defined up to one increasing function, the same for all pages of an
+instance, since only their order among pages decides what is crawled. So scores are mapped to the
+formula's values by the increasing function with the least squared error over all pages of the
+instance (isotonic regression). A fit page by page would hide pages that an agent overrates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import pandas as pd
+from scipy.optimize import isotonic_regression
+
+import agents
+from agents.index import load_index
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray, IntArray, Problem
+from crawl_envs.types.compiled_policies import CompiledIndex
+from policies.base.index import counts_at_unknown_age
+from policies.values import greedy_ncis_observed
+from scripts.study.rows import gathered, indexed
+
+FORMULA = "GREEDY-NCIS"
+SIGNALS = (0, 1, 2, 3)
+CYCLES = np.linspace(0.1, 4.0, 40)
+"""Elapsed times of the tables, in cycles T = m / R."""
+SELDOM = 0.2
+FEW_SIGNALS = (0, 1)
+"""Numbers of signals for which the instant of a crawl is given."""
+PAGES_SHOWN = (1, 3)
+"""Places, among those of :func:`shown_pages`, of the pages whose values are drawn."""
+DECISIONS = 200
+"""Decisions of an episode whose states are used."""
+EXTENDING = 0.1
+"""Total weight of the states of the tables in the regression, that of visited states being 1: they
+extend the map to states that no episode visits."""
+
+Scores = Callable[[FloatArray], FloatArray]
+"""A function from an observation, (m, F), to a score per page, (m,)."""
+ELAPSED, COUNT = 0, 1
+"""Columns of the observation that the tables vary."""
+
+
+class Visited(NamedTuple):
+    """States that a policy visited in an episode, and its actions.
+
+    ``problem`` is the public part of the instance, ``observations`` (K, m, F) those of K
+    decisions, ``chosen`` (K,) the crawled pages.
+    """
+
+    problem: Problem
+    observations: FloatArray
+    chosen: IntArray
+
+    @property
+    def cycle(self) -> float:
+        """The time T = m / R."""
+        return float(self.problem.num_pages / self.problem.bandwidth)
+
+
+def visit(
+    seed: int, num_pages: int, horizon: float, player: Callable[[Problem], Scores] | None = None
+) -> Visited:
+    """Play on noisy pages with R = m, and return states of the second half.
+
+    ``player`` makes the scores that choose pages; None plays V_GREEDY_NCIS.
+    """
+    env: Any = gymnasium.make(
+        "CrawlNCIS-v0",
+        num_pages=num_pages,
+        bandwidth=float(num_pages),
+        horizon=horizon,
+        instance="noisy",
+    )
+    observation, _ = env.reset(seed=seed)
+    problem = env.unwrapped.problem
+    own = formula_scores if player is None else player(problem)
+    slots = env.unwrapped.num_slots()
+    kept = {int(slot) for slot in np.linspace(slots // 2, slots - 1, DECISIONS)}
+    seen, chosen = [], []
+    for slot in range(slots):
+        rows = np.asarray(observation, np.float64)
+        page = int(own(rows).argmax())
+        if slot in kept:
+            seen.append(rows)
+            chosen.append(page)
+        observation, *_ = env.step(page)
+    env.close()
+    return Visited(problem, np.array(seen), np.array(chosen, np.int64))
+
+
+def formula_scores(rows: FloatArray) -> FloatArray:
+    """Return V_GREEDY_NCIS of pages from their rows of the default features, (..., 7)."""
+    elapsed, signals, _, *model = np.moveaxis(rows, -1, 0)
+    names = ("importance", "change_rate", "recall", "false_signal_rate")
+    values: FloatArray = greedy_ncis_observed(
+        elapsed, signals, **dict(zip(names, model, strict=True))
+    )
+    return values
+
+
+def index_scores(name: str, problem: Problem) -> Scores:
+    """Return the scores of a trained index that corrects no belief."""
+    form = load_index(agents.catalog.SHIPPED / name).compile(problem, 0, np.random.default_rng(0))
+    assert isinstance(form, CompiledIndex)
+
+    def scores(rows: FloatArray) -> FloatArray:
+        signals = counts_at_unknown_age(form, rows[:, COUNT].astype(np.int64))
+        states = enumerate(zip(rows[:, ELAPSED].tolist(), signals.tolist(), strict=True))
+        return np.array([form.value(form.parameters, page, *state) for page, state in states])
+
+    return scores
+
+
+def set_scores(name: str, problem: Problem) -> Scores:
+    """Return the scores of a trained page set."""
+    from agents.sb3.loading import SCORER, load
+
+    cycle = problem.num_pages / problem.bandwidth
+    agent = load(agents.catalog.SHIPPED / name / SCORER, cycle=cycle)
+
+    def scores(rows: FloatArray) -> FloatArray:
+        return agent.scores(rows).astype(np.float64)
+
+    return scores
+
+
+def table(scores: Scores, rows: FloatArray, cycle: float) -> FloatArray:
+    """Return scores of every page at every state of the tables, other pages unchanged.
+
+    Args:
+        scores: the scores of an agent.
+        rows: an observation, (m, F).
+        cycle: T, the unit of ``CYCLES``.
+
+    Returns:
+        (m, S, A) for S numbers of signals and A elapsed times.
+    """
+    result = np.empty((len(rows), len(SIGNALS), CYCLES.size))
+    varied = rows.copy()
+    for page, row in enumerate(rows):
+        for i, count in enumerate(SIGNALS):
+            for j, cycles in enumerate(CYCLES):
+                varied[page, ELAPSED], varied[page, COUNT] = cycles * cycle, count
+                result[page, i, j] = scores(varied)[page]
+        varied[page] = row
+    return result
+
+
+def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
+    """Return the increasing function of scores that is nearest to values by weighted squares.
+
+    All arrays are (n,). The function is linear between scores and constant beyond them.
+    """
+    order = np.argsort(scores, kind="stable")
+    fitted = isotonic_regression(values[order], weights=weights[order]).x
+    knots = scores[order]
+    return lambda given: np.interp(given, knots, fitted)
+
+
+def instants(values: FloatArray, level: float) -> FloatArray:
+    """Return when values first reach a level, in cycles; NaN where they never do.
+
+    Args:
+        values: (..., A) over ``CYCLES``.
+        level: the level.
+    """
+    reached = values >= level
+    first = reached.argmax(-1)
+    before = np.maximum(first - 1, 0)
+    low = np.take_along_axis(values, before[..., None], -1)[..., 0]
+    high = np.take_along_axis(values, first[..., None], -1)[..., 0]
+    step = np.divide(level - low, high - low, out=np.ones_like(low), where=high > low)
+    time = CYCLES[before] + step * (CYCLES[first] - CYCLES[before])
+    time = np.where(first == 0, CYCLES[0], time)
+    return np.where(reached.any(-1), time, np.nan)
+
+
+def shown_pages(problem: Problem) -> IntArray:
+    """Return four different pages of at least median importance.
+
+    Three have at least the median change rate: the one with the most informative signals, the
+    least informative ones, and a recall nearest to 1/2. The fourth is the page whose change rate
+    is nearest to ``SELDOM`` per cycle.
+    """
+    model = (problem.importance, problem.change_rate, problem.recall, problem.false_signal_rate)
+    weight, change, recall, false = (np.asarray(column, np.float64) for column in model)
+    heavy = weight >= np.median(weight)
+    lively = heavy & (change >= np.median(change))
+    true = recall * change
+    quality = recall * true / (true + false)
+    half = -np.abs(recall - 0.5)
+    best = [np.where(lively, each, -np.inf).argmax() for each in (quality, -quality, half)]
+    seldom = -np.abs(change * problem.num_pages / problem.bandwidth - SELDOM)
+    return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
+
+
+def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
+    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
+    visited = visit(seed, num_pages, horizon)
+    level = crawl_level(formula_scores, visited)
+    measured = {"level": level}
+    if seed == 0:
+        rows = visited.observations[-1]
+        values = table_of_formula(rows, visited.cycle)
+        pages = shown_pages(visited.problem)
+        measured |= indexed("page", rows[pages][:, 3:]) | indexed("value", values[pages])
+        measured |= indexed("instant", instants(values[:, list(FEW_SIGNALS)], level))
+    return measured
+
+
+def table_of_formula(rows: FloatArray, cycle: float) -> FloatArray:
+    """Return the table of V_GREEDY_NCIS, whose pages are independent, (m, S, A)."""
+    spread = np.broadcast_to(
+        rows[:, None, None], (len(rows), len(SIGNALS), CYCLES.size, rows.shape[1])
+    ).copy()
+    spread[..., ELAPSED] = cycle * CYCLES
+    spread[..., COUNT] = np.array(SIGNALS)[:, None]
+    return formula_scores(spread)
+
+
+def crawl_level(scores: Scores, visited: Visited) -> float:
+    """Return the median score of the crawled pages: about the level at which pages are crawled.
+
+    A median commutes with any increasing function of the scores.
+    """
+    given = np.array([scores(rows) for rows in visited.observations])
+    return float(np.median(np.take_along_axis(given, visited.chosen[:, None], 1)))
+
+
+def index_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
+    """Return :func:`learned_table` of a trained index."""
+    return learned_table(seed, partial(index_scores, name), num_pages, horizon)
+
+
+def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
+    """Return :func:`learned_table` of a trained page set."""
+    return learned_table(seed, partial(set_scores, name), num_pages, horizon)
+
+
+def learned_table(
+    seed: int, scores: Callable[[Problem], Scores], num_pages: int, horizon: float
+) -> Mapping[str, float]:
+    """Return comparisons of an agent's values with the formula's, in states that the agent visits.
+
+    ``agreement`` is the share of decisions in which the formula would crawl the same page;
+    ``value_ratio`` the mean of the formula's value of the crawled page over that of the best page;
+    ``explained`` the share of the variance of the formula's values that the agent's explain,
+    mapped by the best increasing function, and ``explained, GREEDY-NCIS plays`` the same in
+    states that the formula visits. On the first seed there are also the mapped values, the level
+    at which pages are crawled among them, and when each page would reach it.
+
+    Args:
+        seed: of the instance and its events.
+        scores: a function from a problem to the scores of the agent.
+        num_pages: m.
+        horizon: of the episode.
+    """
+    visited = visit(seed, num_pages, horizon, scores)
+    own = scores(visited.problem)
+    given = np.array([own(rows) for rows in visited.observations])
+    truth = formula_scores(visited.observations)
+    level, taken = crawl_level(own, visited), np.take_along_axis(truth, visited.chosen[:, None], 1)
+    measured = {
+        "agreement": float((truth.argmax(1) == visited.chosen).mean()),
+        "value_ratio": float((taken[:, 0] / truth.max(1)).mean()),
+        "explained": explained(given, truth),
+    }
+    others = visit(seed, num_pages, horizon)
+    theirs = np.array([own(rows) for rows in others.observations])
+    measured["explained, GREEDY-NCIS plays"] = explained(
+        theirs, formula_scores(others.observations)
+    )
+    if seed == 0:
+        rows = visited.observations[-1]
+        grid = table(own, rows, visited.cycle)
+        fit = _fit_of(given, truth, grid, table_of_formula(rows, visited.cycle))
+        pages = shown_pages(visited.problem)
+        measured |= indexed("value", fit(grid[pages])) | {"level": float(fit(np.array(level)))}
+        measured |= indexed("instant", instants(grid[:, list(FEW_SIGNALS)], level))
+    return measured
+
+
+def explained(scores: FloatArray, values: FloatArray) -> float:
+    """Return the share of the variance of values that the best function of scores explains."""
+    flat, truth = scores.ravel(), values.ravel()
+    left = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
+    return float(1.0 - left.var() / truth.var())
+
+
+def _fit_of(
+    given: FloatArray, truth: FloatArray, grid: FloatArray, grid_truth: FloatArray
+) -> Scores:
+    """Return the increasing function from visited states and, with little weight, the tables."""
+    weights = np.concatenate(
+        [np.full(given.size, 1.0 / given.size), np.full(grid.size, EXTENDING / grid.size)]
+    )
+    return increasing_fit(
+        np.concatenate([given.ravel(), grid.ravel()]),
+        np.concatenate([truth.ravel(), grid_truth.ravel()]),
+        weights,
+    )
+
+
+def _word(signals: int) -> str:
+    return f"{signals} signal" + ("" if signals == 1 else "s")
+
+
+def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw values over elapsed time, a line per number of signals: agents' and the formula's.
+
+    There is a row of panels per page and a column per agent; the horizontal line is the level at
+    which pages are crawled, the median of the values at crawls.
+    """
+    from scripts.present import charts
+
+    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    [parameters] = list(gathered(rows, "page").values())
+    levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
+    pages = parameters.reshape(-1, 4)
+    shape = (len(pages), len(SIGNALS), CYCLES.size)
+    parts, rules, looks = [], [], {}
+    for page in PAGES_SHOWN:
+        named = "importance {:.2f}, changes {:.2f}, recall {:.2f}, false signals {:.2f}"
+        about = named.format(*pages[page]).replace(", recall", ",\nrecall")
+        for label in (each for each in values if each != FORMULA):
+            panel = f"{label}\n{about}"
+            rules.append(charts.Rule(levels[label], None, "-", panel))
+            for place, signals in enumerate(SIGNALS):
+                for who in (label, FORMULA):
+                    name = _word(signals) + (", by the formula" if who == FORMULA else "")
+                    looks[name] = {
+                        "color": charts.COLOURS[place],
+                        "linestyle": ":" if who == FORMULA else "-",
+                    }
+                    curve = values[who].reshape(shape)[page, place]
+                    each = {"x": CYCLES, "y": curve, "label": name, "panel": panel}
+                    parts.append(pd.DataFrame(each))
+    charts.lines(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: learned values, mapped by one function for all pages;\n"
+            "horizontal: the level at which the agent crawls",
+            charts.Axis("elapsed, in units of m / R"),
+            charts.Axis("value", limits=(0.0, 1.3)),
+            columns=len(values) - 1,
+            size=(3.5, 3.2),
+            across=rules,
+        ),
+        bands=True,
+        own=looks,
+    )
+
+
+def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw for all pages of an instance when values reach the level at which pages are crawled.
+
+    The formula's instant is on the horizontal axis, an agent's on the vertical one, a panel per
+    agent and number of signals; levels that are not reached in the table lie at its end.
+    """
+    from scripts.present import charts
+
+    end = float(CYCLES[-1])
+    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
+    size = max(each.size for each in instants.values())
+    whole: dict[str, Any] = {}
+    for label, each in instants.items():
+        padded = np.append(each, np.full(size - each.size, np.nan))
+        whole[label] = np.nan_to_num(padded, nan=end).reshape(-1, len(FEW_SIGNALS))
+    parts = [
+        pd.DataFrame(
+            {
+                "x": whole[FORMULA][:, place],
+                "y": whole[label][:, place],
+                "panel": f"{label}\nafter {_word(signals)}",
+            }
+        )
+        for place, signals in enumerate(FEW_SIGNALS)
+        for label in whole
+        if label != FORMULA
+    ]
+    charts.scatter(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: when a page is crawled, a dot per page, in units of m / R\n"
+            f"at {end:g}: not before; at {CYCLES[0]:g}: at once",
+            charts.Axis("elapsed time at which GREEDY-NCIS would"),
+            charts.Axis("at which the agent would"),
+            columns=len(whole) - 1,
+            size=(3.4, 3.2),
+            diagonal=True,
+        ),
+        size=12.0,
+    )

@@ -1,0 +1,73 @@
+"""What a crawler's log tells of a recorded site: fitted parameters, and an index learned from it.
+
+The crawler visits every page at even intervals, and receives both kinds of signals. All pages are
+of one host, so they form one group, as for the commands that read a log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+
+import numpy as np
+
+from agents.index.learning import learned
+from agents.index.stored import StoredIndex
+from crawl_envs.instances.traces import Trace
+from crawl_envs.instances.traces.windows import sources_of
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
+from crawl_envs.types import FloatArray
+from scripts.experiments.measures import recorded
+from scripts.logs.fitting import fit_log, parameters_of
+from scripts.logs.learning import HIDDEN, LEARNING_RATE, histories_of
+from scripts.logs.thinned_logs import thinned_log
+
+SIGNALS = "both"
+
+
+@lru_cache(maxsize=2)
+def logged(site: str, days: int, seed: int) -> CrawlLog:
+    """Return the log of a crawler that visits a page every so many days."""
+    trace = recorded.record(site)
+    log, _ = thinned_log(trace, float(days), "regular", np.random.default_rng([seed, days]))
+    return with_both_signals(log, trace)
+
+
+def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
+    """Return the log with the recorded signals of both kinds, as two sources."""
+    sources = sources_of(SIGNALS)
+    events = trace.window(0.0, trace.days, SIGNALS)
+    page, kind = np.divmod(events.code, CODE_STRIDE)
+    source = (kind - SIGNAL) // 2
+    sent = (source >= 0) & (source < len(sources))
+    return dataclasses.replace(
+        log,
+        signal_page=page[sent].astype(np.int64),
+        signal_time=events.time[sent],
+        signal_source=source[sent].astype(np.int64),
+        sources=sources,
+        timed=np.ones(len(sources), np.bool_),
+    )
+
+
+@lru_cache(maxsize=2)
+def fitted_to_log(site: str, days: int, seed: int, until: float) -> dict[str, FloatArray]:
+    """Return change rates and signal quality by the crawls of the log until a day."""
+    log = logged(site, days, seed)
+    return parameters_of(log, fit_log(log, until=until).quality)
+
+
+def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
+    """Return the index that ``python -m scripts.train index --log`` learns from the log.
+
+    Raises:
+        ValueError: the log is too small.
+    """
+    log = logged(site, days, seed)
+    history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
+    given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
+    rounds = [each for each in learned([history], *given) if each.weights is not None]
+    weights = min(rounds, key=lambda each: each.loss).weights
+    assert weights is not None
+    return StoredIndex(weights)

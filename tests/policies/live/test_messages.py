@@ -1,0 +1,141 @@
+"""A scheduler on lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from policies.live.messages import answers, day_of
+from policies.scheduler import CrawlScheduler
+
+
+def asked(scheduler: CrawlScheduler, *messages: Any) -> list[Any]:
+    lines = [text if isinstance(text, str) else json.dumps(text) for text in messages]
+    return [json.loads(line) for line in answers(scheduler, lines)]
+
+
+def new_scheduler() -> CrawlScheduler:
+    return CrawlScheduler("GreedyNCIS", 10.0, burst=0.0)
+
+
+PAGES = [
+    {"url": url, "change_rate": rate, "recall": 0.5, "false_signal_rate": 0.1, "last_crawl": 0.0}
+    for url, rate in (("a", 0.1), ("b", 2.0))
+]
+
+
+def test_a_crawler_is_driven() -> None:
+    said = asked(
+        new_scheduler(),
+        {"add": PAGES},
+        {"next": 1, "time": 1.0},
+        {"report": ["b"], "time": 1.01},
+        "",
+        {"signal": ["a", "unknown"], "time": 1.02},
+        {"update": [{"url": "b", "change_rate": 0.001}]},
+        {"next": 5, "time": 1.03},
+        {"next": 5, "time": 1.04},
+        {"bandwidth": 100.0, "time": 1.05},
+        {"remove": ["a"]},
+    )
+    assert [line.pop("why") for line in said if "why" in line] == 2 * [
+        "the bandwidth is used up until 1.1; "
+        "pages: 2 ready, 0 new, 0 sent, 0 waiting, 0 parked, 0 gone"
+    ]
+    assert said == [
+        {"pages": 2},
+        {"fetch": ["b"], "ask_again": 1.0},
+        {"ignored": 0},
+        {"ignored": 0, "unknown": ["unknown"]},
+        {"pages": 2},
+        {"fetch": [], "ask_again": pytest.approx(1.1)},
+        {"fetch": [], "ask_again": pytest.approx(1.1)},
+        {"bandwidth": 100.0},
+        {"pages": 1},
+    ]
+
+
+def test_failures_hosts_moves_and_gaps_are_told() -> None:
+    said = asked(
+        new_scheduler(),
+        {"add": [{**page, "host": "h"} for page in PAGES]},
+        {"add": PAGES, "known": "skip"},
+        {"limit": ["h"], "gap": 0.2, "most": 1},
+        {"hold": "h", "until": 1.2},
+        {"next": 1, "time": 1.0},
+        {"next": 1, "time": 1.2},
+        {"report": ["b"], "time": 1.2, "status": "failed", "retry_at": 9.0, "ended": 1.3},
+        {"next": 1, "time": 1.4},
+        {"move": ["b"], "to": ["c"]},
+        {"describe": "c"},
+        {"source_gap": 0, "since": 1.0},
+        {"report": ["c"], "time": 1.4, "status": "gone"},
+        {"describe": "c"},
+    )
+    assert said[:4] == 4 * [{"pages": 2}]
+    assert said[4]["ask_again"] == 1.2
+    assert said[5]["fetch"] == ["b"]
+    assert said[7]["ask_again"] == pytest.approx(1.5)
+    assert said[8] == {"pages": 2}
+    assert (said[9]["due"], said[9]["failures"]) == (9.0, 1)
+    assert said[10:12] == [{"pages": 2}, {"ignored": 0}]
+    assert "ids must be known" in said[12]["error"]
+
+
+def test_it_answers_as_the_scheduler_does() -> None:
+    driven, own = new_scheduler(), new_scheduler()
+    columns = {name: [page[name] for page in PAGES] for name in PAGES[0] if name != "url"}
+    own.add(["a", "b"], **columns)
+    asked(driven, {"add": PAGES})
+    for step in range(1, 60):
+        time = step / 10.0
+        expected = [str(page) for page in own.next_batch(time, 2)]
+        [answer] = asked(driven, {"next": 2, "time": time})
+        assert answer["fetch"] == expected
+        own.report(expected, time)
+        asked(driven, {"report": expected, "time": time})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "expected a JSON object"),
+        ("[1]", "a line must have one of add"),
+        ('{"next": 1, "add": []}', "a line must have one of add"),
+        ('{"next": 0, "time": 1}', "count must be"),
+        ('{"next": 1, "time": "noon"}', "time must be days or a date"),
+        ('{"next": 1, "time": true}', "time must be days or a date"),
+        ('{"add": [{"url": "c"}]}', "must be given"),
+        ('{"add": [{"url": "c"}, {"link": "d"}]}', "pages must all have url"),
+        ('{"add": "c"}', "pages must be a list"),
+        ('{"report": ["a"], "time": 1, "status": "lost"}', "status must be"),
+        ('{"remove": ["nobody"]}', "nobody"),
+    ],
+)
+def test_a_bad_line_is_answered_and_changes_nothing(line: str, message: str) -> None:
+    scheduler = new_scheduler()
+    asked(scheduler, {"add": PAGES})
+    first, second = asked(scheduler, line, {"next": 1, "time": 1.0})
+    assert message in first["error"]
+    assert second["fetch"] == ["b"]
+
+
+def test_what_fetches_find_is_learned() -> None:
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
+    pages = [{"url": "a", "last_crawl": 0.0}, {"url": "b", "last_crawl": 0.0}]
+    asked(scheduler, {"add": pages})
+    asked(scheduler, {"report": ["a", "b"], "time": 1.0, "changed": [True, False]})
+    changing, still = scheduler.pages.columns["change_rate"][:2]
+    assert changing > still
+    [answer] = asked(scheduler, {"report": ["a"], "time": 2.0, "changed": [1.5]})
+    assert "changed" in answer["error"]
+
+
+def test_times_are_days_or_dates() -> None:
+    assert day_of(1.5) == 1.5
+    assert day_of("1970-01-02T12:00:00Z") == 1.5
+    assert day_of("1970-01-02 12:00") == 1.5
+    assert day_of("1970-01-02T12:00:00+12:00") == 1.0
+    assert day_of(None) > 20000.0
