@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import RegionPages
-from crawl_envs.sim.streams import generator, roots
+from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Contents, Regions
-from scripts.experiments.longevity.setup.fragment_records import (
-    fragment_record,
-    lasting,
-    of_pages,
-    sites,
-)
-from scripts.experiments.longevity.setup.fragment_snapshots import (
+from scripts.experiments.longevity.measures import sites
+from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     change_frequency,
     longevity,
     runs_of,
     snapshot_times,
 )
+from scripts.study.rows import gathered
 
 PAGE_A, PAGE_B = "page A", "page B"
 PAGES = (PAGE_A, PAGE_B)
@@ -51,17 +50,20 @@ def panel_titles() -> dict[tuple[str, str], str]:
         (MODEL, PAGE_B): f"page B: {static[1]} static, {churn[1]} in a churn region, "
         f"{SCROLL_ITEMS} items of {SCROLL_SIZE}",
     }
-    for site in sites(shipped=True):
+    for site in sites.available(shipped=True):
         titles[site, PAGE_A] = f"{site}: a page with short-lived content"
         titles[site, PAGE_B] = f"{site}: a page with long-lived content"
     return titles
 
 
+def of_first_seed(rows: Sequence[Row], name: str) -> dict[tuple[str, str], FloatArray]:
+    """Return an indexed metric of seed 0, by setting and page."""
+    return {key[:2]: values for key, values in gathered(rows, name).items() if key[2] == 0}
+
+
 def drawn_pages(seed: int, days: float) -> Contents:
     """Return the contents of the two drawn pages over at least so many days."""
-    instance = RegionPages(np.ones(2), REGIONS, bandwidth=1.0)
-    rng = generator(roots(seed).tape, 0)
-    return instance.draw_contents(rng, days)
+    return sites.drawn_contents(RegionPages(np.ones(2), REGIONS, bandwidth=1.0), days, seed)
 
 
 def recorded_pages(site: str) -> tuple[Contents, float]:
@@ -73,9 +75,9 @@ def recorded_pages(site: str) -> tuple[Contents, float]:
     Raises:
         ValueError: the site is not available, or has fewer than two such pages.
     """
-    length = fragment_record(site).days
+    length = sites.trace_of(site).days
     days = min(length, RECORDED_DAYS)
-    contents = lasting(site, (length - days, length))
+    contents = sites.lasting(site, (length - days, length))
     runs = runs_of(contents, snapshot_times(int(days / INTERVAL) + 1))
     frequency, lived = change_frequency(runs), longevity(runs)
     middle = np.median(frequency[frequency > 0.0]) if frequency.any() else 0.0
@@ -83,9 +85,4 @@ def recorded_pages(site: str) -> tuple[Contents, float]:
     if known.size < 2:
         raise ValueError(f"site must have two pages whose fragments come and go, got {site!r}")
     order = known[np.argsort(lived[known], kind="stable")]
-    return of_pages(contents, order[[0, -1]]), days
-
-
-def of_page(contents: Contents, page: int) -> Contents:
-    """Return the contents of one page."""
-    return of_pages(contents, np.array([page]))
+    return sites.of_pages(contents, order[[0, -1]]), days

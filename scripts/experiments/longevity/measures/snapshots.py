@@ -10,28 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.instances import make
-from crawl_envs.instances.longevity import RegionPages
-from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.contents import Contents
-
-
-def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[RegionPages, Contents]:
-    """Return the pages of a named set, and their contents up to at least some day.
-
-    They equal those of an environment that is reset with that seed.
-
-    Args:
-        name: ``quality`` or ``random``.
-        num_pages: m.
-        days: > 0.
-        seed: >= 0.
-    """
-    own = roots(seed)
-    instance = make(name, num_pages=num_pages, seed=seed)
-    return instance, instance.draw_contents(generator(own.tape, 0), days)
-
 
 SNAPSHOTS, INTERVAL = 30, 2.0
 """Number of snapshots, and days between them, as in the paper (section 3.1)."""
@@ -159,39 +139,3 @@ def correlation(first: FloatArray, second: FloatArray) -> float:
     if one.size < 3 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])
-
-
-class Lifetimes(NamedTuple):
-    """Lifetimes of fragments, a row for each run between the first and the last snapshot.
-
-    Attributes:
-        page: (n,) int64.
-        lived: lifetime in snapshots, (n,) int64.
-        items: K >= 1, the number of snapshots after its birth up to its death that differ from the
-            one before: the updates that it survives (section 3.3), and the one that ends it,
-            (n,) int64.
-        size: number of fragments, (n,) int64.
-    """
-
-    page: IntArray
-    lived: IntArray
-    items: IntArray
-    size: IntArray
-
-
-def lifetimes(runs: Runs) -> Lifetimes:
-    """Return the lifetimes of fragments with known birth and death."""
-    updates = np.cumsum(changed(runs), axis=1)
-    kept = runs.whole
-    page, begin, end = runs.page[kept], runs.begin[kept], runs.end[kept]
-    items: IntArray = updates[page, end] - updates[page, begin]
-    return Lifetimes(page, end - begin, items, runs.size[kept])
-
-
-def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
-    """Return the most common K of each page's fragments, the least at ties; 0 without any."""
-    most = int(sample.items.max(initial=0)) + 1
-    place = sample.page * most + sample.items
-    count = np.bincount(place, sample.size.astype(np.float64), num_pages * most)
-    dominant: IntArray = np.argmax(count.reshape(num_pages, most), axis=1)
-    return dominant

@@ -7,14 +7,14 @@ compared seed by seed, on the same pages and events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.longevity.setup.runs import ID, STRETCHES, metric_of
+from scripts.experiments.longevity.measures.plays import ID, STRETCHES
 from scripts.study.rows import gathered
 
 WHOLE = "whole"
@@ -39,7 +39,7 @@ def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> 
     """Return the points of all policies in a stretch, or in the WHOLE."""
     stretches = tuple(STRETCHES) if stretch == WHOLE else (stretch,)
     columns = [
-        [gathered(rows, metric_of(part, name)) for part in stretches] for name in ("cost", measure)
+        [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
     ]
     curves: Curves = {}
     for setting, label, seed in columns[0][0]:
@@ -78,44 +78,72 @@ def at_cost(setting: str, cost: float) -> str:
     return f"{setting}, cost {cost:g}"
 
 
+def at_costs(setting: str, costs: Sequence[float] = COSTS) -> tuple[str, ...]:
+    """Return the names of the settings in which curves are compared at some costs."""
+    return tuple(at_cost(setting, cost) for cost in costs)
+
+
 def as_stale(setting: str, reference: str, cost: float) -> str:
     """Return the name of the setting that compares costs at a reference's staleness at a cost."""
     return f"{setting}, as stale as {reference} at {cost:g}"
 
 
+def by_seed(curves: Curves) -> Iterator[tuple[str, str, int, Points]]:
+    """Yield setting, label, seed and points of all curves."""
+    for setting, labels in curves.items():
+        for label, seeds in labels.items():
+            for seed, points in seeds.items():
+                yield setting, label, seed, points
+
+
+def known(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that are not NaN."""
+    return [row for row in rows if row.value == row.value]
+
+
 def stalenesses(
     curves: Curves, metric: str = "staleness", costs: Sequence[float] = COSTS
-) -> Iterator[Row]:
-    """Yield the staleness of every curve at some costs, a setting for each cost."""
-    for setting, by_label in curves.items():
-        for label, by_seed in by_label.items():
-            for seed, points in by_seed.items():
-                for cost in costs:
-                    value = staleness_at(points, cost)
-                    if value == value:
-                        yield Row(ID, at_cost(setting, cost), label, seed, metric, value)
+) -> list[Row]:
+    """Return the staleness of every curve at some costs, a setting for each cost."""
+    return known(
+        Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
+        for setting, label, seed, points in by_seed(curves)
+        for cost in costs
+    )
 
 
-def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> Iterator[Row]:
-    """Yield the cost of every other policy over a reference's, at equal staleness."""
-    for setting, by_label in curves.items():
-        for seed, base in by_label.get(reference, {}).items():
+def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> list[Row]:
+    """Return the cost of every other policy over a reference's, at equal staleness."""
+    rows = []
+    for setting, labels in curves.items():
+        for seed, base in labels.get(reference, {}).items():
             for cost in costs:
-                stale = staleness_at(base, cost)
-                for label, by_seed in by_label.items():
-                    if label == reference or seed not in by_seed or stale != stale:
-                        continue
-                    ratio = cost_at(by_seed[seed], stale) / cost
-                    if ratio == ratio:
-                        name = as_stale(setting, reference, cost)
-                        yield Row(ID, name, label, seed, RATIO, ratio)
+                name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
+                for label, seeds in labels.items():
+                    if label != reference and seed in seeds:
+                        ratio = cost_at(seeds[seed], stale) / cost
+                        rows.append(Row(ID, name, label, seed, RATIO, ratio))
+    return known(rows)
 
 
-def mean_points(by_seed: Mapping[int, Points]) -> tuple[Points, FloatArray]:
-    """Return means over seeds by knob, and half-widths of 95% intervals of staleness, (K,)."""
-    from crawl_envs.evaluation import mean_and_half_width
+def compared(
+    rows: Sequence[Row],
+    *,
+    stretch: str,
+    reference: str = "",
+    settings: Sequence[str] = (),
+    costs: Sequence[float] = COSTS,
+) -> list[Row]:
+    """Return stalenesses at equal cost, and costs at the staleness of a reference, if any.
 
-    cost = np.mean([points.cost for points in by_seed.values()], axis=0)
-    stale = np.array([points.staleness for points in by_seed.values()])
-    intervals = np.array([mean_and_half_width(list(column)) for column in stale.T])
-    return Points(cost, intervals[:, 0]), np.nan_to_num(intervals[:, 1])
+    Args:
+        rows: of sweeps.
+        stretch: one of STRETCHES, or the WHOLE.
+        reference: label; empty for none.
+        settings: those that are compared; empty: all.
+        costs: at which they are compared.
+    """
+    curves = points_of(rows, stretch)
+    kept = {name: curves[name] for name in settings or curves if name in curves}
+    ratios = cost_ratios(kept, reference, costs) if reference else []
+    return [*stalenesses(kept, costs=costs), *ratios]

@@ -11,26 +11,30 @@ from scipy import stats
 
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.setup import fragment_groups
-from scripts.experiments.longevity.setup.fragment_curves import (
+from scripts.experiments.longevity.measures.divergence import (
     at,
     distances,
+    eagerness_of,
+    interpolated,
+    interpolated_means,
     occurred,
     utility,
     versions,
 )
-from scripts.experiments.longevity.setup.fragment_interpolation import (
-    eagerness_of,
-    interpolated,
-    interpolated_means,
-)
-from scripts.experiments.longevity.setup.fragment_snapshots import (
+from scripts.experiments.longevity.measures.lifetimes import (
     Lifetimes,
+    dominant_items,
+    group_of,
+    lifetimes,
+    measured,
+    modelled,
+    modelled_as_seen,
+    pooled,
+)
+from scripts.experiments.longevity.measures.snapshots import (
     change_frequency,
     changed,
     correlation,
-    dominant_items,
-    lifetimes,
     longevity,
     runs_of,
     snapshot_times,
@@ -131,7 +135,7 @@ def test_dominant_items_counts_fragments_and_prefers_the_least() -> None:
         size=np.array([4, 1, 2, 3, 3]),
     )
     assert dominant_items(result, 3).tolist() == [3, 0, 2]
-    assert fragment_groups.group_of(np.array([0, 1, 2, 3, 9])).tolist() == [-1, 0, 1, 2, 2]
+    assert group_of(np.array([0, 1, 2, 3, 9])).tolist() == [-1, 0, 1, 2, 2]
 
 
 def test_correlation_is_of_what_is_known() -> None:
@@ -233,10 +237,10 @@ def test_model_of_lifetimes_against_simulation() -> None:
     kinds = rng.choice(items, count, p=size / size.sum())
     lived = rng.gamma(kinds, 1.0 / rate)
     expected = np.searchsorted(np.sort(lived), grid, side="right") / count
-    assert fragment_groups.modelled(items, size, grid) == pytest.approx(expected, abs=0.005)
+    assert modelled(items, size, grid) == pytest.approx(expected, abs=0.005)
     seen = kinds + rng.negative_binomial(kinds, 0.25)
     expected = np.searchsorted(np.sort(seen), grid, side="right") / count
-    assert fragment_groups._seen(items, size, grid) == pytest.approx(expected, abs=0.005)
+    assert modelled_as_seen(items, size, grid) == pytest.approx(expected, abs=0.005)
 
 
 def test_groups_are_of_pages_that_change_as_often() -> None:
@@ -247,22 +251,23 @@ def test_groups_are_of_pages_that_change_as_often() -> None:
         size=np.array([1, 3, 1, 7, 2]),
     )
     frequency, dominant = np.array([0.3, 0.2, 0.9, 0.25]), np.array([1, 2, 1, 4])
-    churn = fragment_groups.measured(result, frequency, dominant, "K = 1")
+    churn = measured(result, frequency, dominant, "K = 1")
     assert (churn["pages"], churn["fragments"], churn["short"]) == (1.0, 4.0, 1.0)
-    actual = churn["actual"]
-    assert isinstance(actual, np.ndarray)
+    actual, model = (
+        np.array([churn[f"{name}[{lived}]"] for lived in range(29)]) for name in ("actual", "model")
+    )
     assert actual[:6].tolist() == [0.0, 0.0, 0.25, 0.25, 1.0, 1.0]
     geometric = 1.0 - 0.75 ** np.arange(29)
-    assert churn["model"] == pytest.approx(geometric)
+    assert model == pytest.approx(geometric)
     assert churn["distance"] == pytest.approx(np.abs(actual - geometric).max())
     assert churn["late"] == pytest.approx((1.0 - geometric[15:]).mean())
-    assert fragment_groups.measured(result, frequency, dominant, "K > 2")["fragments"] == 2.0
-    assert "actual" not in fragment_groups.measured(result, frequency - 1.0, dominant, "K = 2")
+    assert measured(result, frequency, dominant, "K > 2")["fragments"] == 2.0
+    assert "distance" not in measured(result, frequency - 1.0, dominant, "K = 2")
 
 
 def test_pooled_records_have_pages_of_their_own() -> None:
     parts = [runs_of(drawn_spells(seed), TIMES) for seed in (0, 1)]
-    result, frequency, dominant = fragment_groups.pooled(parts)
+    result, frequency, dominant = pooled(parts)
     own = [lifetimes(runs) for runs in parts]
     assert result.page.tolist() == [*own[0].page, *(own[1].page + PAGES)]
     assert frequency.size == dominant.size == 2 * PAGES
