@@ -1,6 +1,6 @@
 """Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
-ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows.
+ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows, or module:Class.
 
 A trial trains for --steps steps in four stages. After each stage, the mean reward
 on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the

@@ -1,5 +1,5 @@
 """Common parts of the commands that train, evaluate and tune agents.
 
-Public modules: baselines, candidates, cells, hyperparameter_files, jobs, options, ranking,
+Public modules: baselines, candidates, hyperparameter_files, jobs, options, ranking,
 requests, seeds, tuning.
 """

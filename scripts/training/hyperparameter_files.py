@@ -50,7 +50,7 @@ def entry_of(algorithm: str, env_id: str, steps: int, own: Mapping[str, Any]) ->
     """Return an entry of a file: the recommended hyperparameters, updated by those of a run.
 
     Args:
-        algorithm: one of :data:`agents.catalog.ALGORITHMS`.
+        algorithm: one of :data:`agents.catalog.ALGORITHMS`, or ``module:Class``.
         env_id: id of the environment.
         steps: length of the run.
         own: hyperparameters of the run by our names, ``width`` among them.

@@ -150,18 +150,19 @@ def discard(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def import_own(options: Mapping[str, Any]) -> None:
+def import_own(algorithm: str, options: Mapping[str, Any]) -> None:
     """Import the modules of classes of one's own, ``module:Class``, that a command named.
 
-    Names in files are never imported.
+    They are the algorithm, and of the options the network and callbacks. Names in files are never
+    imported.
 
     Raises:
         ValueError: a module that cannot be imported.
     """
-    for name in (options.get("network", ""), *options.get("callback", ())):
+    for name in (algorithm, options.get("network", ""), *options.get("callback", ())):
         module, colon, _ = name.partition(":")
         try:
             if colon:
                 importlib.import_module(module)
         except Exception as error:  # a module of one's own can raise anything
-            raise ValueError(f"network or callback {name!r} cannot be imported: {error}") from None
+            raise ValueError(f"class {name!r} cannot be imported: {error}") from None

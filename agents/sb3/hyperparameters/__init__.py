@@ -32,7 +32,15 @@ WORDS = {
 
 @functools.cache
 def settings(algorithm: str) -> dict[str, Any]:
-    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one."""
+    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one.
+
+    A class of one's own has that of the algorithm that it derives from
+    (:func:`agents.sb3.algorithms.rules_of`).
+    """
+    if ":" in algorithm:
+        from agents.sb3.algorithms import rules_of  # it needs torch
+
+        algorithm = rules_of(algorithm)
     one_of("algorithm", algorithm, ALGORITHMS)
     with (FOLDER / f"{algorithm}.yml").open(encoding="utf-8") as file:
         entry: dict[str, Any] = yaml.safe_load(file)[FALLBACK]
