@@ -159,10 +159,11 @@ def import_own(algorithm: str, options: Mapping[str, Any]) -> None:
     Raises:
         ValueError: a module that cannot be imported.
     """
-    for name in (algorithm, options.get("network", ""), *options.get("callback", ())):
+    named = [("algorithm", algorithm), ("network", options.get("network", ""))]
+    for argument, name in (*named, *(("callback", each) for each in options.get("callback", ()))):
         module, colon, _ = name.partition(":")
         try:
             if colon:
                 importlib.import_module(module)
         except Exception as error:  # a module of one's own can raise anything
-            raise ValueError(f"class {name!r} cannot be imported: {error}") from None
+            raise ValueError(f"{argument} {name!r} cannot be imported: {error}") from None

@@ -82,7 +82,7 @@ def test_an_algorithm_of_ones_own_is_tuned(module, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere:PPO", "CrawlNCIS-v0"], ["class 'nowhere:PPO' cannot be imported"]),
+        (["nowhere:PPO", "CrawlNCIS-v0"], ["algorithm 'nowhere:PPO' cannot be imported"]),
         (["json:dumps", "CrawlNCIS-v0"], ["algorithm", "module:Class of a BaseAlgorithm"]),
         (["stable_baselines3:PPO", "CrawlNCIS-v0", "--set", "fade=1"], ["model_args", "fade=1"]),
         (["stable_baselines3:PPO", "CrawlNCIS-v0", "--teacher", "x"], ["option", "--teacher"]),
