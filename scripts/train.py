@@ -8,6 +8,7 @@ none.
 
 With --seeds, runs that differ in their seed are trained side by side, each in a folder of its own
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
+Their seeds are 1000 apart, since the episodes of lane i have the seed of the run plus i.
 Common analytic policies that can act in the environment, or those of --policies, are evaluated once
 and saved in OUT: before the training of a single run, whose progress bar shows the best of them.
 

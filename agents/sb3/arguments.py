@@ -135,7 +135,8 @@ class TrainArguments(RunArguments):
     width: int = WIDTH
     """Units of a hidden layer, >= 1."""
     learning_rate: float | str = 1e-3
-    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step."""
+    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step; an
+    update has the one at which its rollout began."""
     gamma: float = 0.95
     """Discount per step, in [0, 1); the time scale of rewards is 1 / (1 - gamma) steps."""
     rollout: int = 64

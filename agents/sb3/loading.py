@@ -194,7 +194,7 @@ class Agent:
                     f"observation must have the {self._core.num_lanes} lanes of the environment, "
                     f"got {len(lanes)}"
                 )
-            cycles = [cycle_of(self._core.tracker(lane).problem) for lane in range(len(lanes))]
+            cycles = [cycle_of(self._core.lanes.problem(lane)) for lane in range(len(lanes))]
         same = in_units(lanes, self.features, self._traits.cycle / np.array(cycles))
         return same if rows.ndim == 3 else same[0]
 
@@ -215,7 +215,8 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
 
     Both must have the same network and columns. The algorithm may differ, among those with an actor
     and a critic. With the network ``pages`` the number of pages may differ; the time T = m / R is
-    not among the weights, and is kept. The optimiser is reset.
+    not among the weights, and is kept. The optimiser is reset. The scale of rewards, in which the
+    critic was learned, is copied, too.
 
     Args:
         model: the new model, of :func:`agents.sb3.building.build_model`.
@@ -238,6 +239,7 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
         raise ValueError(
             f"start must be an agent with the network of the new one, {path} has another"
         ) from None
+    built.reward_scale.restore(other.reward_scale.moments())
 
 
 def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent:

@@ -60,7 +60,7 @@ class RunOptions(EnvOptions):
     Name:key=value, or folders or names of agents; or all policies. Oracles must be named [common
     policies that can act]."""
     seeds: int | None = None
-    """Number of runs side by side, from --seed on."""
+    """Number of runs side by side, with seeds 1000 apart from --seed on."""
     seed: int | None = None
     """Seed of the training [0]."""
     learning_rate: str | None = None

@@ -17,6 +17,8 @@ from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
+APART = 1000
+"""Difference of the seeds of two runs side by side: lane i of a run has its seed plus i."""
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
@@ -91,13 +93,18 @@ def request_of(kind: str, options: RunOptions) -> Request:
 
 
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:
-    """Return the single runs by folder: itself, or one per seed from that of the request on."""
+    """Return the single runs by folder: itself, or several with seeds APART from its own on.
+
+    The folders ``seed-0``, ``seed-1`` and so on, from the seed of the request on, number them.
+    """
     if request.seeds is None:
         return {out: request}
-    first = request.options.get("seed", 0)
+    first, given = request.options.get("seed", 0), request.options
     return {
-        out / f"seed-{seed}": replace(request, options={**request.options, "seed": seed})
-        for seed in range(first, first + request.seeds)
+        out / f"seed-{first + run}": replace(
+            request, options={**given, "seed": first + APART * run}
+        )
+        for run in range(request.seeds)
     }
 
 

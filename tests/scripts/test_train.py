@@ -287,6 +287,8 @@ def test_agents_are_compared_as_policies_are(tmp_path):
         (["ppo", "CrawlNCIS-v0", "more"], ["ppo takes ENV_ID", "'more'"]),
         (["--steps", "3", "ppo", "CrawlNCIS-v0"], ["algorithm", "'--steps'", "ppo"]),
         (["generalist", "CrawlNCIS-v0"], ["generalist takes its options", "'CrawlNCIS-v0'"]),
+        (["ppo", "CrawlNCIS-v0", "-o", "x"], ["option of ppo", "'-o'", "--out"]),
+        (["ppo", "CrawlNCIS-v0", "--steps", ""], ["must not be empty", "--steps"]),
         (["generalist", "--steps", "3"], ["option of generalist", "--seed", "'--steps'"]),
         (["index", "CrawlNCIS-v0", "--log", "x.csv"], ["index --log", "'CrawlNCIS-v0'"]),
         (["index", "--log=x.csv", "--gamma", "2"], ["option of index --log", "'--gamma'"]),
@@ -391,7 +393,7 @@ def test_runs_of_several_seeds(tmp_path):
     arguments = ("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, *options)
     result = done(run(*arguments, "--seeds", 2, "--seed", 3, out=several))
     assert "over runs" in result.stdout
-    done(run(*arguments, "--seed", 4, out=one))
+    done(run(*arguments, "--seed", 1003, out=one))
     for name in ("curve.csv", "validation.csv"):
         own, other = (
             np.genfromtxt(folder / name, delimiter=",", skip_header=1)[:, :2]

@@ -554,15 +554,15 @@ def test_pages_of_a_trace_cannot_be_chosen():
         recommended("ppo", "CrawlTrace-v0", train_pages=5)
 
 
-def test_a_run_of_two_parts_falls_to_a_step_size_of_zero_once(tmp_path):
+def test_the_step_size_of_a_run_of_two_parts_falls_once(tmp_path):
     arguments = short(learning_rate="lin_0.01", steps=1024)
     first = train(arguments, tmp_path, until=512).model
     assert first.num_timesteps == 512
-    assert first.lr_schedule(0.0) == pytest.approx(0.005)
+    assert first.lr_schedule(0.0) == pytest.approx(0.01)  # of the rollout's start: a half is made
     second = train(arguments, tmp_path, resume=True).model
     assert second.num_timesteps == 1024
-    assert second.lr_schedule(0.0) == 0.0
-    assert second.lr_schedule(0.25) == pytest.approx(0.0025)
+    assert second.lr_schedule(0.0) == pytest.approx(0.005)
+    assert second.lr_schedule(0.5) == pytest.approx(0.01)
 
 
 def test_scaled_rewards_are_those_of_a_plain_computation():

@@ -28,13 +28,12 @@ from crawl_envs.types import FloatArray, Policy
 from scripts.study.rows import indexed
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
+from scripts.training.requests import APART
 
 RUNS = Path("runs") / "rl"
 """Folders of the trainings."""
 FIRST_SEED = 5_000_000
 """First seed of evaluations: repetition i has EPISODES seeds from ``FIRST_SEED + i EPISODES``."""
-APART = 1000
-"""Difference of the training seeds of two repetitions: lane i of a training has its seed plus i."""
 EPISODES, VALIDATED = 16, 8
 """Episodes of an evaluation, and of a validation while learning."""
 TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
