@@ -7,6 +7,7 @@ optimiser, so that it plays but does not go on; larger ones than 60 kB are left 
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,26 +18,27 @@ from agents.sb3.model_file import read_arguments
 from agents.sb3.validation import VALIDATION, ValidationRow
 from crawl_envs.types.files import replacing
 from scripts.cli.commands import command
-from scripts.experiments.agents import rl
 from scripts.experiments.agents.setup import trainings
 from scripts.study import rows as kept_rows
+from scripts.training.ranking import RANDOM
 
 OUT, MOST_BYTES = Path("results/agents/rl"), 60_000
 
 
-def best_seeds(runs: Path, random: dict[str, float]) -> Iterator[tuple[str, str, Path, float]]:
-    """Yield task, algorithm, folder of the best seed and its last validation, above random."""
-    for task in rl.ALL:
-        for algorithm, steps in rl.STEPS.items():
-            reached = {
-                folder.parent: read_rows(folder, ValidationRow)[-1].mean_reward
-                for folder in (runs / task).glob(f"{algorithm}-{steps}*/seed-*/{VALIDATION}")
-                if read_arguments(folder.with_name(MODEL)).belief == (task in rl.UNSEEN)
-            }
-            if reached and task in random:
-                best = max(reached, key=lambda folder: reached[folder])
-                if reached[best] > random[task]:
-                    yield task, algorithm, best, reached[best]
+def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
+    """Yield task, algorithm, folder of the best seed and its last validation.
+
+    Of the trainings with an algorithm those with most steps count, with a belief if there are any.
+    """
+    reached = {}
+    for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
+        made = read_arguments(file.with_name(MODEL))
+        last = read_rows(file, ValidationRow)[-1].mean_reward
+        rank = (made.steps, made.belief, last)
+        cell = file.parents[2].name, made.algorithm
+        reached[cell] = max(reached.get(cell, (rank, file.parent)), (rank, file.parent))
+    for (task, algorithm), ((_, _, last), folder) in reached.items():
+        yield task, algorithm, folder, last
 
 
 def without_optimiser(model: Path, out: Path) -> None:
@@ -55,17 +57,17 @@ def without_optimiser(model: Path, out: Path) -> None:
 def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
     """Copy, and print what was kept."""
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
-    played = [row for row in rows if (row.policy, row.metric) == (rl.RANDOM, "validated")]
-    for task, algorithm, folder, reached in best_seeds(
-        runs, {row.setting: row.value for row in played}
-    ):
+    played = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
+    random = {row.setting: row.value for row in played}
+    for task, algorithm, folder, reached in best_seeds(runs):
         file = out / "checkpoints" / task / algorithm / MODEL
-        without_optimiser(folder / MODEL, file)
-        size = file.stat().st_size
-        if size > MOST_BYTES:
-            file.unlink()
-        left = "" if size <= MOST_BYTES else ", left out"
-        print(f"{file.parent}: {folder.name}, validation {reached:.4f}, {size} bytes{left}")
+        if reached > random.get(task, math.inf):
+            without_optimiser(folder / MODEL, file)
+            size, left = file.stat().st_size, ""
+            if size > MOST_BYTES:
+                file.unlink()
+                left = ", left out"
+            print(f"{file.parent}: {folder.name}, validation {reached:.4f}, {size} bytes{left}")
 
 
 app = command(main, __doc__)

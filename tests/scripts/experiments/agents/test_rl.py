@@ -101,7 +101,6 @@ def test_a_short_training_and_its_checkpoint(
     assert 0.8 < values["reward"] < 1.0
     assert 0.8 < values["validated[0]"] < 1.0
     write_rows(tmp_path / "rows.parquet", [Row("", "quality", rl.RANDOM, 0, "validated", low)], {})
-    monkeypatch.setattr(rl, "STEPS", {"a2c": 600})
     checkpoints.main(trainings.RUNS, tmp_path)
     file = tmp_path / "checkpoints" / "quality" / "a2c"
     assert file.exists() == (low == 0.0)
