@@ -6,7 +6,8 @@ log. Pages that are gone are not fetched, unless --recheck-gone asks for them ag
 
 Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
 With --live nothing is written: lines of JSON are read from standard input and answered on standard
-output (see scripts/logs/live.py); with --folder the scheduler outlives the process.
+output (see policies/live/messages.py), or with --port over HTTP (policies/live/endpoint.py); with
+--folder the scheduler outlives the process.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ import typer
 
 from agents.progress import ProgressBar
 from crawl_envs.logs import PageTable, read_page_table
-from policies.scheduler import DurableScheduler
+from policies.live import messages
+from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.cli.commands import command, default_folder
-from scripts.logs import live, options, planning
+from scripts.logs import options, planning
 from scripts.present import tables
 from scripts.study.rows import check_folder, write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
+FETCHES_SAVED = 20.0
+"""Least number of fetches that may be saved where pages are asked for over HTTP."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -69,6 +73,10 @@ Limit = Annotated[
     list[str] | None,
     typer.Option(help="HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."),
 ]
+Port = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="With --live, answer HTTP on this port of the machine."),
+]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -81,6 +89,7 @@ def main(
     start: Start = None,
     until: Until = "tomorrow",
     live: Live = False,
+    port: Port = None,
     learn: Learn = False,
     recheck_gone: RecheckGone = None,
     limit: Limit = None,
@@ -93,8 +102,10 @@ def main(
     name = policy or default_policy(table, learn)
     if live and recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
+    if port is not None and not live:
+        raise ValueError("port must be left out without --live")
     if live:
-        answer(table, name, bandwidth, start, folder, limit or [], learn=learn)
+        answer(table, name, bandwidth, start, folder, limit or [], learn=learn, port=port)
     elif table is None:
         raise ValueError("PAGES must be given: a table of pages")
     else:
@@ -119,9 +130,9 @@ def first_day(table: PageTable | None, start: str | None) -> float:
     """
     newest, dated = (-np.inf, True) if table is None else planning.newest_copy(table)
     if start is not None:
-        day = live.day_of(_number_or_text(start))
+        day = messages.day_of(_number_or_text(start))
         return newest if DATE.fullmatch(start) and day <= newest < day + 1.0 else day
-    return live.day_of(None) if dated else newest
+    return messages.day_of(None) if dated else newest
 
 
 def _number_or_text(text: str) -> float | str:
@@ -138,7 +149,7 @@ def last_day(until: str, start: float) -> float:
     if until == "tomorrow":
         return float(np.floor(start) + 2.0)
     given = _number_or_text(until)
-    end = start + given if isinstance(given, float) else live.day_of(given)
+    end = start + given if isinstance(given, float) else messages.day_of(given)
     if not start < end:
         raise ValueError(f"until must be after the start, day {start:g}, got {until!r}")
     return end
@@ -153,8 +164,9 @@ def answer(
     limits: Sequence[str],
     *,
     learn: bool,
+    port: int | None,
 ) -> None:
-    """Answer lines of standard input."""
+    """Answer lines of standard input, or requests."""
     first = first_day(table, start)
     kept = folder is not None and DurableScheduler.holds(folder)
     scheduler = (
@@ -163,8 +175,21 @@ def answer(
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, limits)
-        for line in live.answers(asked, sys.stdin):
+        if port is not None:
+            serve_port(asked, port)
+            return
+        for line in messages.answers(asked, sys.stdin):
             print(line, flush=True)
+
+
+def serve_port(scheduler: CrawlScheduler | DurableScheduler, port: int) -> None:
+    """Answer requests over HTTP until an interrupt."""
+    from policies.live.endpoint import serve
+
+    if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
+        scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
+    tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
+    serve(scheduler, port)
 
 
 def choose(

@@ -76,8 +76,10 @@ CALLS = {
     "report": Call("ids", ignored, skips=True),
     "next": Call(),
     "next_batch": Call(),
+    "ask": Call(),
     "describe": Call("page_id", first, changes=False),
     "why": Call(changes=False),
+    "overview": Call(changes=False),
     "warm": Call(changes=False),
 }
 """All calls of a scheduler."""

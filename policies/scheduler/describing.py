@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crawl_envs.types import FloatArray, IntArray
 from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
 from policies.scheduler.signal_log import signals_until
@@ -17,8 +17,13 @@ FARTHEST = 2.0**60
 """The longest time within which a due time is searched, in times since the copy."""
 
 
-def description(pages: PageTables, row: int, now: float) -> dict[str, Any]:
-    """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`."""
+def description(
+    pages: PageTables, row: int, now: float, price: float | None = None
+) -> dict[str, Any]:
+    """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`.
+
+    It is due when its value reaches ``price``, or that of the pages that are fetched now.
+    """
     choices, page = pages.choices, pages.lazy.pages[row]
     columns = {name: column[..., row].tolist() for name, column in pages.columns.items()}
     copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
@@ -29,9 +34,10 @@ def description(pages: PageTables, row: int, now: float) -> dict[str, Any]:
     told["value"] = told["stale"] = None
     told["due"] = earliest if state != GONE else math.inf
     if copy is not None:
-        told["stale"] = _stale(pages, row, copy, now)
+        probability = stale(pages, np.array([row]), now)
+        told["stale"] = None if probability is None else float(probability[0])
         told["value"] = _value(pages, row, now)
-        told["due"] = _due(pages, row, told["due"])
+        told["due"] = _due(pages, row, told["due"], price)
     return {**columns, "least_interval": float(choices.least[row]), **told}
 
 
@@ -66,24 +72,50 @@ def _value(pages: PageTables, row: int, time: float) -> float:
     return float(value)
 
 
-def _stale(pages: PageTables, row: int, copy: float, now: float) -> float | None:
-    """Return the probability that a copy is stale, None if no change rates are known."""
-    columns = {name: column[..., row : row + 1] for name, column in pages.columns.items()}
+def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
+    """Return the probability that each page's copy is stale, (n,); 1 without a copy.
+
+    None if no change rates are known.
+    """
+    columns = {name: column[..., rows] for name, column in pages.columns.items()}
     if "change_rate" not in columns:
         return None
-    level = columns["change_rate"] * max(now - copy, 0.0)
+    copies = pages.lazy.pages["last_crawl"][rows]
+    there = np.isfinite(copies)
+    level = columns["change_rate"] * np.maximum(now - copies, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
-        rows, copies = np.array([row]), np.array([copy])
-        signals = np.zeros((1, pages.num_sources))
-        signals_until(pages.arguments[0], rows, np.full(1, math.inf), signals)
-        level += signals[0] @ np.atleast_2d(evidence_of(columns)) + pages.lost(rows, copies).sum()
-    return float(-np.expm1(-level[0]))
+        signals = np.zeros((rows.size, pages.num_sources))
+        signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
+        evidence = np.atleast_2d(evidence_of(columns))
+        with np.errstate(invalid="ignore"):  # no signal of endless evidence
+            told = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
+        level += told.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
+    return np.where(there, -np.expm1(-level), 1.0)
 
 
-def _due(pages: PageTables, row: int, earliest: float) -> float:
-    """Return when a page's value reaches that of the pages that are fetched now, from a time on."""
-    bar = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
+def states_at(pages: PageTables, now: float) -> IntArray:
+    """Return the number of pages in each state at a time, by which waits may be over."""
+    choices = pages.choices
+    passed = (choices.due <= now) & np.isin(choices.status, (WAITING, SENT))
+    return np.bincount(np.where(passed, READY, choices.status), minlength=len(STATES))
+
+
+def overview(pages: PageTables, now: float) -> dict[str, Any]:
+    """Return pages by state, and what is expected of all; see :meth:`CrawlScheduler.overview`."""
+    counts, rows = states_at(pages, now), pages.living()
+    told = dict(zip(STATES[1:], counts[1:].tolist(), strict=True))
+    probability, weight = stale(pages, rows, now), pages.columns.get("importance")
+    freshness = None
+    if probability is not None and weight is not None and weight[rows].sum() > 0.0:
+        freshness = float(1.0 - np.average(probability, weights=weight[rows]))
+    return {"states": told, "freshness": freshness}
+
+
+def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:
+    """Return when a page's value reaches a price, or that of the pages that are fetched now."""
+    fetched = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
+    bar = fetched if price is None else price
     if _value(pages, row, earliest) >= bar:
         return earliest
     low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
@@ -99,9 +131,8 @@ def _due(pages: PageTables, row: int, earliest: float) -> float:
     return earliest + most
 
 
-def reason(status: NDArray[Any], is_used_up: bool, ask_again: float) -> str:
-    """Return why there is no page to fetch now; see :meth:`CrawlScheduler.why`."""
-    counts = np.bincount(status, minlength=len(STATES))
+def reason(counts: IntArray, is_used_up: bool, ask_again: float) -> str:
+    """Return why there is no page to fetch, by the number of pages in each state."""
     words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))
     if is_used_up:
         return f"the bandwidth is used up until {ask_again:g}; pages: {words}"

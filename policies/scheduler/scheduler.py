@@ -12,11 +12,11 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
 from policies.scheduler.calls import Noted
-from policies.scheduler.choices import look, take
-from policies.scheduler.describing import description, reason
+from policies.scheduler.choices import look, take, take_one
+from policies.scheduler.describing import description, overview, reason, states_at
 from policies.scheduler.files import Record
 from policies.scheduler.learning import LEARNED, PageLearner
-from policies.scheduler.pacing import SAVED, PacedScheduler
+from policies.scheduler.pacing import SAVED, Fetch, PacedScheduler
 from policies.scheduler.pages import PageTables
 from policies.scheduler.reading import (
     Ids,
@@ -28,7 +28,7 @@ from policies.scheduler.reading import (
 )
 from policies.scheduler.reports import change_timeout, fail, give_back, reopen
 from policies.scheduler.signal_log import count_signals, signals_until
-from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, READY, SENT, WAITING
+from policies.scheduler.states import ABSENT, GONE, NO_LIMIT
 
 REWRITTEN = 500
 """Pages whose estimates follow new shared distributions with each report."""
@@ -89,6 +89,7 @@ class CrawlScheduler(PacedScheduler):
     Attributes:
         time: the clock.
         clamped: calls whose time was before the clock.
+        priced: time at which :meth:`ask` last set its price.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -117,7 +118,7 @@ class CrawlScheduler(PacedScheduler):
         self.pages = PageTables(policy, self.num_sources, self.time)
         if flag("learn", learn) and not self.pages.values.apart:
             raise ValueError("learn must be False but for index policies")
-        self.learns = learn
+        self.learns, self.priced = learn, self.time
         retry = timeout if retry is None else quantity("retry", retry, above=0.0)
         most = min(LONGEST_RETRY * retry, LARGEST) if most_retry is None else most_retry
         lines = self.pages.choices.lines
@@ -462,29 +463,94 @@ class CrawlScheduler(PacedScheduler):
         """The number of copies and signals that were ahead of the clock by more than the skew."""
         return int(self.pages.choices.lines[0]["ahead"])
 
+    # What holders of copies ask for
+
+    def ask(self, time: float, page_id: Any) -> Fetch:
+        """Return whether a page may be fetched now, for one who holds copies and asks before.
+
+        For loops that do not call :meth:`next`, in which pages are asked for at times of their own.
+        A page without a copy may be fetched while there is bandwidth; another one if its crawl
+        value has reached a price, which rises while less than half of the saved bandwidth is left
+        and falls while more is, so that the pages of the largest values get all of it. Save some
+        (``burst``), such as the time of 20 fetches. A page that is granted is handed out: it must
+        be reported.
+
+        Args:
+            time: the time.
+            page_id: the page.
+
+        Returns:
+            The page; or None, and when to ask again: the time at which its value reaches the price,
+            or at which there is bandwidth, if nothing else happens.
+
+        Raises:
+            ValueError: the page is unknown or gone.
+        """
+        row, pages = self._row(page_id), self.pages
+        self._advance(real("time", time))
+        pages.allocate(self.bandwidth, self.time)
+        price = self._price()
+        if self.is_used_up:
+            return Fetch(None, self._ask_again())
+        if not ready(take_one)(*pages.arguments, pages.values.value, self.time, row, price):
+            again = float(description(pages, row, self.time, price)["due"])
+            return Fetch(None, max(again, float(np.nextafter(self.time, math.inf))))
+        self.taken += 1
+        return Fetch(page_id, self.time)
+
+    def _price(self) -> float:
+        """Return the value from which on a page is granted; that of the policy if it has one."""
+        if not self.pages.values.apart:
+            return 1.0
+        most = 1.0 + self.burst * self.bandwidth
+        if self.allowance > most:
+            self._allow(most)
+        lines, missing = self.pages.choices.lines[0], 1.0 - 2.0 * self.allowance / most
+        passed = self.bandwidth * (self.time - self.priced) / most
+        self.priced = self.time
+        lines["level"] *= math.exp(missing * min(passed, 1.0))
+        return float(lines["level"] * math.exp(missing))
+
     # What it knows
 
-    def describe(self, page_id: Any) -> dict[str, Any]:
-        """Return what is known of a page; ValueError if it is unknown.
+    def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
+        """Return what is known of a page now, or at a time; ValueError if it is unknown.
 
         Its columns by name, ``copy`` (None if there is none), ``signals``, the ``stale``
         probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
         ``due``: the time at which it may be fetched and its value reaches that of the pages
         fetched now, if nothing else happens (``inf`` for never); and ``why`` in words.
         """
-        rows = self.pages.ids.rows(as_ids(page_id))
+        row = self._row(page_id, gone=True)
+        self.pages.allocate(self.bandwidth, self.time)
+        return description(self.pages, row, self._at(time))
+
+    def _at(self, time: float | None) -> float:
+        """Return a time that is not before the clock."""
+        return self.time if time is None else max(self.time, real("time", time))
+
+    def _row(self, page_id: Any, gone: bool = False) -> int:
+        """Return the row of a page; ValueError if it is unknown, or gone and that is not asked."""
+        rows = self.pages.ids.rows(as_ids(page_id)) if gone else self.pages.rows(page_id)
         if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
-        row = int(rows[0])
-        self.pages.allocate(self.bandwidth, self.time)
-        return description(self.pages, row, self.time)
+        return int(rows[0])
 
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
-        choices = self.pages.choices
-        passed = (choices.due <= self.time) & np.isin(choices.status, (WAITING, SENT))
-        status = np.where(passed, READY, choices.status)
-        return reason(status, self.is_used_up, self._ask_again())
+        return reason(states_at(self.pages, self.time), self.is_used_up, self._ask_again())
+
+    def overview(self, time: float | None = None) -> dict[str, Any]:
+        """Return what is known of all pages now, or at a time; it looks at each of them.
+
+        ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
+        copy is fresh, by the rates of changes and signals, None where no change rates are known;
+        ``allowance``, the fetches that may be made now.
+        """
+        self.pages.allocate(self.bandwidth, self.time)
+        most = 1.0 + self.burst * self.bandwidth
+        told = overview(self.pages, self._at(time))
+        return told | {"allowance": min(self.allowance, most)}
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""
@@ -513,7 +579,7 @@ class CrawlScheduler(PacedScheduler):
         """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""
         values, arrays = self.pages.state()
         values |= {"num_sources": self.num_sources, "learns": self.learns}
-        return Record(values | {name: getattr(self, name) for name in SAVED}, arrays)
+        return Record(values | {name: getattr(self, name) for name in (*SAVED, "priced")}, arrays)
 
     @classmethod
     def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
@@ -527,6 +593,7 @@ class CrawlScheduler(PacedScheduler):
         scheduler = cls(chosen, values["bandwidth"], **settings)
         for name in SAVED:
             setattr(scheduler, name, values[name])
+        scheduler.priced = values.get("priced", scheduler.time)
         scheduler.pages.restore(values, arrays, scheduler.bandwidth, scheduler.time)
         return scheduler
 

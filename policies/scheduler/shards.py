@@ -217,11 +217,13 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             self._leave(given[self.ids.rows(given, missing="skip") >= 0])
         return ignored
 
-    def describe(self, page_id: Any) -> dict[str, Any]:
+    def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
         if as_ids(page_id).size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
-        known: dict[str, Any] = self._divide("describe", {"page_id": page_id})["answer"]
+        known: dict[str, Any] = self._divide("describe", {"page_id": page_id, "time": time})[
+            "answer"
+        ]
         return known
 
     @property
@@ -265,6 +267,15 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             missing = sum(some.values())
             asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
         return np.concatenate(parts)
+
+    def overview(self, time: float | None = None) -> dict[str, Any]:
+        """Return those of the shards by their number; see :meth:`CrawlScheduler.overview`."""
+        answers = self._ask_all("overview", time=time).items()
+        return {str(shard): each.values["answer"] for shard, each in answers}
+
+    def ask(self, time: float, page_id: Any) -> NoReturn:
+        """Raise ValueError: the price of :meth:`CrawlScheduler.ask` is of one scheduler."""
+        raise ValueError("ask is a call of one scheduler, not of shards: call next")
 
     def _next_chance(self) -> float:
         answers = self._ask("next", {int(shard): {} for shard in np.flatnonzero(self._sizes)})

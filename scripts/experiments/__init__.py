@@ -46,6 +46,9 @@ from types import ModuleType
 
 from crawl_envs.types.arguments import one_of
 
+MEASURES = "measures"
+"""The package of measures that several experiments share."""
+
 
 def names() -> tuple[str, ...]:
     """Return the names of the experiments in natural order: fig9 before fig10."""
@@ -53,6 +56,7 @@ def names() -> tuple[str, ...]:
         f"{paper.name}_{figure.name}"
         for folder in __path__
         for paper in pkgutil.iter_modules([folder])
+        if paper.name != MEASURES
         for figure in pkgutil.iter_modules([str(Path(folder) / paper.name)])
         if not figure.ispkg
     )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 from typing import Any, Protocol
 
 import gymnasium
@@ -63,6 +64,7 @@ class Setting:
             windows, it also receives ``window=``.
         windows: windows of a recorded trace; if any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
+        most: largest number of repetitions, of a slow setting.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Setting:
     bounds: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
     first_seed: int = 0
+    most: int | None = None
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -84,8 +87,11 @@ class Setting:
         return (*self.bounds, *self.policies)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the seeds 0, 1, ... of ``count`` repetitions; with windows, one per window."""
-        return range(len(self.windows) or count)
+        """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``.
+
+        With windows, there is one per window.
+        """
+        return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a seed."""
@@ -200,9 +206,14 @@ def _spelled(made: Any) -> str:
     """Format a function, or a partial with its arguments."""
     if not isinstance(made, partial):
         return str(made.__qualname__)
-    given = [repr(value) for value in made.args]
-    given += [f"{name}={value!r}" for name, value in sorted(made.keywords.items())]
+    given = [_value(value) for value in made.args]
+    given += [f"{name}={_value(value)}" for name, value in sorted(made.keywords.items())]
     return f"{_spelled(made.func)}({', '.join(given)})"
+
+
+def _value(value: Any) -> str:
+    """Format an argument of a partial."""
+    return _spelled(value) if isinstance(value, partial | FunctionType) else repr(value)
 
 
 def _one_line(error: Exception) -> str:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from crawl_envs.logs import read_page_table
 from crawl_envs.types import FloatArray
+from policies.live import messages
 from scripts import backtest, estimate, schedule
-from scripts.logs import live
 from scripts.logs.backtesting import Backtest
 from scripts.study.rows import read_rows
 from tests.crawl_envs.logs.test_imputation import simulated
@@ -281,7 +281,7 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     first = CliRunner().invoke(schedule.app, spelled(arguments + folder), input="\n".join(lines))
     answers = [json.loads(line) for line in done(first).stdout.splitlines()]
     assert len(answers[0]["fetch"]) == 2
-    assert answers[1]["clock"] == live.day_of("2026-07-02")  # it had gone back
+    assert answers[1]["clock"] == messages.day_of("2026-07-02")  # it had gone back
     assert "clock" not in answers[0]
     arguments = ["--bandwidth", 50, "--live"]
     again = CliRunner().invoke(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
-from scripts.experiments.agents.setup import learned_values
+from scripts.experiments.measures import learned_values
 from scripts.present.verdicts import Expected, Trend
 from scripts.study.settings import Measurement, Playable, Setting
 
@@ -82,17 +81,6 @@ def played() -> dict[str, PolicyFactory]:
     return factories
 
 
-@dataclass(frozen=True)
-class FewSeeds(Setting):
-    """A setting that is played on ``most`` seeds at most, since it is slow."""
-
-    most: int = REPETITIONS
-
-    def seeds(self, count: int) -> Sequence[int]:
-        """Return seeds 0, 1, ... of ``count`` repetitions, ``most`` at most."""
-        return range(min(count, self.most))
-
-
 def setting(
     num_pages: int,
     ratio: float = 1.0,
@@ -100,7 +88,7 @@ def setting(
     horizon: float = HORIZON,
     batch: int = 1,
     most: int = REPETITIONS,
-) -> FewSeeds:
+) -> Setting:
     """Return noisy pages, known rates, a bandwidth of ``ratio`` crawls per page and unit of time.
 
     With ``batch`` above 1, this many pages are chosen at a time.
@@ -113,7 +101,7 @@ def setting(
         "horizon": horizon,
         **several,
     }
-    return FewSeeds(name_of(num_pages, ratio), ID, arguments, played(), most=most)
+    return Setting(name_of(num_pages, ratio), ID, arguments, played(), most=most)
 
 
 def name_of(num_pages: int, ratio: float = 1.0) -> str:
@@ -126,6 +114,8 @@ RATIOS = (0.25, 4.0)
 BATCH = 1000
 """Pages chosen at a time by all policies where there are 100,000, a hundred times per unit of time:
 a page set scores all pages for every choice."""
+NEAR = 0.03
+"""Largest difference to GREEDY-NCIS that a panel of differences shows."""
 MOST = {1000: 12, 100_000: 4}
 """Seeds of the large settings, whose episodes average over many pages."""
 
@@ -198,47 +188,78 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def _sizes(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy, and the loss against GREEDY-NCIS, over the number of pages."""
-    from scripts.experiments.agents.setup.charts import over_sizes
+def _agents_first(labels: Iterable[str]) -> list[str]:
+    """Return agents, whose labels contain a space, and then formulas."""
+    return sorted(dict.fromkeys(labels), key=lambda label: " " not in label)
 
-    over_sizes(
-        rows,
+
+def draw_sizes(rows: Sequence[Row], path: Path) -> None:
+    """Draw accuracy, and its paired difference to GREEDY-NCIS, over the number of pages."""
+    import pandas as pd
+
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
+
+    sizes = {name_of(size): size for size in SIZES}
+    values = table([row for row in rows if row.setting in sizes], METRIC)
+    level, close = "means", f"{METRIC} minus {REFERENCE}, up to {NEAR:g}"
+    apart = means(paired(values, values[values.policy == REFERENCE]))
+    apart = apart[(apart["mean"].abs() <= NEAR) & (apart.policy != REFERENCE)]
+    data = pd.concat([means(values).assign(panel=level), apart.assign(panel=close)])
+    data = data.rename(columns={"policy": "label", "mean": "y"})
+    unit = charts.Axis(f"{METRIC} ({charts.METRIC_UNITS[METRIC]})")
+    charts.lines(
+        data.assign(x=data.setting.map(sizes)),
         path,
-        title=f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
-        f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
-        sizes={name_of(size): size for size in SIZES},
-        metric=METRIC,
-        reference=REFERENCE,
+        charts.Frame(
+            f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
+            f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
+            charts.Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
+            {level: unit, close: charts.Axis("difference, on the same events")},
+            shared="x",
+            across=[charts.Rule(0.0, panel=close)],
+        ),
+        labels=(REFERENCE, *_agents_first(data.label[data.label != REFERENCE])),
+        black=(REFERENCE,),
     )
 
 
-def _bandwidths(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss at other bandwidths."""
-    from scripts.experiments.agents.setup.charts import at_bandwidths
+def draw_bandwidths(rows: Sequence[Row], path: Path) -> None:
+    """Draw paired differences to GREEDY-NCIS, by policy and bandwidth."""
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     ratios = (RATIOS[0], 1.0, *RATIOS[1:])
     names = {name_of(BANDWIDTH_PAGES, ratio): f"R = {ratio:g} m" for ratio in ratios}
-    at_bandwidths(rows, path, title=TITLE, settings=names, metric=METRIC, reference=REFERENCE)
+    values = table([row for row in rows if row.setting in names], METRIC)
+    lost = means(paired(values, values[values.policy == REFERENCE]))
+    lost = lost[lost.policy != REFERENCE].rename(columns={"policy": "y", "mean": "x"})
+    axis = charts.Axis(
+        f"{METRIC} minus {REFERENCE}, same events, 95% intervals\n(logarithmic beyond .01)",
+        "symlog",
+        limits=(-1.0, 0.02),
+        ticks=(-1.0, -0.1, -0.01, 0.0, 0.01),
+        linear=0.01,
+    )
+    charts.dots(
+        lost.assign(label=lost.setting.map(names)),
+        path,
+        charts.Frame(
+            f"{TITLE}: scarce, usual and ample budgets", axis, upright=[charts.Rule(0.0, dash="-")]
+        ),
+        labels=tuple(names.values()),
+        names=_agents_first(lost.y),
+    )
 
 
-def _lines(rows: Sequence[Row], path: Path) -> None:
-    """Draw values over elapsed time and signals."""
-    from scripts.experiments.agents.setup.charts import values_of_pages
-
-    values_of_pages([row for row in rows if row.setting == LEARNED], path, title=TITLE)
-
-
-def _instants(rows: Sequence[Row], path: Path) -> None:
-    """Draw when agents and formula would crawl each page."""
-    from scripts.experiments.agents.setup.charts import crawl_instants
-
-    crawl_instants([row for row in rows if row.setting == LEARNED], path, title=TITLE)
+def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) -> None:
+    """Draw what agents learned."""
+    draw([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 
 
 PICTURES = {
-    METRIC: _sizes,
-    "bandwidths": _bandwidths,
-    "learned_values": _lines,
-    "learned_instants": _instants,
+    METRIC: draw_sizes,
+    "bandwidths": draw_bandwidths,
+    "learned_values": partial(draw_learned, draw=learned_values.draw_values),
+    "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
 }

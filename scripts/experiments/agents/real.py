@@ -12,19 +12,15 @@ import agents
 import policies as crawl_policies
 from agents.index import LearnedIndex
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.evaluation import Row, play
+from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces import Signals
-from crawl_envs.types import FloatArray, Reveal
 from policies.ncis.belief import BeliefNCIS, History
-from scripts.experiments.agents.setup.from_logs import fitted_to_log, index_of_log
-from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.history import past
-from scripts.experiments.real.setup.sites import Split
+from scripts.experiments.measures import recorded
+from scripts.experiments.measures.recorded import Split, freshness_of, name_of
+from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
 from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus
 from scripts.study import intervals
-from scripts.study.clairvoyant import clairvoyant
 from scripts.study.equal_freshness import Saved, median_saved, saved
 from scripts.study.settings import Measurement
 
@@ -78,7 +74,7 @@ MEMORY, PACE_MEMORY = 400.0, 120.0
 """Days, the same for all sites; chosen on the second quarter of the records, given the first.
 Splits that start before the middle play some of these days again; the others none."""
 
-EIGHT_SITES = histories.SITES[1:]
+EIGHT_SITES = recorded.SITES[1:]
 """Sites whose traces come from public repositories; one other trace is shipped."""
 TOGETHER, EIGHT = "all sites", "eight sites"
 """Settings of means over sites and splits, with the ends of their 95% intervals."""
@@ -86,6 +82,8 @@ STALE = "stale, percent"
 """100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
 SPLITS = "splits"
 """How many splits a mean over sites and splits is of."""
+APART = 1.04
+"""Ratio of the days at which the points of two labels are drawn."""
 COMPARED = (FORMULA, LEARNING)
 """Labels whose score is subtracted from that of every other, and those compared besides:"""
 PAIRS = (
@@ -102,80 +100,35 @@ SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, 
 """Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
 
 
-def name_of(site: str, days: int, importance: str) -> str:
-    """Return the name of a setting."""
-    return f"{site}, {days} days, {importance}"
-
-
 def split_of(days: float, number: int) -> Split:
     """Return the days to play on a seed, and all days before them to fit to and to learn from."""
     start = STARTS[number] * days
     return Split(0.0, start, start, min(start + LENGTH * days, days))
 
 
-def environment(
-    seed: int,
-    signals: Signals,
-    site: str,
-    days: int,
-    importance: str,
-    reveal: Reveal,
-    known: Mapping[str, FloatArray] | None = None,
-) -> CrawlEnv:
-    """Return the environment of a split of a record, reset."""
-    trace = histories.record(site)
-    env = histories.replayed(
-        trace,
-        split_of(trace.days, seed),
-        signals=signals,
-        days_per_crawl=float(days),
-        importance=importance,
-        known=known,
-        reveal=reveal,
-    )
-    env.reset(seed=seed)
-    return env
-
-
-def crawled(
-    seed: int,
-    *,
-    policy: str,
-    signals: Signals,
-    site: str,
-    days: int,
-    importance: str,
-    reveal: Reveal = "parameters",
-) -> Mapping[str, float]:
-    """Return freshness of a policy on a split of a record."""
-    env = environment(seed, signals, site, days, importance, reveal)
-    return {"freshness": play(env, crawl_policies.make(policy, env), seed).freshness}
+def told_importance(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
+    """Return the environment of a split of a record with both signals and hidden rates."""
+    options: Any = {"signals": "both", "reveal": "importance", "splitting": split_of}
+    return recorded.reset_env(seed, **setting, **options)
 
 
 def remembered(
-    seed: int, *, memory: float, pace_memory: float, site: str, days: int, importance: str
+    seed: int, *, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
     """Return freshness of BELIEF-NCIS with importance and the history of all earlier days."""
-    env = environment(seed, "both", site, days, importance, "importance")
-    policy = BeliefNCIS(env, history=before(site, seed), memory=memory, pace_memory=pace_memory)
-    return {"freshness": play(env, policy, seed).freshness}
+    env, history = told_importance(seed, setting), before(setting["site"], seed)
+    policy = BeliefNCIS(env, history=history, memory=memory, pace_memory=pace_memory)
+    return freshness_of(env, policy, seed)
 
 
 def learned(
-    seed: int,
-    *,
-    name: str,
-    memory: float,
-    pace_memory: float,
-    site: str,
-    days: int,
-    importance: str,
+    seed: int, *, name: str, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
     """Return freshness of a trained correction of BELIEF-NCIS with that history."""
-    env = environment(seed, "both", site, days, importance, "importance")
+    env, history = told_importance(seed, setting), before(setting["site"], seed)
     agent: Any = agents.load(name, env)
-    agent.history, agent.memory, agent.pace_memory = before(site, seed), memory, pace_memory
-    return {"freshness": play(env, agent, seed).freshness}
+    agent.history, agent.memory, agent.pace_memory = history, memory, pace_memory
+    return freshness_of(env, agent, seed)
 
 
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
@@ -183,41 +136,32 @@ def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> 
 
     It is NaN, and REFUSED is 1, where the log is too small or the fit does not converge.
     """
-    at = site, days, seed, split_of(histories.record(site).days, seed).start
+    at = site, days, seed, split_of(recorded.record(site).days, seed).start
     try:
         known = fitted_to_log(*at)
         learned_index = index_of_log(*at) if index else None
     except ValueError:
         return {"freshness": math.nan, REFUSED: 1.0}
-    env = environment(seed, "both", site, days, importance, "parameters", known)
+    setting: Any = {"site": site, "days": days, "importance": importance, "splitting": split_of}
+    env = recorded.reset_env(seed, **setting, signals="both", known=known)
     if learned_index is None:
         policy = crawl_policies.make("GreedyNCIS", env)
     else:
         policy = LearnedIndex(env, index=learned_index)
-    return {"freshness": play(env, policy, seed).freshness, REFUSED: 0.0}
+    return {**freshness_of(env, policy, seed), REFUSED: 0.0}
 
 
 def before(site: str, seed: int) -> History:
     """Return the history of all days before a split, with both signals."""
-    trace = histories.record(site)
+    trace = recorded.record(site)
     split = split_of(trace.days, seed)
-    return past(trace, split.fit_start, split.fit_end, "both")
+    return recorded.past(trace, split.fit_start, split.fit_end, "both")
 
 
-def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Return freshness of the clairvoyant."""
-    env = environment(seed, "none", site, days, importance, "parameters")
-    tape, instance = env.lanes.tape, env.instance
-    assert tape is not None
-    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
-    for page in pages:
-        env.step(page)
-    return {"freshness": env.ledger().freshness}
-
-
+crawled = partial(recorded.crawled, splitting=split_of)
 MEASURES: dict[str, Any] = {
     REFERENCE: partial(crawled, policy="RoundRobin", signals="none"),
-    CLAIRVOYANT: foreseen,
+    CLAIRVOYANT: partial(recorded.foreseen, splitting=split_of),
     **{
         label: partial(crawled, policy=name, signals="none", reveal="importance")
         for label, name in SHIPPED.items()
@@ -240,7 +184,7 @@ if SAVED_AS in agents.names():
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements of every available site, at every budget and importance."""
-    sites = tuple(histories.sites()) if not quick else traces.shipped()
+    sites = tuple(recorded.sites()) if not quick else traces.shipped()
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     return [
         Measurement(
@@ -271,10 +215,9 @@ EXPECTED = tuple(
 
 def played_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Return freshness, a column per label, by importance, days, site and seed (the split)."""
-    from scripts.experiments.real.setup.charts import parsed
     from scripts.study.means import table
 
-    fresh = parsed(table(rows, "freshness")).astype({"days": int})
+    fresh = recorded.parsed(table(rows, "freshness")).astype({"days": int})
     keys = ["importance", "days", "site", "seed"]
     return fresh.pivot(index=keys, columns="policy", values="value")
 
@@ -359,7 +302,6 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
 
     Only budgets that were played on all sites, at every importance that has rows.
     """
-    from scripts.experiments.real.setup.charts import scores
     from scripts.study.means import means, table
 
     values = table(rows, METRIC)
@@ -370,23 +312,35 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     whole = {each for each in days if all(f"{each}, {name}" in budgets for name in importances)}
     single = ~site[0].isin([TOGETHER, EIGHT]) & site[2].str.partition(",")[0].isin(whole)
     drawn = means(values[single]).rename(columns={"mean": "value"})
-    scores(drawn, path, title=TITLE, labels=LABELS)
+    recorded.draw_scores(drawn, path, title=TITLE, labels=LABELS)
 
 
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean scores against the budget."""
-    from scripts.experiments.real.setup.charts import mean_scores
+    """Draw mean scores with the ends of their intervals against the days per crawl."""
+    from scripts.present import charts
     from scripts.study.means import table
 
     group = _group(rows)
     kept = [row for row in rows if row.setting.startswith(group)]
-    ends = dict(
-        zip((METRIC + end for end in intervals.ENDS), ("value", "low", "high"), strict=True)
-    )
+    ends = dict(zip((METRIC + end for end in intervals.ENDS), ("y", "low", "high"), strict=True))
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
-    values = values.rename(columns=ends).reset_index()
+    data = recorded.parsed(values.rename(columns=ends).reset_index())
     drawn = [label for label in LABELS if label not in BY_LOG]  # these have one budget
-    mean_scores(values, path, title=f"{TITLE}, {group}", labels=drawn)
+    place = data.policy.map({label: k for k, label in enumerate(drawn)}) - (len(drawn) - 1) / 2
+    charts.lines(
+        data.assign(
+            panel=data.importance + " importance", label=data.policy, x=data.days * APART**place
+        ),
+        path,
+        charts.Frame(
+            f"{TITLE}, {group}\n"
+            "means over sites and splits, and bootstrap 95% intervals over sites",
+            charts.Axis("days per crawl of a page", "log", ticks=sorted(set(data.days))),
+            charts.Axis("normalised score, round robin 0, clairvoyant 1"),
+            across=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=drawn,
+    )
 
 
 def _group(rows: Sequence[Row]) -> str:
@@ -422,7 +376,7 @@ def _differences_table(rows: Sequence[Row], importance: str) -> str:
 
 def _saved_table(rows: Sequence[Row], other: str) -> str:
     places = {"median of the eight": EIGHT, "median of all": TOGETHER}
-    places = {site: site for site in histories.SITES} | places
+    places = {site: site for site in recorded.SITES} | places
     lines = {line: (place, HISTORY, SAVED[other]) for line, place in places.items()}
     return _table(rows, EVERY_SPLIT, lines)
 

@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
-from crawl_envs.types import Delay, FloatArray, Policy
+from crawl_envs.types import Delay, Policy
 from scripts.present.verdicts import Expected, Range, Trend
-from scripts.study import intervals
+from scripts.study import intervals, means
 from scripts.study.settings import Setting
 
 TITLE = "An agent under stress"
@@ -45,6 +46,10 @@ SHARE_IMPROVED = "share of seeds above the best analytic policy"
 IMPROVEMENT = "probability of improvement over the best analytic policy"
 SETTINGS_PLAYED = "settings"
 LEFT_OUT = "left out"
+NEAR = 0.03
+"""Largest difference to the best that a panel of its own shows."""
+SHOWN, LEAST_SHOWN = 12, -1.5
+"""Number of the best policies that are drawn, and the left end of their axis."""
 OVERSPENT = 0.01
 """A policy that exceeds the bandwidth by a larger share is not compared with."""
 
@@ -188,16 +193,16 @@ def _expected() -> tuple[Expected, ...]:
 CLAIMS = ()
 EXPECTED = _expected()
 
-BySeed = dict[int, float]
 
-
-def table(rows: Sequence[Row], metric: str) -> dict[str, dict[str, BySeed]]:
-    """Return values of a metric by setting, label and seed."""
-    values: dict[str, dict[str, BySeed]] = {}
-    for row in rows:
-        if row.metric == metric:
-            values.setdefault(row.setting, {}).setdefault(row.policy, {})[row.seed] = row.value
-    return values
+def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
+    """Return the values of a metric by setting: a row per seed, a column per label."""
+    parts = means.table(rows, metric).groupby("setting", sort=False)
+    return {
+        str(setting): part.pivot(index="seed", columns="policy", values="value")[
+            part.policy.unique()
+        ]
+        for setting, part in parts
+    }
 
 
 def ranked(rows: Sequence[Row], setting: str) -> list[str]:
@@ -205,24 +210,18 @@ def ranked(rows: Sequence[Row], setting: str) -> list[str]:
 
     Policies that exceed the bandwidth on average, or have fewer seeds than others, are left out.
     """
-    fresh, spent = table(rows, METRIC).get(setting, {}), table(rows, "crawl_rate").get(setting, {})
+    kept = [
+        row
+        for row in rows
+        if row.setting == setting and row.policy not in (*OURS, *FURTHER_REFERENCES)
+    ]
+    fresh = by_seed(kept, METRIC).get(setting, pd.DataFrame()).dropna(axis=1)
+    if fresh.empty:
+        return []
+    spent = by_seed(kept, "crawl_rate")[setting].mean()
     most = (1.0 + OVERSPENT) * float(STRESS[setting]["bandwidth"])
-    played = {
-        label: values
-        for label, values in fresh.items()
-        if label not in (*OURS, *FURTHER_REFERENCES)
-    }
-    seeds = max(map(len, played.values()), default=0)
-    means = {
-        label: _mean(values)
-        for label, values in played.items()
-        if len(values) == seeds and _mean(spent[label]) <= most
-    }
-    return sorted(means, key=lambda label: -means[label])
-
-
-def _mean(values: BySeed) -> float:
-    return sum(values.values()) / len(values)
+    within = fresh.mean()[spent[fresh.columns] <= most]
+    return list(within.sort_values(ascending=False, kind="stable").index)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -232,14 +231,11 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     round robin on each seed, over the mean difference of the best. Intervals are those of
     :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
     """
-    fresh = table(rows, METRIC)
-    best = {
-        setting: order[0]
-        for setting in STRESS
-        if REFERENCE in fresh.get(setting, {}) and (order := ranked(rows, setting))
-    }
+    fresh = by_seed(rows, METRIC)
+    order = {name: ranked(rows, name) for name in STRESS if REFERENCE in fresh.get(name, ())}
+    best = {setting: labels[0] for setting, labels in order.items() if labels}
     in_slots = {
-        setting: next((label for label in ranked(rows, setting) if label != AT_INSTANTS), "")
+        setting: next((label for label in order[setting] if label != AT_INSTANTS), "")
         for setting in best
     }
     derived = [
@@ -254,106 +250,111 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived + list(_together(fresh, best))
 
 
-def _over_best(setting: str, fresh: Mapping[str, BySeed], rival: str) -> list[Row]:
-    """Return paired differences of OURS to the best analytic policy, and intervals of two means."""
-    derived = []
-    for label in OURS:
-        paired = {
-            seed: value - fresh[rival][seed]
-            for seed, value in fresh.get(label, {}).items()
-            if seed in fresh[rival]
-        }
-        if not paired:
-            continue
-        scores = np.array(list(paired.values()))[:, None]
-        derived += [
-            Row(ID, setting, label, seed, OVER_BEST, value) for seed, value in paired.items()
-        ]
+def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
+    """Yield paired differences of OURS to the best analytic policy, and intervals of two means."""
+    for label in (each for each in OURS if each in fresh):
+        paired = (fresh[label] - fresh[rival]).dropna()
+        for seed, value in paired.items():
+            yield Row(ID, setting, label, int(str(seed)), OVER_BEST, float(value))
+        scores = paired.to_numpy()[:, None]
         middle = intervals.interquartile_mean(scores)
-        derived += intervals.mean(scores).rows(ID, setting, label, f"{OVER_BEST}, mean")
-        derived += middle.rows(ID, setting, label, f"{OVER_BEST}, IQM")
-    return derived
+        yield from intervals.mean(scores).rows(ID, setting, label, f"{OVER_BEST}, mean")
+        yield from middle.rows(ID, setting, label, f"{OVER_BEST}, IQM")
 
 
-class Scores(NamedTuple):
-    """Freshness on n common seeds in k settings, (n, k) each; ``gap``, (k,): of the means."""
+def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Iterator[Row]:
+    """Yield rows of each policy over all settings with rows of it, by their common seeds.
 
-    own: FloatArray
-    low: FloatArray
-    top: FloatArray
-    gap: FloatArray
-
-    @property
-    def normalised(self) -> FloatArray:
-        """Scores, 0 for round robin and on average 1 for the best analytic policy, (n, k)."""
-        score: FloatArray = (self.own - self.low) / self.gap
-        return score
-
-
-def _scores(
-    fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str], label: str
-) -> Scores | None:
-    """Return scores of a label in settings where round robin is not the best; None if in none."""
-    columns = []
-    for setting, rival in best.items():
-        played = fresh[setting]
-        chosen = rival if label == BEST else label
-        if chosen in played and rival != REFERENCE:
-            columns.append((played[chosen], played[REFERENCE], played[rival]))
-    common = [set(seeds) for setting in columns for seeds in setting]
-    seeds = sorted(set.intersection(*common)) if common else []
-    if not seeds:
-        return None
-    own, low, top = (
-        np.array([[column[seed] for column in kind] for seed in seeds])
-        for kind in zip(*columns, strict=True)
-    )
-    return Scores(own, low, top, np.array([_mean(top) - _mean(low) for _, low, top in columns]))
-
-
-def _together(fresh: Mapping[str, Mapping[str, BySeed]], best: Mapping[str, str]) -> Iterator[Row]:
-    """Yield rows of each policy over all settings with rows of it, by their common seeds."""
+    Settings in which round robin is the best are left out.
+    """
     labels = dict.fromkeys(label for setting in best for label in fresh[setting])
+    gaps = {
+        name: fresh[name][rival].mean() - fresh[name][REFERENCE].mean()
+        for name, rival in best.items()
+    }
     for label in (*labels, BEST):
-        scores = _scores(fresh, best, label)
-        if scores is None:
+        parts = {
+            name: fresh[name][[rival if label == BEST else label, REFERENCE, rival]].set_axis(
+                ["own", "low", "top"], axis=1
+            )
+            for name, rival in best.items()
+            if rival != REFERENCE and (label == BEST or label in fresh[name])
+        }
+        if not parts:
             continue
-        middle = intervals.interquartile_mean(scores.normalised)
+        played = pd.concat(parts, axis=1).dropna().swaplevel(axis=1)
+        own, low, top = (played[kind].to_numpy() for kind in ("own", "low", "top"))
+        if not len(own):
+            continue
+        middle = intervals.interquartile_mean((own - low) / [gaps[name] for name in parts])
         yield from middle.rows(ID, TOGETHER, label, NORMALISED)
-        yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(scores.gap.size))
+        yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(len(parts)))
         if label in OURS:
-            better = intervals.probability_of_improvement(scores.own, scores.top)
+            better = intervals.probability_of_improvement(own, top)
             yield from better.rows(ID, TOGETHER, label, IMPROVEMENT)
-            share = intervals.share_improved(scores.own - scores.top)
+            share = intervals.share_improved(own - top)
             yield from share.rows(ID, TOGETHER, label, SHARE_IMPROVED)
 
 
-def _differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness minus that of the best analytic policy, setting by setting."""
-    from scripts.experiments.agents.setup.charts import over_best
+def draw_over_best(rows: Sequence[Row], path: Path) -> None:
+    """Draw freshness minus that of the best analytic policy, setting by setting.
 
-    kept = [row for row in rows if row.setting in STRESS]
-    over_best(kept, path, title=TITLE, labels=(*OURS, REFERENCE), reference=BEST)
+    Differences up to NEAR also have a panel of their own.
+    """
+    from scripts.present import charts
 
-
-def _aggregate(rows: Sequence[Row], path: Path) -> None:
-    """Draw the interquartile mean of normalised freshness over most settings."""
-    from scripts.experiments.agents.setup.charts import aggregate
-
-    together = [row for row in rows if row.setting == TOGETHER]
-    wide = {
-        row.policy
-        for row in together
-        if row.metric == SETTINGS_PLAYED and row.value > len(STRESS) / 2
-    }
-    aggregate(
-        [row for row in together if row.policy in wide],
+    labels = (*OURS, REFERENCE)
+    values = means.table([row for row in rows if row.setting in STRESS], METRIC)
+    best = values[values.policy == BEST]
+    apart = means.means(means.paired(values[values.policy.isin(labels)], best))
+    close, all_of_them = f"differences up to {NEAR:g}", "all policies"
+    near = apart[apart["mean"].abs() <= NEAR].assign(panel=close)
+    charts.dots(
+        pd.concat([near, apart.assign(panel=all_of_them)]).rename(
+            columns={"policy": "label", "setting": "y", "mean": "x"}
+        ),
         path,
-        title=TITLE,
-        metric=NORMALISED,
-        labels=(*OURS, "Greedy", "LambdaCrawl", "UniformCrawl", REFERENCE, "RandomCrawl"),
-        best=12,
+        charts.Frame(
+            f"{TITLE}: freshness less that of the {BEST} policy of each setting,\n"
+            f"which is chosen afterwards; {best.seed.nunique()} paired seeds, 95% intervals",
+            charts.Axis("difference in freshness"),
+            shared="y",
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=labels,
     )
 
 
-PICTURES = {"over_best": _differences, "together": _aggregate}
+def draw_together(rows: Sequence[Row], path: Path) -> None:
+    """Draw the interquartile mean of normalised freshness over most settings, the best on top."""
+    from scripts.present import charts
+
+    together = [row for row in rows if row.setting == TOGETHER]
+    ends = dict(
+        zip((NORMALISED + end for end in intervals.ENDS), ("x", "low", "high"), strict=True)
+    )
+    data = means.table(together, *ends, SETTINGS_PLAYED)
+    data = data.pivot(index="policy", columns="metric", values="value").rename(columns=ends)
+    data = data[data[SETTINGS_PLAYED] > len(STRESS) / 2].sort_values("x", ascending=False)
+    always = (*OURS, "Greedy", "LambdaCrawl", "UniformCrawl", REFERENCE, "RandomCrawl")
+    kept = data[(np.arange(len(data)) < SHOWN) | data.index.isin(always)].drop(
+        columns=SETTINGS_PLAYED
+    )
+    names = [name if x > LEAST_SHOWN else f"{name} ({x:.1f})" for name, x in kept.x.items()]
+    charts.dots(
+        kept.clip(lower=LEAST_SHOWN).assign(y=names),
+        path,
+        charts.Frame(
+            f"{TITLE}: interquartile mean over settings and seeds, 95% bootstrap intervals\n"
+            f"the best {SHOWN} of {len(data)}, and some others",
+            charts.Axis(
+                f"{NORMALISED}: round robin 0, best analytic policy of each setting 1",
+                limits=(LEAST_SHOWN, 1.15),
+            ),
+            size=(5.6, 0.0),
+            upright=[charts.Rule(0.0), charts.Rule(1.0)],
+        ),
+    )
+
+
+PICTURES = {"over_best": draw_over_best, "together": draw_together}

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-import policies as crawl_policies
-from crawl_envs.evaluation import Row, play
+from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces import Signals
-from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.assumptions import assumptions
+from scripts.experiments.measures import recorded
+from scripts.experiments.measures.assumptions import ASSUMED, assumptions
+from scripts.experiments.measures.recorded import name_of
 from scripts.present.verdicts import Trend
-from scripts.study.clairvoyant import clairvoyant
 from scripts.study.settings import Measurement
 
 TITLE = "Recorded histories of real sites"
@@ -27,7 +25,7 @@ CLAIM = (
 )
 METRIC, SCORE = "freshness", "normalised score"
 REFERENCE = "round robin"
-REPETITIONS, QUICK_REPETITIONS = histories.QUARTERS, 2
+REPETITIONS, QUICK_REPETITIONS = recorded.QUARTERS, 2
 
 BUDGETS = (3, 10, 30, 100)
 IMPORTANCES = ("uniform", "zipf")
@@ -37,70 +35,17 @@ RECORD = "record"
 TOGETHER = "all sites"
 
 
-def name_of(site: str, days: int, importance: str) -> str:
-    """Return the name of a setting."""
-    return f"{site}, {days} days, {importance}"
-
-
-def crawled(
-    seed: int,
-    *,
-    policy: str,
-    signals: Signals,
-    site: str,
-    days: int,
-    importance: str,
-    fit_to_played: bool = False,
-    reveal: Any = "parameters",
-    grouped: bool = False,
-    **arguments: Any,
-) -> Mapping[str, float]:
-    """Return freshness of a policy on one quarter of the second half of a record."""
-    trace = histories.record(site)
-    env = histories.replayed(
-        trace,
-        histories.quarter(trace.days, seed),
-        signals=signals,
-        days_per_crawl=float(days),
-        importance=importance,
-        fit_to_played=fit_to_played,
-        reveal=reveal,
-    )
-    env.reset(seed=seed)
-    if grouped:
-        arguments["groups"] = trace.directory
-    ledger = play(env, crawl_policies.make(policy, env, **arguments), seed)
-    return {"freshness": ledger.freshness}
-
-
-def foreseen(seed: int, *, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Return freshness of the clairvoyant."""
-    trace = histories.record(site)
-    env = histories.replayed(
-        trace,
-        histories.quarter(trace.days, seed),
-        signals="none",
-        days_per_crawl=float(days),
-        importance=importance,
-    )
-    env.reset(seed=seed)
-    tape, instance = env.lanes.tape, env.instance
-    assert tape is not None
-    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
-    for page in pages:
-        env.step(page)
-    return {"freshness": env.ledger().freshness}
-
-
-def recorded(seed: int, *, site: str) -> Mapping[str, float]:
+def assumptions_of(seed: int, *, site: str) -> Mapping[str, float]:
     """Return how far a quarter of a record is from the assumptions of the formulas."""
-    trace = histories.record(site)
-    return assumptions(trace, histories.quarter(trace.days, seed))
+    trace = recorded.record(site)
+    return assumptions(trace, recorded.quarter(trace.days, seed))
 
 
+crawled = partial(recorded.crawled, splitting=recorded.quarter)
+LEARNER = {"policy": "LearningGreedyNCIS", "reveal": "importance"}
 MEASURES: dict[str, Any] = {
     REFERENCE: partial(crawled, policy="RoundRobin", signals="none"),
-    CLAIRVOYANT: foreseen,
+    CLAIRVOYANT: partial(recorded.foreseen, splitting=recorded.quarter),
     "GREEDY": partial(crawled, policy="Greedy", signals="none"),
     "GREEDY, rates of the days played": partial(
         crawled, policy="Greedy", signals="none", fit_to_played=True
@@ -109,12 +54,10 @@ MEASURES: dict[str, Any] = {
     "GREEDY-NCIS, directories": partial(crawled, policy="GreedyNCIS", signals="directory"),
     "GREEDY-NCIS, mentions": partial(crawled, policy="GreedyNCIS", signals="mentions"),
     "GREEDY-NCIS, both": partial(crawled, policy="GreedyNCIS", signals="both"),
-    "LEARNING, no signals": partial(
-        crawled, policy="LearningGreedyNCIS", signals="none", reveal="importance"
-    ),
-    LEARNING: partial(crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance"),
+    "LEARNING, no signals": partial(crawled, **LEARNER, signals="none"),
+    LEARNING: partial(crawled, **LEARNER, signals="both"),
     "LEARNING, both, a group per directory": partial(
-        crawled, policy="LearningGreedyNCIS", signals="both", reveal="importance", grouped=True
+        crawled, **LEARNER, signals="both", grouped=True
     ),
 }
 """Measures by label. Threshold policies are left out: without Poisson events they overspend."""
@@ -124,7 +67,7 @@ def _expected() -> tuple[Trend, ...]:
     """Return the expectations on all sites together, and on each."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
-    each = tuple(name_of(site, *cell) for cell in cells for site in histories.SITES)
+    each = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
     single = "four quarters tell little of a single site"
     return (
         *(
@@ -142,14 +85,14 @@ EXPECTED = _expected()
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements of every available site, at every budget and importance."""
-    sites = tuple(histories.sites()) if not quick else traces.shipped()
+    sites = tuple(recorded.sites()) if not quick else traces.shipped()
     records = [
         Measurement(
             f"{site}, {RECORD}",
-            {RECORD: recorded},
+            {RECORD: assumptions_of},
             {"site": site},
             "CrawlTrace-v0",
-            most=histories.QUARTERS,
+            most=recorded.QUARTERS,
         )
         for site in sites
     ]
@@ -159,7 +102,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
             MEASURES,
             {"site": site, "days": days, "importance": importance},
             "CrawlTrace-v0",
-            most=histories.QUARTERS,
+            most=recorded.QUARTERS,
         )
         for importance in IMPORTANCES[: 1 if quick else None]
         for days in BUDGETS[2 if quick else 0 : 3 if quick else None]
@@ -189,7 +132,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     together = [
         row._replace(
             setting=row.setting.replace(_site(row), TOGETHER, 1),
-            seed=histories.QUARTERS * sites[_site(row)] + row.seed,
+            seed=recorded.QUARTERS * sites[_site(row)] + row.seed,
         )
         for row in kept
     ]
@@ -200,29 +143,66 @@ def _site(row: Row) -> str:
     return row.setting.partition(",")[0]
 
 
-def _scores(rows: Sequence[Row], path: Path) -> None:
+def draw_scores(rows: Sequence[Row], path: Path) -> None:
     """Draw the normalised scores of all policies."""
-    from scripts.experiments.real.setup.charts import scores
     from scripts.study.means import table
 
-    scores(table(rows, SCORE), path, title=TITLE, labels=tuple(MEASURES))
+    recorded.draw_scores(table(rows, SCORE), path, title=TITLE, labels=tuple(MEASURES))
 
 
-def _differences(rows: Sequence[Row], path: Path) -> None:
+def draw_differences(rows: Sequence[Row], path: Path) -> None:
     """Draw freshness minus that of round robin, of some policies under uniform importance."""
-    from scripts.experiments.real.setup.charts import differences
+    from scripts.present import charts
+    from scripts.study.means import means, paired, table
 
     kept = [row for row in rows if row.setting.endswith(IMPORTANCES[0]) and _site(row) != TOGETHER]
-    labels = ("GREEDY", "GREEDY-NCIS, both", LEARNING)
-    title = f"{TITLE}, uniform importance"
-    differences(kept, path, title=title, labels=labels, reference=REFERENCE)
+    values = table(kept, METRIC)
+    data = recorded.parsed(means(paired(values, values[values.policy == REFERENCE])))
+    data = data.rename(columns={"policy": "label", "mean": "x", "site": "y"})
+    charts.dots(
+        data.assign(panel=data.days.map("a crawl per page in {:g} days".format)),
+        path,
+        charts.Frame(
+            f"{TITLE}, uniform importance: freshness less that of {REFERENCE}\n"
+            "bars: 95% intervals over the stretches played",
+            charts.Axis("difference in freshness"),
+            shared="y",
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        labels=("GREEDY", "GREEDY-NCIS, both", LEARNING),
+        names=sorted(set(data.y)),
+    )
 
 
-def _assumptions(rows: Sequence[Row], path: Path) -> None:
-    """Draw how far sites are from the assumptions of the formulas."""
-    from scripts.experiments.real.setup.charts import distances
+def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
+    """Draw how far sites are from the assumptions of the formulas, a dot per site and quarter."""
+    from scripts.present import charts
+    from scripts.study.means import table
 
-    distances([row for row in rows if row.policy == RECORD], path)
+    kept = [row for row in rows if row.policy == RECORD]
+    data = table(kept, *ASSUMED).rename(columns={"value": "x"})
+    titles = {metric: title for metric, (title, _, _) in ASSUMED.items()}
+    data = data.assign(y=data.setting.str.partition(",")[0], panel=data.metric.map(titles))
+    data = data.sort_values("panel", key=lambda names: names.map(list(titles.values()).index))
+    charts.points(
+        data,
+        path,
+        charts.Frame(
+            "What formulas assume (dashed), and what sites do: "
+            "a dot per quarter of the days played",
+            {title: charts.Axis(scale=scale) for title, _, scale in ASSUMED.values()},
+            columns=4,
+            size=(2.7, 0.0),
+            shared="y",
+            upright=[charts.Rule(ideal, panel=title) for title, ideal, _ in ASSUMED.values()],
+        ),
+        names=sorted(set(data.y)),
+        medians=False,
+    )
 
 
-PICTURES = {"scores": _scores, "differences": _differences, "assumptions": _assumptions}
+PICTURES = {
+    "scores": draw_scores,
+    "differences": draw_differences,
+    "assumptions": draw_assumptions,
+}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import binomtest
 
 from crawl_envs.evaluation import Row
 from crawl_envs.logs.imputation import Changes
-from scripts.experiments.real.setup.intervals import QUANTITIES, against_truth
-from scripts.experiments.real.setup.simulated_logs import SETTINGS, simulated_log
+from scripts.experiments.measures import backtests
+from scripts.experiments.measures.backtests import LEAST_COVERAGE, METRIC, POLICIES, QUANTITIES
+from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.present.verdicts import Range
 from scripts.study.settings import Measurement
@@ -22,15 +22,13 @@ CLAIM = (
     "Whatever the law of changes, the 95% intervals of a backtest contain the true saved crawls "
     "and freshness in at least 90% of the logs, and neither is too high more often than too low."
 )
-METRIC = "contained"
 SIGN = "sign test"
 """Metric: p-value of as many estimates above the truth as below it, two-sided."""
 REPETITIONS, QUICK_REPETITIONS = 20, 1
-POLICIES = ("Greedy", "GreedyNCIS")
 SHARES = (0.25, 0.5, 1.0, 2.0)
 PAGES, CRAWLS, DRAWS = 120, 20, 12
 QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS = 20, 10, 3
-LEAST_COVERAGE, LEAST_P = 0.9, 0.01
+LEAST_P = 0.01
 TOGETHER = "all laws"
 
 
@@ -47,7 +45,7 @@ def covered(
 ) -> Mapping[str, float]:
     """Return saved crawls and freshness by the log and in truth, and what is contained."""
     test, true = tested(law, pages, crawls, draws, seed)
-    return against_truth(test, true, policy, SHARES)
+    return backtests.against_truth(test, true, policy, SHARES)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
@@ -82,13 +80,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
                 above, below = int((signs < 0).sum()), int((signs > 0).sum())
                 p = binomtest(above, above + below).pvalue if above + below else 1.0
                 derived.append(Row("CrawlTrace-v0", law, policy, 0, f"{SIGN}{name}", p))
-    logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
-    number = {log: place for place, log in enumerate(logs)}
-    return derived + [
-        row._replace(setting=TOGETHER, seed=number[row.setting, row.seed])
-        for row in rows
-        if row.metric.startswith(METRIC)
-    ]
+    return derived + backtests.logs_together(rows, TOGETHER)
 
 
 CLAIMS = ()
@@ -98,13 +90,5 @@ EXPECTED = tuple(
     for name in QUANTITIES
     for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
 )
-
-
-def _saved(rows: Sequence[Row], path: Path) -> None:
-    """Draw the saved crawls by the logs against those by the true changes."""
-    from scripts.experiments.real.setup.charts import backtests
-
-    backtests(rows, path, title=TITLE)
-
-
-PICTURES = {"saved": _saved}
+PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
+"""The saved crawls by the logs against those by the true changes."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from crawl_envs.logs.imputation import Changes
-from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.intervals import against_truth
+from scripts.experiments.measures import backtests, recorded
+from scripts.experiments.measures.backtests import LEAST_COVERAGE, POLICIES
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
 from scripts.present.verdicts import Range
@@ -23,14 +22,12 @@ CLAIM = (
     "A log tells what share of its crawls a policy would have saved at the same freshness: the "
     "95% interval of a backtest contains the share by the full record in at least 90% of the logs."
 )
-METRIC = "contained"
+METRIC = backtests.METRIC
 REPETITIONS, QUICK_REPETITIONS = 2, 1
-POLICIES = ("Greedy", "GreedyNCIS")
 DAYS = (5, 20, 60)
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
 MOST_PAGES = 200
 TOGETHER = "all logs"
-LEAST_COVERAGE = 0.9
 
 
 def name_of(site: str, days: int, schedule: str) -> str:
@@ -41,7 +38,7 @@ def name_of(site: str, days: int, schedule: str) -> str:
 @lru_cache(maxsize=1)
 def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Changes]:
     """Return the backtest of a thinned log, and the true changes."""
-    trace = histories.thinned(traces.load(histories.sites()[site]), MOST_PAGES)
+    trace = recorded.thinned(traces.load(recorded.sites()[site]), MOST_PAGES)
     group = np.unique(trace.directory, return_inverse=True)[1].astype(np.int64)
     log, true = thinned_log(trace, float(days), schedule, np.random.default_rng([seed, days]))
     return backtest(log, group=group, seed=seed), true
@@ -50,12 +47,12 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
     """Return saved crawls and freshness by the log and by the record, and what is contained."""
     test, true = tested(site, days, schedule, seed)
-    return against_truth(test, true, policy, SHARES)
+    return backtests.against_truth(test, true, policy, SHARES)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements of every available site, spacing and schedule."""
-    sites = traces.shipped() if quick else tuple(histories.sites())
+    sites = traces.shipped() if quick else tuple(recorded.sites())
     return [
         Measurement(
             name_of(site, days, schedule),
@@ -72,13 +69,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the coverage over all logs: every log is a seed."""
-    logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
-    number = {log: place for place, log in enumerate(logs)}
-    return [
-        row._replace(setting=TOGETHER, seed=number[row.setting, row.seed])
-        for row in rows
-        if row.metric.startswith(METRIC)
-    ]
+    return backtests.logs_together(rows, TOGETHER)
 
 
 CLAIMS = ()
@@ -86,13 +77,5 @@ EXPECTED = tuple(
     Range(policy, LEAST_COVERAGE, np.inf, (TOGETHER,), "nine sites, three spacings, two schedules")
     for policy in POLICIES
 )
-
-
-def _saved(rows: Sequence[Row], path: Path) -> None:
-    """Draw the saved crawls by the logs against those by the records."""
-    from scripts.experiments.real.setup.charts import backtests
-
-    backtests(rows, path, title=TITLE)
-
-
-PICTURES = {"saved": _saved}
+PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
+"""The saved crawls by the logs against those by the records."""

@@ -14,7 +14,7 @@ from crawl_envs.logs import imputation
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.logs.imputation import Changes, impute
 from crawl_envs.logs.replay import freshness_served
-from scripts.experiments.real.setup.simulated_logs import simulated_log
+from scripts.experiments.measures.simulated_logs import simulated_log
 from tests.naive.replayed_logs import change_times, crawl_times, make_log
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the experiments: learned values, logs of recorded sites, trainings, charts.
+"""Trainings of algorithms on tasks of the suite.
 
-Public modules: charts, checkpoints, from_logs, learned_values, trainings.
+Public modules: checkpoints, trainings.
 """

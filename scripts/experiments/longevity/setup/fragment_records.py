@@ -12,7 +12,7 @@ from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
-from scripts.experiments.real.setup import sites as histories
+from scripts.experiments.measures import recorded as histories
 
 Window = tuple[float, float]
 

@@ -25,7 +25,7 @@ from crawl_envs.worlds.fragments.lanes import FragmentLanes
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.data.fit_trace import fit
 from scripts.experiments.longevity.setup.fragment_records import fragment_record, of_pages
-from scripts.experiments.real.setup.sites import Split, halves
+from scripts.experiments.measures.recorded import Split, halves
 
 MOST_PAGES = 200
 """Largest number of pages of a site; larger sites are sampled at random."""

@@ -13,7 +13,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import Row, play
 from scripts.experiments.agents import noisy
-from scripts.experiments.agents.setup import charts, learned_values
+from scripts.experiments.measures import learned_values
 
 FRESH = {
     noisy.REFERENCE: 0.9,
@@ -215,7 +215,7 @@ def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> 
         noisy.PICTURES[name](rows, tmp_path / f"{name}.png")
     values, instants = drawn
     agents_drawn = len(noisy.SAVED_AS)
-    assert len(values.axes) == agents_drawn * len(charts.PAGES_SHOWN)
+    assert len(values.axes) == agents_drawn * len(learned_values.PAGES_SHOWN)
     assert len(instants.axes) == agents_drawn * len(learned_values.FEW_SIGNALS)
     # Eight lines per page, and the agent's level.
     assert len(values.axes[0].lines) == 2 * len(learned_values.SIGNALS) + 1

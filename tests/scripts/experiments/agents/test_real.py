@@ -17,9 +17,8 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.ncis.belief import warm_start
 from scripts.experiments.agents import real
-from scripts.experiments.real.setup import charts as site_charts
-from scripts.experiments.real.setup import sites as histories
-from scripts.experiments.real.setup.history import past
+from scripts.experiments.measures import recorded
+from scripts.experiments.measures.recorded import past
 from scripts.present.experiment import judged
 from scripts.present.verdicts import minus
 from scripts.study import intervals
@@ -58,7 +57,7 @@ def test_history_of_the_days_before(tmp_path: Path) -> None:
 
 
 def test_what_is_learned_from_ends_where_play_begins() -> None:
-    trace = histories.record(SHIPPED)
+    trace = recorded.record(SHIPPED)
     for seed, share in enumerate(real.STARTS):
         split = real.split_of(trace.days, seed)
         assert split.fit_start == 0.0
@@ -69,7 +68,7 @@ def test_what_is_learned_from_ends_where_play_begins() -> None:
         assert history.time.max() <= split.start
         assert history.alive.size == trace.num_pages
     first = real.split_of(trace.days, 0)
-    assert first == histories.halves(trace.days)
+    assert first == recorded.halves(trace.days)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +98,7 @@ def test_same_seed_same_freshness(played: list[Row]) -> None:
 
 def test_what_is_played_on_which_split(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = [SHIPPED, "other"]
-    monkeypatch.setattr(histories, "sites", lambda: dict.fromkeys(everything))
+    monkeypatch.setattr(recorded, "sites", lambda: dict.fromkeys(everything))
     result = {item.name: item for item in real.measurements(False)}
     assert len(result) == len(everything) * 8
     assert all(isinstance(item, Measurement) for item in result.values())
@@ -136,14 +135,14 @@ def values_of(rows: list[Row]) -> dict[Any, float]:
 def test_scores_and_their_means_over_sites_and_splits() -> None:
     sites = [*real.EIGHT_SITES, SHIPPED]
     result = values_of(real.derive(made(sites)))
-    name = real.name_of("nyc-covid", 30, "uniform")
+    name = recorded.name_of("nyc-covid", 30, "uniform")
     assert result[name, real.HISTORY, 1, real.METRIC] == pytest.approx(0.4)
     assert result[name, real.FORMULA, 1, real.METRIC] == pytest.approx(0.2)
     assert result[name, real.FORMULA, 1, real.STALE] == pytest.approx(100 * (0.5 - 0.4 * 0.2))
     assert (name, real.REFERENCE, 1, real.METRIC) not in result
     assert result[name, real.REFERENCE, 1, real.STALE] == pytest.approx(50.0)
     for group, members in ((real.EIGHT, 8), (real.TOGETHER, 9)):
-        together = real.name_of(group, 30, "uniform")
+        together = recorded.name_of(group, 30, "uniform")
         ways = np.arange(1, members + 1) / 10
         order = ways if group == real.EIGHT else ways[[0, 1, 8, *range(2, 8)]]  # by their names
         own = (order[:, None] + np.arange(3) / 10).clip(max=1.0)
@@ -171,7 +170,7 @@ def test_means_are_of_all_sites_or_not_there() -> None:
     rows = made([*real.EIGHT_SITES])
     last = [item for item in rows if item[2:4] != (real.HISTORY, 2) or "tldr" not in item.setting]
     result = values_of(real.derive(last))
-    name = real.name_of(real.EIGHT, 30, "uniform")
+    name = recorded.name_of(real.EIGHT, 30, "uniform")
     assert result[name, real.HISTORY, 0, real.SPLITS] == 2
     assert result[name, real.FORMULA, 0, real.SPLITS] == 3
     over = np.arange(1, 9)[:, None] / 10 + np.arange(2) / 10
@@ -195,16 +194,16 @@ def test_crawls_saved_at_the_freshness_of_another() -> None:
     rows += [row("a", label, 0, 0.9, 5) for label in (real.HISTORY, real.REFERENCE)]  # on one split
     result = values_of(real.derive(rows))
     metric = real.SAVED[real.REFERENCE]
-    few = real.name_of("a", 5, "uniform"), real.HISTORY, 0, metric + ENDS_OF_SAVED[0]
+    few = recorded.name_of("a", 5, "uniform"), real.HISTORY, 0, metric + ENDS_OF_SAVED[0]
     assert few not in result
     half = 100 * (1 - 2**-0.5)
     for days, least, most in ((10, half, half), (20, half, half), (40, half, half), (80, 0, 100)):
-        name = real.name_of("a", days, "uniform")
+        name = recorded.name_of("a", days, "uniform")
         ends = [result[name, real.HISTORY, 0, metric + end] for end in ENDS_OF_SAVED]
         assert ends == pytest.approx([least, most])
-        name = real.name_of("b", days, "uniform")
+        name = recorded.name_of("b", days, "uniform")
         assert result[name, real.HISTORY, 0, f"{metric}, at least"] == pytest.approx(0.0, abs=1e-9)
-        name = real.name_of(real.TOGETHER, days, "uniform")
+        name = recorded.name_of(real.TOGETHER, days, "uniform")
         ends = [result[name, real.HISTORY, 0, metric + end] for end in ENDS_OF_SAVED]
         assert ends == pytest.approx([least / 2, most / 2])
 
@@ -265,7 +264,7 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     names = axes.get_legend_handles_labels()[1]
     assert {*names} == {real.HISTORY, real.FORMULA}
     value = {(item.setting, item.policy, item.metric): item.value for item in rows}
-    expected = value[real.name_of(real.EIGHT, 30, "uniform"), real.HISTORY, real.METRIC]
+    expected = value[recorded.name_of(real.EIGHT, 30, "uniform"), real.HISTORY, real.METRIC]
     lines = [container.lines[0].get_ydata()[0] for container in axes.containers]
     assert lines[0] == pytest.approx(expected)
 
@@ -275,7 +274,9 @@ def test_a_budget_that_some_sites_lack_is_not_drawn(
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
-        site_charts, "scores", lambda values, *_, **__: given.extend(values.itertuples(index=False))
+        recorded,
+        "draw_scores",
+        lambda values, *_, **__: given.extend(values.itertuples(index=False)),
     )
     rows = made(["a", "b"])
     rows += [item._replace(setting=item.setting.replace("30", "3")) for item in made(["a"])]

@@ -18,7 +18,7 @@ from crawl_envs.instances.traces.windows import sources_of
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
 from crawl_envs.types import FloatArray
-from scripts.experiments.real.setup import sites
+from scripts.experiments.measures import recorded
 from scripts.logs.fitting import fit_log, parameters_of
 from scripts.logs.learning import HIDDEN, LEARNING_RATE, histories_of
 from scripts.logs.thinned_logs import thinned_log
@@ -29,7 +29,7 @@ SIGNALS = "both"
 @lru_cache(maxsize=2)
 def logged(site: str, days: int, seed: int) -> CrawlLog:
     """Return the log of a crawler that visits a page every so many days."""
-    trace = sites.record(site)
+    trace = recorded.record(site)
     log, _ = thinned_log(trace, float(days), "regular", np.random.default_rng([seed, days]))
     return with_both_signals(log, trace)
 

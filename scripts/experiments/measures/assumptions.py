@@ -13,7 +13,18 @@ import numpy as np
 from crawl_envs.instances.traces import Trace
 from crawl_envs.types import FloatArray, IntArray
 from scripts.data.fit_trace import count_events
-from scripts.experiments.real.setup.sites import Split
+from scripts.experiments.measures.recorded import Split
+
+ASSUMED = {
+    "rate_ratio": ("changes per day, played over fitted", 1.0, "log"),
+    "persistence": ("rank correlation of pages' rates,\nfitted and played", 1.0, "linear"),
+    "bulk": ("share of changes made with\nten pages or more", 0.0, "linear"),
+    "clumping": ("variance over mean of\nchanges per week", 1.0, "log"),
+    "directory_precision": ("precision of directories' signals", 1.0, "linear"),
+    "mention_precision": ("precision of mentions", 1.0, "linear"),
+    "mention_recall": ("recall of mentions", 1.0, "linear"),
+}
+"""Assumptions: title, ideal value, and scale of the axis of a chart."""
 
 BULK = 10
 """Least number of pages that change at one moment, for changes in bulk."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scripts.experiments.real.setup import simulated_logs
-from scripts.experiments.real.setup.simulated_logs import SETTINGS, simulated_log
+from scripts.experiments.measures import simulated_logs
+from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
 from tests.naive.replayed_logs import change_times
 
 RATE, DAYS = np.full(400, 0.5), 70.0

@@ -8,21 +8,24 @@ instance (isotonic regression). A fit page by page would hide pages that an agen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import pandas as pd
 from scipy.optimize import isotonic_regression
 
 import agents
 from agents.index import load_index
+from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.index import counts_at_unknown_age
 from policies.values import greedy_ncis_observed
-from scripts.study.rows import indexed
+from scripts.study.rows import gathered, indexed
 
 FORMULA = "GREEDY-NCIS"
 SIGNALS = (0, 1, 2, 3)
@@ -31,6 +34,8 @@ CYCLES = np.linspace(0.1, 4.0, 40)
 SELDOM = 0.2
 FEW_SIGNALS = (0, 1)
 """Numbers of signals for which the instant of a crawl is given."""
+PAGES_SHOWN = (1, 3)
+"""Places, among those of :func:`shown_pages`, of the pages whose values are drawn."""
 DECISIONS = 200
 """Decisions of an episode whose states are used."""
 EXTENDING = 0.1
@@ -301,4 +306,98 @@ def _fit_of(
         np.concatenate([given.ravel(), grid.ravel()]),
         np.concatenate([truth.ravel(), grid_truth.ravel()]),
         weights,
+    )
+
+
+def _word(signals: int) -> str:
+    return f"{signals} signal" + ("" if signals == 1 else "s")
+
+
+def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw values over elapsed time, a line per number of signals: agents' and the formula's.
+
+    There is a row of panels per page and a column per agent; the horizontal line is the level at
+    which pages are crawled, the median of the values at crawls.
+    """
+    from scripts.present import charts
+
+    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    [parameters] = list(gathered(rows, "page").values())
+    levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
+    pages = parameters.reshape(-1, 4)
+    shape = (len(pages), len(SIGNALS), CYCLES.size)
+    parts, rules, looks = [], [], {}
+    for page in PAGES_SHOWN:
+        named = "importance {:.2f}, changes {:.2f}, recall {:.2f}, false signals {:.2f}"
+        about = named.format(*pages[page]).replace(", recall", ",\nrecall")
+        for label in (each for each in values if each != FORMULA):
+            panel = f"{label}\n{about}"
+            rules.append(charts.Rule(levels[label], None, "-", panel))
+            for place, signals in enumerate(SIGNALS):
+                for who in (label, FORMULA):
+                    name = _word(signals) + (", by the formula" if who == FORMULA else "")
+                    looks[name] = {
+                        "color": charts.COLOURS[place],
+                        "linestyle": ":" if who == FORMULA else "-",
+                    }
+                    curve = values[who].reshape(shape)[page, place]
+                    each = {"x": CYCLES, "y": curve, "label": name, "panel": panel}
+                    parts.append(pd.DataFrame(each))
+    charts.lines(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: learned values, mapped by one function for all pages;\n"
+            "horizontal: the level at which the agent crawls",
+            charts.Axis("elapsed, in units of m / R"),
+            charts.Axis("value", limits=(0.0, 1.3)),
+            columns=len(values) - 1,
+            size=(3.5, 3.2),
+            across=rules,
+        ),
+        bands=True,
+        own=looks,
+    )
+
+
+def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw for all pages of an instance when values reach the level at which pages are crawled.
+
+    The formula's instant is on the horizontal axis, an agent's on the vertical one, a panel per
+    agent and number of signals; levels that are not reached in the table lie at its end.
+    """
+    from scripts.present import charts
+
+    end = float(CYCLES[-1])
+    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
+    size = max(each.size for each in instants.values())
+    whole: dict[str, Any] = {}
+    for label, each in instants.items():
+        padded = np.append(each, np.full(size - each.size, np.nan))
+        whole[label] = np.nan_to_num(padded, nan=end).reshape(-1, len(FEW_SIGNALS))
+    parts = [
+        pd.DataFrame(
+            {
+                "x": whole[FORMULA][:, place],
+                "y": whole[label][:, place],
+                "panel": f"{label}\nafter {_word(signals)}",
+            }
+        )
+        for place, signals in enumerate(FEW_SIGNALS)
+        for label in whole
+        if label != FORMULA
+    ]
+    charts.scatter(
+        pd.concat(parts),
+        path,
+        charts.Frame(
+            f"{title}: when a page is crawled, a dot per page, in units of m / R\n"
+            f"at {end:g}: not before; at {CYCLES[0]:g}: at once",
+            charts.Axis("elapsed time at which GREEDY-NCIS would"),
+            charts.Axis("at which the agent would"),
+            columns=len(whole) - 1,
+            size=(3.4, 3.2),
+            diagonal=True,
+        ),
+        size=12.0,
     )

@@ -17,16 +17,21 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"ask": "u", "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
+``{"due": "u"}``                                                  ``{"due": true, ..}``
 ``{"describe": "u"}``                                             ``{"state": "ready", ..}``
 ================================================================  ==========================
 
 The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
 that needs a new page or a report; without a page ``why``; and ``clock`` where the time was before
-the clock, which it counts as. That to ``signal`` has ``unknown``, the urls of unknown pages. Times
-are days, or dates and times in ISO 8601, which are days since 1970; without a time it is now.
-``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or ``gone``.
-``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and changes
-nothing.
+the clock, which it counts as. ``ask`` is for those who hold a page and ask whether to fetch it now
+(:meth:`policies.scheduler.CrawlScheduler.ask`). ``due`` changes nothing, and tells whether the page
+is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
+nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
+pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
+is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or
+``gone``. ``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -34,12 +39,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECONDS_PER_DAY = 86400.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Scheduler = CrawlScheduler | DurableScheduler
 Message = Mapping[str, Any]
@@ -68,15 +74,24 @@ def day_of(time: Any) -> float:
 def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
     """Yield the line of output for each line of input that is not blank."""
     for line in lines:
-        if not line.strip():
-            continue
-        try:
-            answer = _answer(scheduler, json.loads(line))
-        except json.JSONDecodeError as error:
-            answer = {"error": f"expected a JSON object, but {error}"}
-        except (ValueError, TypeError, KeyError) as error:
-            answer = {"error": str(error)}
-        yield json.dumps(answer)
+        if line.strip():
+            yield json.dumps(answer_line(scheduler, line))
+
+
+def answer_line(
+    scheduler: Scheduler, line: str | bytes, note: Callable[[Message, Message], None] | None = None
+) -> Message:
+    """Return the answer to a line of JSON; ``note`` is told each message that was no error."""
+    try:
+        message = json.loads(line)
+        answer = _answer(scheduler, message)
+    except json.JSONDecodeError as error:
+        return {"error": f"expected a JSON object, but {error}"}
+    except (ValueError, TypeError, KeyError) as error:
+        return {"error": str(error)}
+    if note is not None:
+        note(message, answer)
+    return answer
 
 
 def _answer(scheduler: Scheduler, message: Any) -> Message:
@@ -143,8 +158,36 @@ def _source_gap(scheduler: Scheduler, message: Message) -> Message:
 
 
 def _describe(scheduler: Scheduler, message: Message) -> Message:
-    known = scheduler.describe(message["describe"])
+    time = message.get("time")
+    known = scheduler.describe(message["describe"], None if time is None else day_of(time))
     return {k: None if x == math.inf else x for k, x in known.items()}
+
+
+def date_of(day: float) -> str | None:
+    """Return a number of days as a date and time in ISO 8601, None if it is out of their range."""
+    try:
+        return (EPOCH + timedelta(days=day)).isoformat(timespec="seconds")
+    except OverflowError:
+        return None
+
+
+def _ask(scheduler: Scheduler, message: Message) -> Message:
+    fetch = scheduler.ask(day_of(message.get("time")), message["ask"])
+    return {"fetch": [] if fetch.id is None else [fetch.id], "ask_again": _finite(fetch.ask_again)}
+
+
+def _due(scheduler: Scheduler, message: Message) -> Message:
+    now, url = day_of(message.get("time")), message["due"]
+    if url not in scheduler:
+        return {"due": True, "known": False, "why": "it is not known", "stale": None, "next": None}
+    known = scheduler.describe(url, now)
+    due = known["due"] <= max(now, scheduler.time)
+    told = {"due": due, "known": True, "why": known["why"], "stale": known["stale"]}
+    return {**told, "next": date_of(known["due"])}
+
+
+def _finite(time: float) -> float | None:
+    return None if math.isinf(time) else time
 
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
@@ -161,8 +204,7 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     if fetch:
         return {"fetch": fetch, "ask_again": time} | clock
     ask_again = scheduler.next(time).ask_again
-    ask_again = None if math.isinf(ask_again) else ask_again
-    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()} | clock
+    return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
 
 
 def _plain(page: Any) -> Any:
@@ -183,6 +225,8 @@ CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
     "limit": _limit,
     "hold": _hold,
     "source_gap": _source_gap,
+    "ask": _ask,
+    "due": _due,
     "describe": _describe,
     "signal": _signal,
     "report": _report,

@@ -1,30 +1,38 @@
-"""Recorded histories: available sites, splits into days to fit and to play, environments.
+"""Freshness of policies on recorded sites: their traces, days to fit and to play, the clairvoyant.
 
 Parameters are fitted to the days before those that are played, or, on request, to the days that
 are played. Every play starts with a fresh copy of every page, as environments do.
+
+Settings are named ``<site>, <days> days, <importance>``: a crawl per page in this many days.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+import policies
 from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.instance import replay
+from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import FloatArray, Reveal
+from crawl_envs.types import FloatArray, Policy, Reveal
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.lanes import Lanes
+from policies.ncis.belief import History, warm_start
 from scripts.data.fit_trace import fit
+from scripts.study.clairvoyant import clairvoyant
 
 FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
@@ -168,3 +176,136 @@ def replayed(
     form = action_form("page", generator.num_pages, 1)
     given = {"horizon": generator.duration, "reveal": reveal, "tape": generator.tape}
     return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
+
+
+Splitting = Callable[[float, int], Split]
+"""From the days of a record and a seed to a split: :func:`quarter`, or another of its kind."""
+
+
+def reset_env(
+    seed: int,
+    *,
+    splitting: Splitting,
+    signals: Signals,
+    site: str,
+    days: int,
+    importance: str,
+    **options: Any,
+) -> CrawlEnv:
+    """Return the environment of a split of a site, reset; ``options`` are of :func:`replayed`."""
+    trace = record(site)
+    given = {"signals": signals, "days_per_crawl": float(days), "importance": importance}
+    env = replayed(trace, splitting(trace.days, seed), **given, **options)
+    env.reset(seed=seed)
+    return env
+
+
+def crawled(
+    seed: int,
+    *,
+    policy: str,
+    signals: Signals,
+    reveal: Reveal = "parameters",
+    fit_to_played: bool = False,
+    grouped: bool = False,
+    **setting: Any,
+) -> Mapping[str, float]:
+    """Return freshness of a policy on a split of a record.
+
+    Args:
+        seed: of the split and the policy.
+        policy: its name.
+        signals: which recorded signals are sent.
+        reveal: what the policy is told.
+        fit_to_played: as of :func:`replayed`.
+        grouped: whether the policy is given the directory of each page as its group.
+        **setting: ``splitting``, ``site``, ``days`` and ``importance`` of :func:`reset_env`.
+    """
+    options = {"signals": signals, "reveal": reveal, "fit_to_played": fit_to_played}
+    env = reset_env(seed, **setting, **options)
+    groups = {"groups": record(setting["site"]).directory} if grouped else {}
+    return freshness_of(env, policies.make(policy, env, **groups), seed)
+
+
+def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
+    """Return freshness of a policy in an environment of :func:`reset_env`."""
+    return {"freshness": play(env, policy, seed).freshness}
+
+
+def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
+    """Return freshness of the clairvoyant, with the arguments of :func:`crawled`."""
+    env = reset_env(seed, signals="none", **setting)
+    tape, instance = env.lanes.tape, env.instance
+    assert tape is not None
+    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
+    for page in pages:
+        env.step(page)
+    return {"freshness": env.ledger().freshness}
+
+
+def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
+    """Return the events of a trace in (start, end] as a history; its time 0 is ``start``.
+
+    Pages and sources are those of the environments that play other days of the same trace::
+
+        trace = traces.load(traces.find("garden-handbook"))
+        history = past(trace, 0.0, 100.0, "directory")
+        env = gymnasium.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
+        policy = policies.BeliefNCIS(env, history=history)
+
+    Args:
+        trace: the record.
+        start: start of the history, days since the record's start.
+        end: end of the history, before the days that are played.
+        signals: which recorded signals are sent, as in the environment.
+
+    Raises:
+        ValueError: the window does not lie in the record, or ``signals`` is unknown.
+    """
+    window = trace.window(start, end, signals)
+    page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
+    kind = warm_start.SIGNAL + (code - SIGNAL) // 2
+    for recorded, learned in (
+        (BIRTH, warm_start.BIRTH),
+        (DEATH, warm_start.DEATH),
+        (CHANGE, warm_start.CHANGE),
+    ):
+        kind[code == recorded] = learned
+    return History(window.time, page, kind, window.alive, window.duration)
+
+
+def name_of(site: str, days: int, importance: str) -> str:
+    """Return the name of a setting."""
+    return f"{site}, {days} days, {importance}"
+
+
+def parsed(values: pd.DataFrame) -> pd.DataFrame:
+    """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
+    parts = values.setting.str.extract(r"^(.*), ([.\d]+) days, (.*)$")
+    parts.columns = ["site", "days", "importance"]
+    return values.join(parts.astype({"days": float})).sort_values("days", kind="stable")
+
+
+def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:
+    """Draw normalised scores of policies, a panel per budget and importance, a dot per site.
+
+    The score is 0 for round robin and 1 for the clairvoyant.
+    """
+    from scripts.present import charts
+
+    data = parsed(values).rename(columns={"policy": "y", "value": "x"})
+    data = data.sort_values(["days", "importance"], kind="stable")
+    data["panel"] = data.days.map("a crawl per page in {:g} days, ".format) + data.importance
+    charts.points(
+        data,
+        path,
+        charts.Frame(
+            f"{title}: a dot per site, {data.site.nunique()} sites, arrows below -1;\n"
+            "diamonds: medians with 95% intervals; 0: round robin, 1: the clairvoyant",
+            charts.Axis("normalised score", limits=(-1.0, 1.05)),
+            columns=data.importance.nunique(),
+            size=(3.9, 0.0),
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        names=labels,
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from policies.live.messages import answers, day_of
 from policies.scheduler import CrawlScheduler
-from scripts.logs.live import answers, day_of
 
 
 def asked(scheduler: CrawlScheduler, *messages: Any) -> list[Any]:

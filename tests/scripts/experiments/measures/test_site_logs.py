@@ -8,14 +8,15 @@ import pytest
 from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
 from scripts.experiments.agents import real
-from scripts.experiments.agents.setup.from_logs import fitted_to_log, index_of_log, logged
+from scripts.experiments.measures import recorded
+from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log, logged
 
 [SHIPPED] = traces.shipped()
 
 
 def test_both_kinds_of_signals_are_in_the_log():
     log = logged(SHIPPED, 10, 0)
-    trace = real.histories.record(SHIPPED)
+    trace = recorded.record(SHIPPED)
     kept = (trace.mention_time > trace.created[trace.mention_page]) & (
         trace.mention_time < trace.deleted[trace.mention_page]
     )
@@ -31,7 +32,7 @@ def test_both_kinds_of_signals_are_in_the_log():
 
 
 def test_an_index_of_a_log_plays_what_is_after_it():
-    start = real.split_of(real.histories.record(SHIPPED).days, 0).start
+    start = real.split_of(recorded.record(SHIPPED).days, 0).start
     at = SHIPPED, 10, 0, start
     index, known = index_of_log(*at), fitted_to_log(*at)
     env = real.environment(0, "both", SHIPPED, 10, "uniform", "parameters", known)

@@ -1,0 +1,147 @@
+"""A scheduler over HTTP, for all who hold copies of pages and ask whether one is due.
+
+=================  =========================================================================
+request            answer
+=================  =========================================================================
+``GET /due?url=``  whether a page is due, why, how likely its copy is stale, and the next date;
+                   it changes nothing
+``POST /``         a message of :mod:`policies.live.messages`, or one in each line: the
+                   answer of each, in as many lines
+``GET /health``    200 if the scheduler answers
+``GET /metrics``   counters and gauges in the text format of Prometheus
+=================  =========================================================================
+
+Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
+bandwidth allows to those pages whose fetch is worth most, then fetch and report::
+
+    curl localhost:8808 -d '{"ask": "https://a.example/"}'
+    curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
+
+A bad message is answered by 400 and an ``error``, and changes nothing. There is no encryption or
+authentication: serve to the own machine or a trusted network.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from policies.live.messages import Message, Scheduler, answer_line, day_of
+
+JSON = "application/json"
+LARGEST_BODY = 64 * 2**20
+"""Bytes of the largest body of a request."""
+
+
+class Metrics:
+    """Counters of what a scheduler is told since the start, and gauges of what it knows."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler, self.registry = scheduler, CollectorRegistry()
+        about: Any = {"registry": self.registry, "namespace": "crawl"}
+        self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
+        self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
+        self.signals = Counter("signals", "Signals by source.", ["source"], **about)
+        self.ignored = Counter("signals_ignored", "Signals that were not new.", **about)
+        self.pages = Gauge("pages", "Pages by state.", ["state"], **about)
+        self.gauges = {
+            "freshness": Gauge("freshness_expected", "Expected share of fresh copies.", **about),
+            "allowance": Gauge("allowance", "Fetches that may be made now.", **about),
+            "bandwidth": Gauge("bandwidth", "Fetches per day.", **about),
+            "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
+            "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
+        }
+
+    def note(self, message: Message, answer: Message) -> None:
+        """Count what a message told."""
+        if "next" in message or "ask" in message:
+            self.handed_out.inc(len(answer["fetch"]))
+        if "report" in message:
+            status, count = message.get("status", "ok"), len(_listed(message["report"]))
+            changed = _listed(message.get("changed")) if status == "ok" else [None]
+            for found in changed * count if len(changed) == 1 else changed:
+                outcome = status if found is None else "changed" if found else "unchanged"
+                self.reports.labels(outcome).inc()
+        if "signal" in message:
+            source = str(message.get("source", 0))
+            self.signals.labels(source).inc(len(_listed(message["signal"])))
+            self.ignored.inc(answer["ignored"] + len(answer["unknown"]))
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        told = self.scheduler.overview(day_of(None))
+        for state, count in told["states"].items():
+            self.pages.labels(state).set(count)
+        known = {name: getattr(self.scheduler, name) for name in ("bandwidth", "clamped", "ahead")}
+        for name, value in {**told, **known}.items():
+            if name in self.gauges:
+                self.gauges[name].set(float("nan") if value is None else value)
+        return generate_latest(self.registry)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def endpoint(scheduler: Scheduler) -> Starlette:
+    """Return the application that serves a scheduler, for any server of ASGI.
+
+    Its calls are made one after another.
+    """
+    metrics = Metrics(scheduler)
+
+    async def due(request: Request) -> Response:
+        if "url" not in request.query_params:
+            return _answer({"error": "due must have a url, as in /due?url=https://a.example/"})
+        url = request.query_params["url"]
+        return _answer(answer_line(scheduler, json.dumps({"due": url})))
+
+    async def messages(request: Request) -> Response:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST_BODY:
+                return _answer({"error": f"a body must have at most {LARGEST_BODY} bytes"})
+        lines = [line for line in bytes(body).splitlines() if line.strip()]
+        found = [answer_line(scheduler, line, metrics.note) for line in lines or [b""]]
+        return _answer(*found)
+
+    async def health(request: Request) -> Response:
+        return _answer({"pages": len(scheduler), "time": scheduler.time})
+
+    async def measured(request: Request) -> Response:
+        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return Starlette(
+        routes=[
+            Route("/", messages, methods=["POST"]),
+            Route("/due", due),
+            Route("/health", health),
+            Route("/metrics", measured),
+        ]
+    )
+
+
+def _answer(*answers: Message) -> Response:
+    """Return answers, a line each; with status 400 if the only one is an error."""
+    bad = len(answers) == 1 and "error" in answers[0]
+    text = "\n".join(json.dumps(each) for each in answers) + "\n"
+    kind = JSON if len(answers) == 1 else "application/x-ndjson"
+    return Response(text, 400 if bad else 200, media_type=kind)
+
+
+def serve(scheduler: Scheduler, port: int, host: str = "127.0.0.1") -> None:
+    """Serve a scheduler until an interrupt.
+
+    Raises:
+        OSError: the port cannot be listened to.
+    """
+    import uvicorn
+
+    uvicorn.run(endpoint(scheduler), host=host, port=port, log_level="warning")

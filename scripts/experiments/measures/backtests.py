@@ -1,0 +1,79 @@
+"""Backtests of logs against the truth: what their intervals contain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crawl_envs.evaluation import Row
+from crawl_envs.logs.imputation import Changes
+from scripts.logs.backtesting import Backtest, estimate, fewer_crawls
+
+METRIC = "contained"
+POLICIES = ("Greedy", "GreedyNCIS")
+LEAST_COVERAGE = 0.9
+QUANTITIES = ("", " of freshness", " of own freshness")
+"""Suffixes of metrics: of the saved crawls, the freshness of the policy, and that of the log."""
+
+
+def against_truth(
+    test: Backtest, true: Changes, policy: str, shares: Sequence[float]
+) -> dict[str, float]:
+    """Return, for each quantity, its estimate by the log, half-width and value by the truth.
+
+    ``contained`` says whether the interval contains this value, the ``record``.
+    """
+    own = [test.own_freshness(changes) for changes in (*test.changes, true)]
+    played = [
+        [test.freshness(policy, share, changes) for share in shares]
+        for changes in (*test.changes, true)
+    ]
+    saved = [fewer_crawls(mine, shares, of) for mine, of in zip(own, played, strict=True)]
+    same = [of[shares.index(1.0)] for of in played]
+    measured = {"widening": test.widening}
+    for name, values in zip(QUANTITIES, (saved, same, own), strict=True):
+        *drawn, record = values
+        mean, half_width = estimate(drawn, test.widening)
+        measured[f"contained{name}"] = float(abs(record - mean) <= half_width)
+        measured |= {f"log{name}": mean, f"half width{name}": half_width, f"record{name}": record}
+    return measured
+
+
+def logs_together(rows: Sequence[Row], setting: str) -> list[Row]:
+    """Return the coverage over all logs as rows of one setting: every log is a seed."""
+    logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
+    number = {log: place for place, log in enumerate(logs)}
+    return [
+        row._replace(setting=setting, seed=number[row.setting, row.seed])
+        for row in rows
+        if row.metric.startswith(METRIC)
+    ]
+
+
+def draw_saved(rows: Sequence[Row], path: Path, *, title: str) -> None:
+    """Draw saved crawls by the logs, with intervals, against those by the true changes.
+
+    There is a panel for each policy; intervals that miss the truth are drawn in another colour,
+    and very long ones are cut off.
+    """
+    from scripts.present import charts
+    from scripts.study.means import table
+
+    keys = ["policy", "setting", "seed"]
+    values = table(rows, "record", "log", "half width", METRIC)
+    logs = values.pivot(index=keys, columns="metric", values="value").reset_index()
+    names = {1.0: "contains the record's value", 0.0: "misses it"}
+    columns = {"record": "x", "log": "y", "half width": "half", "policy": "panel"}
+    plain = {"linestyle": "none", "markersize": 4, "elinewidth": 1, "alpha": 0.7, "capsize": 0}
+    charts.lines(
+        logs.assign(label=logs.contained.map(names)).rename(columns=columns),
+        path,
+        charts.Frame(
+            title,
+            charts.Axis("share of crawls saved at equal freshness, by the full record"),
+            charts.Axis("by the log, with 95% intervals", limits=(-1.7, 1.3)),
+            diagonal=True,
+        ),
+        labels=tuple(names.values()),
+        own=dict.fromkeys(names.values(), plain),
+    )

@@ -1,4 +1,0 @@
-"""Shared parts of the experiments: sites, assumptions, charts.
-
-Public modules: assumptions, charts, history, intervals, simulated_logs, sites.
-"""

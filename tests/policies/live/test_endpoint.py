@@ -1,0 +1,148 @@
+"""The endpoint over HTTP: its answers, metrics, refusals, and a real server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from policies.live import endpoint as served
+from policies.live.messages import day_of
+from policies.scheduler import CrawlScheduler, DurableScheduler
+
+NOW = day_of(None)
+
+
+class Client:
+    """Requests to a server on the own machine."""
+
+    def __init__(self, port: int) -> None:
+        self.base = f"http://127.0.0.1:{port}"
+
+    def ask(self, path: str, body: str | None = None) -> tuple[int, str]:
+        data = None if body is None else body.encode()
+        try:
+            with urllib.request.urlopen(self.base + path, data, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.ask(path)[1])
+
+    def post(self, *messages: Any) -> list[Any]:
+        text = self.ask("/", "\n".join(map(json.dumps, messages)))[1]
+        return [json.loads(line) for line in text.splitlines()]
+
+    def metric(self, name: str) -> float:
+        [line] = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith(name)]
+        return float(line.rpartition(" ")[2])
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    scheduler = CrawlScheduler("Greedy", 1e4, start=NOW - 1.0, burst=0.1)
+    with DurableScheduler(tmp_path, scheduler) as durable, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(served.endpoint(durable), log_level="error")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [free]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield Client(free.getsockname()[1])
+        server.should_exit = True
+        thread.join()
+
+
+PAGES = [
+    {"url": f"https://a.example/{k}?x=1&y", "change_rate": rate, "last_crawl": NOW - 1.0}
+    for k, rate in enumerate((0.5, 20.0, 1e-9))
+]
+URLS = [str(page["url"]) for page in PAGES]
+
+
+def due_of(client: Client, url: str) -> Any:
+    return client.get(f"/due?url={urllib.parse.quote(url, safe='')}")
+
+
+def test_who_holds_a_copy_asks_fetches_and_reports(client: Client) -> None:
+    assert client.post({"add": PAGES}) == [{"pages": 3}]
+    first = due_of(client, URLS[0])
+    assert first["due"]
+    assert first["known"]
+    assert first["stale"] == pytest.approx(0.3935, abs=1e-3)
+    [granted] = client.post({"ask": URLS[1]})
+    assert granted["fetch"] == [URLS[1]]
+    [noted] = client.post({"report": [URLS[1]], "changed": [True]})
+    assert noted == {"ignored": 0}
+    [refused] = client.post({"ask": URLS[1]})
+    assert refused["fetch"] == []
+    assert refused["ask_again"] > day_of(None)
+    later = due_of(client, URLS[1])
+    assert not later["due"]
+    assert later["next"].startswith("20")
+    never = due_of(client, URLS[2])
+    assert not never["due"]
+    unknown = due_of(client, "https://b.example/")
+    assert unknown == {
+        **{"due": True, "known": False, "why": "it is not known", "stale": None, "next": None}
+    }
+
+
+def test_metrics_count_what_is_told(client: Client) -> None:
+    client.post(
+        {"add": PAGES},
+        {"next": 1},
+        {"report": URLS[:2], "changed": [True, False]},
+        {"report": [URLS[0]]},
+        {"report": [URLS[2]], "status": "failed"},
+        {"signal": [URLS[0], URLS[0], "https://b.example/"]},
+    )
+    assert client.metric("crawl_handed_out_total") == 1
+    for outcome, count in (("changed", 1), ("unchanged", 1), ("ok", 1), ("failed", 1)):
+        assert client.metric(f'crawl_reports_total{{outcome="{outcome}"}}') == count
+    assert client.metric('crawl_signals_total{source="0"}') == 3
+    assert client.metric("crawl_signals_ignored_total") == 2
+    assert client.metric('crawl_pages{state="waiting"}') == 1
+    assert client.metric("crawl_bandwidth ") == 1e4
+    assert 0.9 < client.metric("crawl_freshness_expected ") <= 1.0
+    health = client.get("/health")
+    assert health["pages"] == 3
+
+
+def test_bad_requests_are_answered_and_change_nothing(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post({"add": PAGES})
+    for body, words in (
+        ("", "expected a JSON object"),
+        ("{", "expected a JSON object"),
+        ("[1]", "must have one of"),
+        ('{"ask": "https://nowhere.example/"}', "known"),
+        ('{"report": ["https://a.example/0"], "status": "odd"}', "status"),
+    ):
+        status, text = client.ask("/", body)
+        assert status == 400
+        assert words in json.loads(text)["error"]
+    assert client.ask("/due")[0] == 400
+    assert client.ask("/nowhere")[0] == 404
+    with monkeypatch.context() as small:
+        small.setattr(served, "LARGEST_BODY", 10)
+        status, text = client.ask("/", json.dumps({"next": 1}) + " " * 10)
+    assert status == 400
+    assert "at most 10 bytes" in text
+    assert client.metric("crawl_handed_out_total") == 0
+    refused, taken = client.post({"next": 0}, {"next": 1})
+    assert "count" in refused["error"]
+    assert len(taken["fetch"]) == 1
