@@ -19,10 +19,9 @@ from agents.sb3.algorithms import (
     parameters_of,
     rules_of,
 )
-from agents.sb3.hyperparameters import WIDTH
+from agents.sb3.hyperparameters import PREFIX, WIDTH
 from crawl_envs.types.arguments import flag, real, share, whole
 
-PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
 

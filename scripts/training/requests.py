@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.runs import read_object, replace_text
+from agents.sb3.hyperparameters import read_entry
 from scripts.cli.commands import default_folder, given, words_of
 from scripts.cli.options import given_only, named_values, plain_value, read_instance
-from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
@@ -80,7 +80,7 @@ def request_of(kind: str, options: RunOptions) -> Request:
         "env_args": named_values(options.env_arg or []),
         "options": own,
         "settings": named_values(options.set or [], "set"),
-        "hyperparameters": read_hyperparameters(options.hyperparameters, request.env_id),
+        "hyperparameters": read_entry(options.hyperparameters, request.env_id),
     }
     replaced = {
         "instance": read_instance(options.instance),

@@ -28,7 +28,6 @@ from agents.sb3.comparison import mean_rewards
 from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import whole
 from scripts.cli.options import PREFIX, given_only, named_values, read_instance
-from scripts.training.hyperparameter_files import network_of
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions
 from scripts.training.requests import Request, import_own
@@ -143,7 +142,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
     algorithm_class(kind)
     for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
         whole(name, getattr(options, name), least)
-    network = network_of(hyperparameters.settings(kind)["policy"])
+    network = hyperparameters.network(kind)
     of_run = {"seed": options.seed, "steps": options.steps, "validation": 0, "network": network}
     request = Request(
         kind=kind,

@@ -19,6 +19,7 @@ from agents.index.arguments import IndexArguments
 from agents.runs import read_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
+from agents.sb3.hyperparameters import read_entry
 from agents.sb3.lanes import make_lanes
 from agents.sb3.training import train
 from agents.sb3.validation import ValidationRow
@@ -29,7 +30,6 @@ from scripts.train import app, measured
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows
 from scripts.training.candidates import USUAL
-from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.jobs import job_of
 from scripts.training.ranking import best_first, rank_policies, without_duplicates
 from scripts.training.requests import Request
@@ -463,7 +463,7 @@ def test_policies_that_do_the_same_are_shown_once():
 
 
 def request(kind="ppo", options=None, settings=None, file=None):
-    read = read_hyperparameters(file, "CrawlNCIS-v0")
+    read = read_entry(file, "CrawlNCIS-v0")
     own = {"options": options or {}, "settings": settings or {}, "hyperparameters": read}
     return Request(kind=kind, env_id="CrawlNCIS-v0", **own)
 
