@@ -164,6 +164,13 @@ def test_returns_are_discounted_sums():
     np.testing.assert_allclose(returns(rewards, 0.0), rewards, rtol=1e-6)
 
 
+def test_a_policy_of_fragments_is_cloned(tmp_path):
+    world = {"num_pages": 6, "horizon": 6.0}
+    arguments = arguments_of(env_id="CrawlLongevity-v0", env_args=world)
+    agent = clone(arguments, CloneArguments(teacher="FragmentStatic", **BRIEF), tmp_path)
+    assert "age_0" in agent.features
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
