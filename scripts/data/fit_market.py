@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import typer
@@ -29,7 +29,7 @@ from agents.progress import COUNT, ProgressBar
 from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog
-from scripts.cli.commands import command, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, write_csv, write_provenance
@@ -212,36 +212,36 @@ def write(folder: Path, figures: Sequence[Figure]) -> None:
     draw(figures, folder / "market.png")
 
 
-def main(
-    seed: Annotated[int, typer.Option(help="Seed of the test market.")] = 0,
-    train_seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of the training market.", show_default="--seed plus 1"),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="trees or network; can be repeated.", show_default="trees"),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="NAME=NUMBER of the shape; can be repeated."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few offers and days, as a smoke test.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Arguments of the command."""
+
+    POSITIONAL: ClassVar = ()
+
+    seed: int = 0
+    """Seed of the test market."""
+    train_seed: int | None = None
+    """Seed of the training market [--seed plus 1]."""
+    model: list[str] | None = None
+    """trees or network; can be repeated [trees]."""
+    set: list[str] | None = None
+    """NAME=NUMBER of the shape; can be repeated."""
+    quick: bool = False
+    """Few offers and days, as a smoke test."""
+    out: Path | None = None
+    """Output folder [results/offers/market; runs/market with --quick]."""
+
+
+def main(options: Options) -> None:
     """Measure, write and print."""
-    folder, size = out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
+    seed, quick = options.seed, options.quick
+    folder, size = options.out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
     settings, start = QUICK_SETTINGS if quick else {}, time.perf_counter()
-    numbers = (seed, seed + 1 if train_seed is None else train_seed)
-    models = tuple(dict.fromkeys(model or ["trees"]))
+    numbers = (seed, seed + 1 if options.train_seed is None else options.train_seed)
+    models = tuple(dict.fromkeys(options.model or ["trees"]))
     for word in models:
         one_of("model", word, MODELS)
-    shape = shape_of(changes or ())
+    shape = shape_of(options.set or ())
     for name, number in zip(("seed", "train_seed"), numbers, strict=True):
         whole(name, number, 0)
     check_folder(folder)
@@ -252,19 +252,13 @@ def main(
     seconds = time.perf_counter() - start
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
         write(folder, figures)
-        provenance = folder / "provenance.json"
-        write_provenance(
-            provenance,
-            "scripts.training.fit_market",
-            seconds,
-            **about,
-            shape=asdict(shape),
-        )
+        about["shape"] = asdict(shape)
+        write_provenance(folder / "provenance.json", "scripts.data.fit_market", seconds, **about)
         show(figures, console())
         typer.echo(f"-> {folder}")
 
 
-app = command(main, __doc__)
+app = command_of(main, Options, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from agents.predictors import FEATURES, TASKS
 from crawl_envs.instances.market import MarketShape, market
 from crawl_envs.worlds.offers.log import record
-from scripts.training import fit_market
-from scripts.training.fit_market import (
+from scripts.data import fit_market
+from scripts.data.fit_market import (
     AUC_BAND,
     Figure,
     app,
