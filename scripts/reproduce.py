@@ -33,7 +33,7 @@ from scripts.present.experiment import (
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
 from scripts.present.verdicts import write_verdicts
-from scripts.study.rows import base, check_folder, write_csv
+from scripts.study.rows import base, check_folder, write_csv, write_provenance
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
@@ -109,7 +109,9 @@ def reproduce(
     if not options.score:
         count = options.repetitions or repetitions_of(experiment, options.quick)
         if play_missing(settings, count, store, players, console):
-            store.sign("scripts.reproduce", workers=players.count)
+            made = {"workers": players.count, "rows": len(store.rows)}
+            path, module = folder.parent / "provenance.json", "scripts.reproduce"
+            write_provenance(path, module, store.seconds, folder.name, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if not store.rows:

@@ -23,17 +23,10 @@ from scripts.present.tables import console
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.timing import checkouts
 from scripts.timing.commands import load, run_cases, shown
-from scripts.timing.comparisons import (
-    COLD_START_LIMIT,
-    COMPARISONS,
-    INSTANCE,
-    PARTS,
-    Comparison,
-    Parts,
-    cold_start,
-)
+from scripts.timing.comparisons import INSTANCE, Comparison, comparisons
+from scripts.timing.first_use import COLD_START_LIMIT, cold_start
 from scripts.timing.growth import Cost, cells, cost, draw
-from scripts.timing.solver_comparisons import solver_comparisons
+from scripts.timing.parts import PARTS, Parts
 from scripts.timing.turns import pin, spread, timed
 
 OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
@@ -117,12 +110,9 @@ def measure(quick: bool) -> tuple[list[Figure], list[Cost], int | None]:
     starts = run_cases({"cold starts": partial(measure_starts, QUICK_STARTS if quick else STARTS)})
     core = pin()
     cases: dict[str, Any] = {
-        comparison.name: partial(measure_comparison, comparison, turns, spell)
-        for comparison in (*COMPARISONS, *solver_comparisons(quick))
+        each.name: partial(measure_comparison, each, turns, spell) for each in comparisons(quick)
     }
-    cases |= {
-        f"parts of {parts.name}": partial(measure_parts, parts, turns, spell) for parts in PARTS
-    }
+    cases |= {f"parts of {each.name}": partial(measure_parts, each, turns, spell) for each in PARTS}
     figures = run_cases(cases)
     sizes = {f"{pages} pages, {lanes} lanes": (pages, lanes) for pages, lanes in cells(quick)}
     grown = run_cases({name: partial(cost, *size, spell) for name, size in sizes.items()})
@@ -130,10 +120,13 @@ def measure(quick: bool) -> tuple[list[Figure], list[Cost], int | None]:
 
 
 def write(folder: Path, figures: Sequence[Figure], grown: Sequence[Cost]) -> None:
-    """Write the tables and the picture."""
+    """Write the tables and the picture, and print the figures."""
     write_csv(folder / "speed.csv", Figure._fields, figures)
     write_csv(folder / "growth.csv", Cost._fields, grown)
     draw(folder / "speed.png", figures, grown)
+    title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
+    rows = [each[2:] for each in figures]
+    console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))
 
 
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer and shorter measurements.")]
@@ -152,26 +145,18 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
     folder = out or (QUICK_OUT if quick else OUT)
     start, about = time.perf_counter(), load()
     check_folder(folder)
-    if against is not None and not (against / "crawl_envs").is_dir():
-        raise ValueError(f"--against must be the folder of another checkout, got {against}")
     if against is None:
         figures, grown, about["pinned_core"] = measure(quick)
-        about["instance"] = INSTANCE
+        name, about["instance"] = "provenance", INSTANCE
+        write(folder, figures, grown)
     else:
-        about |= {"pinned_core": pin(), "against": str(against)}
+        name, about["pinned_core"], about["against"] = "against", pin(), str(against)
         timing = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
         ratios = checkouts.compare(against, *timing)
-    name = "provenance" if against is None else "against"
-    seconds = time.perf_counter() - start
-    write_provenance(folder / f"{name}.json", "scripts.speed", seconds, **about)
-    if against is None:
-        write(folder, figures, grown)
-        title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
-        rows = [each[2:] for each in figures]
-        console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))
-    else:
         write_csv(folder / "against.csv", checkouts.Against._fields, ratios)
         console().print(shown(ratios, checkouts.Against._fields, checkouts.TITLE))
+    seconds = time.perf_counter() - start
+    write_provenance(folder / f"{name}.json", "scripts.speed", seconds, **about)
     typer.echo(f"-> {folder}")
 
 

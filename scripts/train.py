@@ -2,10 +2,13 @@
 
 Each ALGORITHM below has options of its own: python -m scripts.train ppo --help shows those of ppo.
 The algorithms of Stable-Baselines3, "clone" and "index" train in an environment, as in
-python -m scripts.train ppo CrawlNCIS-v0; "index --log" and "generalist" take none.
+python -m scripts.train ppo CrawlNCIS-v0, and so does one of your own, in the form of
+Stable-Baselines3, by the name of its class: my_module:MyPPO. "index --log" and "generalist" take
+none.
 
 With --seeds, runs that differ in their seed are trained side by side, each in a folder of its own
 (seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
+Their seeds are 1000 apart, since the episodes of lane i have the seed of the run plus i.
 Common analytic policies that can act in the environment, or those of --policies, are evaluated once
 and saved in OUT: before the training of a single run, whose progress bar shows the best of them.
 
@@ -51,10 +54,9 @@ from scripts.present.tables import console
 from scripts.study.entrants import OF_FRAGMENTS, SIMPLE, candidates_of, chosen_names
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
-from scripts.training.baselines import baseline_rows
-from scripts.training.cells import agent_rows
-from scripts.training.jobs import INDEX, KINDS, Job, job_of
-from scripts.training.options import GeneralistOptions, LogOptions, RunOptions
+from scripts.training.baselines import baseline_rows, lane_rows
+from scripts.training.jobs import INDEX, KINDS, OWN_CLASS, Job, job_of
+from scripts.training.options import GeneralistOptions, LogOptions, OwnOptions, RunOptions
 from scripts.training.ranking import best_in_words, compared, draw_curve, publish
 from scripts.training.requests import Request
 from scripts.training.seeds import curves_of_run, mean_curve, train_seeds
@@ -81,8 +83,9 @@ def measured(arguments: TrainArguments) -> str:
 
 def run_in_environment(kind: str, options: RunOptions) -> None:
     """Train in an environment, compare and draw."""
+    kind = options.algorithm if isinstance(options, OwnOptions) else kind
     request = requests.request_of(kind, options)
-    requests.import_own(given(options))
+    requests.import_own(kind, given(options))
     folder = options.resume or options.out or requests.folder_of_run(request)
     with one_line_errors(f"stopped; go on with --resume {folder}"):
         train_and_compare(request, folder, options.fresh)
@@ -163,6 +166,20 @@ def report(
         write_csv(out / "runs.csv", ("run", "mean_reward"), by_run.items())
 
 
+def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
+    """Evaluate an agent on the seeds of the comparison: its best actions, then sampled ones.
+
+    The seeds differ from those of the training. A recorded trace, however, is the same for all
+    seeds: there, and with a pinned instance, this is performance on the training data.
+    """
+    build = job.load(out)
+    rows = lane_rows(job.label, build, job.environment, episodes)
+    if job.SAMPLES:
+        label = f"{job.label}, drawn"
+        rows += lane_rows(label, build, job.environment, episodes, deterministic=False)
+    return rows
+
+
 def mean_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the means over runs, episode by episode."""
     data = pd.DataFrame(rows, columns=list(Row._fields))
@@ -210,17 +227,28 @@ def with_program(words: list[str]) -> list[str]:
     Raises:
         ValueError: neither an algorithm in front, nor a run to resume.
     """
-    first, *rest = words or [""]
+    known = (*KINDS, GENERALIST)
+    if not words:
+        raise ValueError(
+            f"scripts.train must be followed by an algorithm ({', '.join(known)} or {OWN_CLASS}), "
+            "or by --resume FOLDER; --help says more"
+        )
+    first, *rest = words
     parts = [word.split("=", 1) if word.startswith("--") else [word] for word in words]
     split = [*(part for word in parts for part in word), ""]
     if first.startswith("--") and "--resume" in split:
-        first, rest = requests.read_request(Path(split[split.index("--resume") + 1])).kind, words
-    one_of("algorithm", first, (*KINDS, GENERALIST))
+        folder = split[split.index("--resume") + 1]
+        first, rest = requests.read_request(Path(folder)).kind, words
+        if ":" in first:
+            raise ValueError(f"a class of your own must be named: {first} --resume {folder}")
+    if ":" in first:
+        return [OWN_CLASS, first, *rest]
+    one_of("algorithm", first, known, OWN_CLASS)
     return [OF_LOG if first == INDEX and "--log" in split else first, *rest]
 
 
 app = programs(with_program, __doc__)
-for kind, options_class in KINDS.items():
+for kind, options_class in {**KINDS, OWN_CLASS: OwnOptions}.items():
     command_of(partial(run_in_environment, kind), options_class, options_class.__doc__, kind, app)
 command_of(run_on_log, LogOptions, LogOptions.__doc__, OF_LOG, app)
 command_of(run_generalist, GeneralistOptions, GeneralistOptions.__doc__, GENERALIST, app)

@@ -1,6 +1,6 @@
 """Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
-ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows.
+ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows, or module:Class.
 
 A trial trains for --steps steps in four stages. After each stage, the mean reward
 on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the
@@ -25,11 +25,11 @@ from rich.table import Table
 
 from agents.progress import COUNT, ProgressBar
 from agents.runs import replace_text
+from agents.sb3.hyperparameters import entry_of
 from agents.sb3.validation import VALIDATION_SEED
 from scripts.cli.commands import at_least, command_of, default_folder, one_line_errors
 from scripts.present import charts, tables
 from scripts.study.rows import check_folder, write_csv
-from scripts.training.hyperparameter_files import entry_of
 from scripts.training.options import TuneOptions
 from scripts.training.tuning import (
     STAGES,

@@ -15,14 +15,15 @@ import pytest
 import policies
 from crawl_envs.checks import check_policy
 from policies.base.registry import POLICIES, TAGS
-from scripts import benchmark, evaluate
+from scripts import benchmark, evaluate, speed
 from scripts.study.entrants import candidate_of, is_oracle
 from scripts.study.rows import read_rows
+from scripts.timing import comparisons
 from tests.scripts.commands import done, refused, run
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-FILE, USE = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+FILE, USE, TIMING = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 NAME = "my_policies:ImportanceAge"
 SMALL = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
 
@@ -47,6 +48,13 @@ def test_the_code_runs():
     assert names["rollout"].crawl_counts.sum() == 500
     best = names["instance"].importance.argmax()
     assert names["live"].choose(names["pages"].tracker()) == best
+
+
+def test_the_case_of_a_timing_is_measured():
+    names = {**vars(comparisons), "my_estimator": lambda intervals, changed: None}
+    exec(compile(TIMING, "CONTRIBUTING.md", "exec"), names)
+    ratio, *speeds = speed.measure_comparison(names["case"].comparison(quick=True), 2, 1e-4)
+    assert (ratio.group, ratio.name, len(speeds)) == ("change rates of 50 pages", "mine", 2)
 
 
 @pytest.mark.slow

@@ -38,8 +38,8 @@ CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
 LAST_RATE = 0.02
 """The step size falls linearly to this share of it."""
-VALUE_WEIGHT = 5.0
-"""Weight of the critic's squared error, in units of rewards per step."""
+VALUE_WEIGHT = 0.5
+"""Weight of the critic's squared error, in units of the deviation of returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class CloneArguments(RunArguments):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.teacher, str) and ":" in self.teacher):
-            one_of("teacher", self.teacher, policies.names(), "module:Class")
+            one_of("teacher", self.teacher, policies.names(fragments=True), "module:Class")
         policies.find(self.teacher)
         for name in ("rounds", "every", "updates", "minibatch"):
             whole(name, getattr(self, name), 1)
@@ -146,7 +146,7 @@ class _Cloning:
     """A run of cloning, round by round.
 
     ``examples`` are observations (n, m, F), the teacher's actions (n, ...) and discounted returns
-    (n,).
+    (n,), in the scale of the rewards of the first round, that of training by reward.
     """
 
     model: Any
@@ -196,7 +196,10 @@ class _Cloning:
             observations, reward, done, _ = env.step(action)
             rewards.append(reward)
         by_step = np.array(rewards)
-        targets = returns(by_step, self.arguments.gamma)[when]
+        gamma, scale, sums = self.arguments.gamma, self.model.reward_scale, np.zeros(env.num_envs)
+        for step in rewards if number == 0 else ():
+            _, sums = scale.learn(step, sums, gamma)
+        targets = returns(scale.scaled(by_step), gamma)[when]
         new = np.concatenate(seen), np.concatenate(labels), targets.reshape(-1)
         known = self.examples or tuple(column[:0] for column in new)
         self.examples = tuple(map(np.concatenate, zip(known, new, strict=True)))
@@ -216,7 +219,7 @@ class _Cloning:
             batch = (torch.from_numpy(each[drawn]) for each in self.examples)
             observations, actions, targets = batch
             values, log_prob, _ = policy.evaluate_actions(observations, actions)
-            error = (values.flatten() - targets) * (1.0 - self.arguments.gamma)
+            error = values.flatten() - targets
             policy.optimizer.zero_grad()
             (VALUE_WEIGHT * error.square().mean() - log_prob.mean()).backward()
             torch.nn.utils.clip_grad_norm_(policy.parameters(), self.model.max_grad_norm)

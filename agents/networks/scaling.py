@@ -7,6 +7,7 @@ With T = m / R the time in which every page could be crawled once,
 column                 scaled
 =====================  ============================================================
 ``elapsed``            L(elapsed / T)
+``age_0``              L(age / T); -1, where there is no such copy, as an age of 0
 ``change_rate``        L(change rate · T)
 ``false_signal_rate``  L(false-signal rate · T)
 ``importance``         L(importance / mean importance)
@@ -18,9 +19,9 @@ any other              sign(x) log(1 + abs(x))
 
 where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: crawl values
 are products of powers, and rates spread over decades. No information is lost (only ratios of
-importances matter to the best action), and the unit of time does not matter, but for the ages of
-regions (``age_0``), which are taken as they are. Columns of several
-sources (``recall_1``) are scaled like those of one. Other columns must be free of units themselves:
+importances matter to the best action; ``divergence_0`` says whether there is a copy of ``age_0``),
+and the unit of time does not matter. Columns of several sources (``recall_1``) and copies are
+scaled like those of one. Other columns must be free of units themselves:
 there is no running mean, so that a model is the same function at the start of training, at its end,
 and on new environments.
 
@@ -48,12 +49,12 @@ RECALL_BOUND = 1.02
 LEAST_WEIGHT = 1e-12
 """Lower bound of the mean importance as a divisor."""
 PLAIN = ("changed", "alive", "probed", "complete", "recall")
-POWERS = {"elapsed": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
+POWERS = {"elapsed": 1, "age": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
 """Power of T in the divisor of the columns that L scales."""
 
 
 def base_name(feature: str) -> str:
-    """Return the name of a column without the number of its source."""
+    """Return the name of a column without the number of its source or copy."""
     name, _, number = feature.rpartition("_")
     return name if number.isdigit() else feature
 
@@ -119,7 +120,7 @@ class PageScaling(nn.Module):
     def forward(self, observations: Tensor) -> Tensor:
         """Return the scaled observations."""
         scaled = torch.addcmul(self.shift, observations, self.keep)
-        scaled += torch.log1p_(observations * self._gains(observations)[:, None])
+        scaled += torch.log1p_((observations * self._gains(observations)[:, None]).clamp_min_(0.0))
         for k in self._recalls:
             odds = (2.0 / RECALL_BOUND) * observations[..., k] - 1.0 / RECALL_BOUND
             scaled[..., k] = torch.atanh_(odds)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from contextlib import suppress
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from agents.catalog import ALGORITHMS
@@ -32,12 +36,18 @@ PAGE_POLICIES = {
 
 
 def algorithm_class(name: str) -> type[BaseAlgorithm]:
-    """Return the class of an algorithm.
+    """Return the class of an algorithm, one of ALGORITHMS or ``module:Class``.
 
     Raises:
-        ValueError: an unknown name, or one of CONTRIB without the package sb3-contrib.
+        ValueError: an unknown name, or one of CONTRIB without the package sb3-contrib; a class
+            whose module is not imported, or that is no OnPolicyAlgorithm or OffPolicyAlgorithm.
     """
-    one_of("algorithm", name, ALGORITHMS)
+    if isinstance(name, str) and ":" in name:
+        own = own_class("algorithm", name, BaseAlgorithm)
+        if not issubclass(own, (OnPolicyAlgorithm, OffPolicyAlgorithm)):
+            raise ValueError(f"algorithm must learn on policy or off policy, got {name!r}")
+        return own
+    one_of("algorithm", name, ALGORITHMS, "module:Class")
     try:
         package = importlib.import_module("sb3_contrib" if name in CONTRIB else "stable_baselines3")
     except ImportError:
@@ -46,13 +56,54 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
     return found
 
 
+def derived_from(algorithm: str) -> str:
+    """Return the one of ALGORITHMS that an algorithm is or derives from; empty if there is none."""
+    own = algorithm_class(algorithm)
+    for name in ALGORITHMS:
+        with suppress(ValueError):  # its package is missing
+            if issubclass(own, algorithm_class(name)):
+                return name
+    return ""
+
+
+def rules_of(algorithm: str) -> str:
+    """Return the one of ALGORITHMS whose defaults an algorithm has.
+
+    It is the one that it derives from; without one, ppo if it learns on policy, or else sac.
+    """
+    on_policy = issubclass(algorithm_class(algorithm), OnPolicyAlgorithm)
+    return derived_from(algorithm) or ("ppo" if on_policy else "sac")
+
+
+def parameters_of(kind: type) -> set[str]:
+    """Return the names that a class takes, with those of its bases behind ``**kwargs``."""
+    names: set[str] = set()
+    for each in kind.__mro__:
+        if "__init__" in vars(each):
+            taken = inspect.signature(vars(each)["__init__"]).parameters.values()
+            variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+            names |= {one.name for one in taken if one.kind not in variable}
+            if not any(one.kind == inspect.Parameter.VAR_KEYWORD for one in taken):
+                break
+    return names - {"self"}
+
+
+def own_parameters(algorithm: str) -> set[str]:
+    """Return the names that a class of one's own takes, and no class that it derives from."""
+    own = algorithm_class(algorithm)
+    known = derived_from(algorithm)
+    bases = {algorithm_class(known)} if known else {OnPolicyAlgorithm, OffPolicyAlgorithm}
+    inherited = set().union(*map(parameters_of, (*bases, BaseAlgorithm)))
+    return parameters_of(own) - inherited
+
+
 def check_action(algorithm: str, action_form: str) -> None:
     """Raise ValueError unless an algorithm supports a form of actions.
 
     ``sac`` draws a real number per page: scores. ``dqn`` and ``maskableppo`` choose one of several:
-    a page.
+    a page. A class of one's own that derives from none of ALGORITHMS is not checked.
     """
-    needed = ACTIONS.get(algorithm, action_form)
+    needed = ACTIONS.get(derived_from(algorithm), action_form)
     if action_form != needed:
         raise ValueError(f"{algorithm} needs env_args with action {needed!r}, got {action_form!r}")
 
@@ -76,7 +127,7 @@ def network_arguments(
     """Return the policy and its arguments for the constructor of an algorithm.
 
     Args:
-        algorithm: one of ALGORITHMS.
+        algorithm: one of ALGORITHMS, or ``module:Class``.
         network: ``pages``, ``mlp`` or ``plain``; see :mod:`agents.networks`. ``plain`` is
             Stable-Baselines3's MlpPolicy on the unscaled observation; a recurrent policy has an
             LSTM of as many units before it. Or ``module:Class``, a features extractor of one's own
@@ -88,21 +139,25 @@ def network_arguments(
             actions.
 
     Raises:
-        ValueError: an unknown network, or an algorithm whose package is missing.
+        ValueError: an unknown network, an algorithm whose package is missing, or the network
+            ``pages`` for an off-policy algorithm that derives from none of ALGORITHMS.
     """
     check_network(network)
-    algorithm_class(algorithm)
-    recurrent = algorithm == "recurrentppo"
+    off_policy = issubclass(algorithm_class(algorithm), OffPolicyAlgorithm)
+    if network == "pages" and off_policy and not derived_from(algorithm):
+        raise ValueError(f"network must be mlp or plain for {algorithm}, got {network!r}")
+    like = rules_of(algorithm)
+    recurrent = like == "recurrentppo"
     policy: Any = "MlpLstmPolicy" if recurrent else "MlpPolicy"
     kwargs: dict[str, Any] = {"net_arch": [width, width]}
     if network == "pages":
-        module, name = PAGE_POLICIES[algorithm].split(".")
+        module, name = PAGE_POLICIES[like].split(".")
         policy = getattr(importlib.import_module(f"agents.networks.{module}"), name)
         # Heads that score pages replace these layers.
-        kwargs["net_arch"] = [1] if algorithm in OFF_POLICY else []
-        if not recurrent and algorithm not in OFF_POLICY:
+        kwargs["net_arch"] = [1] if off_policy else []
+        if not recurrent and not off_policy:
             kwargs["share_features_extractor"] = False
-        if batch is not None and algorithm in ("a2c", "ppo"):
+        if batch is not None and like in ("a2c", "ppo"):
             kwargs["batch"] = batch
     if recurrent:
         kwargs["lstm_hidden_size"] = width

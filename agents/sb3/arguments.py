@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,11 +11,17 @@ from functools import partial
 from typing import Any, ClassVar, get_type_hints
 
 from agents.runs import RunArguments
-from agents.sb3.algorithms import OFF_POLICY, algorithm_class, check_network
-from agents.sb3.hyperparameters import WIDTH
+from agents.sb3.algorithms import (
+    OFF_POLICY,
+    algorithm_class,
+    check_network,
+    own_parameters,
+    parameters_of,
+    rules_of,
+)
+from agents.sb3.hyperparameters import PREFIX, WIDTH
 from crawl_envs.types.arguments import flag, real, share, whole
 
-PREFIX = "crawl_envs:"
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """An id of an environment, with or without a module and a namespace."""
 
@@ -36,6 +41,10 @@ def _entropy(name: str, value: Any) -> None:
         start = float(value.removeprefix("auto_"))
     if not (0.0 < start < math.inf and value.startswith("auto_")):
         real(name, value, least=0.0)
+
+
+def _unchecked(name: str, value: Any) -> None:
+    """Accept a value."""
 
 
 COUNT: Check = partial(whole, least=1)
@@ -67,14 +76,16 @@ CHECKS = {name: check for check, names in CHECKED.items() for name in names}
 def check_model_arguments(algorithm: str, model_args: Mapping[str, Any]) -> None:
     """Raise ValueError for an argument that an algorithm's class lacks, or for a bad value.
 
-    With normalised advantages, a batch of one would have no standard deviation.
+    With normalised advantages, a batch of one would have no standard deviation. Arguments that a
+    class of one's own has itself are checked by that class.
     """
-    checks = dict(CHECKS)
-    if algorithm == "sac":
+    like = rules_of(algorithm)
+    checks = {**dict.fromkeys(own_parameters(algorithm), _unchecked), **CHECKS}
+    if like == "sac":
         checks["ent_coef"] = _or("auto", _entropy)
-    if algorithm not in OFF_POLICY:
+    if like not in OFF_POLICY:
         checks["batch_size"] = partial(whole, least=2)
-    taken = sorted({*inspect.signature(algorithm_class(algorithm)).parameters} & {*checks})
+    taken = sorted(parameters_of(algorithm_class(algorithm)) & {*checks})
     for name, value in model_args.items():
         if name not in taken:
             raise ValueError(f"model_args must be among {', '.join(taken)}, got {name}={value!r}")
@@ -97,7 +108,8 @@ class TrainArguments(RunArguments):
 
     algorithm: str = "ppo"
     """One of :data:`agents.ALGORITHMS`; ``dqn`` and ``maskableppo`` need the action ``page``, and
-    ``sac`` needs ``scores``."""
+    ``sac`` needs ``scores``. Or ``module:Class``, a class of one's own of Stable-Baselines3's form,
+    in a module that is imported."""
     env_id: str = "CrawlNCIS-v0"
     """Id of the environment; ``module:Name-v0`` imports the module, once lanes are made."""
     env_args: Mapping[str, Any] = field(default_factory=dict)
@@ -122,7 +134,8 @@ class TrainArguments(RunArguments):
     width: int = WIDTH
     """Units of a hidden layer, >= 1."""
     learning_rate: float | str = 1e-3
-    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step."""
+    """Step size of the optimiser, > 0; ``lin_0.001`` falls linearly to 0 at the last step; an
+    update has the one at which its rollout began."""
     gamma: float = 0.95
     """Discount per step, in [0, 1); the time scale of rewards is 1 / (1 - gamma) steps."""
     rollout: int = 64

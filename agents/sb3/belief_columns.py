@@ -35,7 +35,7 @@ def with_belief(rows: NDArray[np.float32], belief: BeliefNCIS, core: Any) -> NDA
     """
     more = np.empty((*rows.shape[:-1], len(COLUMNS)), np.float32)
     for lane in range(len(rows)):
-        known, cycle = belief.beliefs(lane), cycle_of(core.tracker(lane).problem)
+        known, cycle = belief.beliefs(lane), cycle_of(core.lanes.problem(lane))
         columns = known["evidence"], known["expected_changes"], cycle * known["change_rate"]
         more[lane] = np.minimum(np.stack(columns, axis=-1), HIGHEST)
     return np.concatenate([rows, more], axis=-1)

@@ -16,6 +16,8 @@ from agents.sb3.algorithms import (
     algorithm_class,
     check_action,
     network_arguments,
+    parameters_of,
+    rules_of,
 )
 from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.scaled_rewards import RewardScale
@@ -113,12 +115,21 @@ def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dic
     """Return the arguments of an algorithm's class for rollouts, batches and updates.
 
     They are those of :mod:`agents.sb3.hyperparameters`, adapted to the size of the run: a rollout
-    has as many minibatches as the recommended one, and no more steps than the run.
+    has as many minibatches as the recommended one, and no more steps than the run. What a class of
+    one's own does not take is left out.
     """
-    recommended = hyperparameters.defaults(arguments.algorithm)
-    made = hyperparameters.model_arguments(arguments.algorithm)
+    taken = parameters_of(algorithm_class(arguments.algorithm))
+    made = _schedule(arguments, observation_bytes)
+    return {name: value for name, value in made.items() if name in taken}
+
+
+def _schedule(arguments: TrainArguments, observation_bytes: int) -> dict[str, Any]:
+    """Return the arguments of :func:`schedule_arguments`, whatever the class takes."""
+    like = rules_of(arguments.algorithm)
+    recommended = hyperparameters.defaults(like)
+    made = hyperparameters.model_arguments(like)
     lanes, steps = arguments.lanes, arguments.steps
-    if arguments.algorithm in OFF_POLICY:
+    if like in OFF_POLICY:
         size = min(steps, made["buffer_size"], REPLAY_BYTES // (2 * observation_bytes))
         made["buffer_size"] = max(size, lanes)
         made["learning_starts"] = min(made["learning_starts"], steps // 10)
@@ -128,7 +139,7 @@ def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dic
             made["target_update_interval"] = max(made["target_update_interval"], 10 * lanes)
         return made
     length = max(min(arguments.rollout, steps // lanes), 2)
-    most = recommended["rollout"] if arguments.algorithm == "a2c" else length
+    most = recommended["rollout"] if like == "a2c" else length
     made["n_steps"] = min(length, most)
     if "batch_size" in made:
         size = length * lanes

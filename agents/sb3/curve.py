@@ -32,6 +32,13 @@ class CurveRow(NamedTuple):
     seconds: float
 
 
+def rollout_steps(model: Any) -> int:
+    """Return the steps between updates of a model, over all lanes."""
+    on_policy = isinstance(model, OnPolicyAlgorithm)
+    steps: int = model.n_envs * (model.n_steps if on_policy else model.train_freq.frequency)
+    return steps
+
+
 class CurveCallback(BaseCallback):
     """Appends rows to a learning curve while an algorithm learns.
 
@@ -71,10 +78,7 @@ class CurveCallback(BaseCallback):
 
     def _end(self) -> int:
         """Return the steps after which the algorithm ends, in whole rollouts."""
-        model: Any = self.model
-        on_policy = isinstance(model, OnPolicyAlgorithm)
-        rollout: int = model.n_envs * (model.n_steps if on_policy else model.train_freq.frequency)
-        done = self.num_timesteps
+        rollout, done = rollout_steps(self.model), self.num_timesteps
         return done + -(-(self.steps - done) // rollout) * rollout
 
     def _on_step(self) -> bool:

@@ -19,6 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.catalog import AGENT_FILES
 from agents.networks.resizing import in_units, resized, scores_of
+from agents.sb3.algorithms import rules_of
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.belief_columns import COLUMNS, with_belief
 from agents.sb3.building import ModelTraits, build_model
@@ -69,6 +70,7 @@ class Agent:
     ) -> None:
         built: Any = model
         self.name, self.model, self.arguments = arguments.algorithm, model, arguments
+        self._like = rules_of(arguments.algorithm)
         self._traits: ModelTraits = built.crawl_traits
         self.features = self._traits.features
         self._any_size = arguments.any_size and self._traits.action_form in SLOT_FORMS
@@ -123,14 +125,14 @@ class Agent:
         if self._any_size and rows.ndim in (2, 3):  # else the model says what is wrong
             rows, actor = self._in_units_of_training(rows), self._actor(rows.shape[-2])
         extra: dict[str, Any] = {"deterministic": deterministic}
-        if self.name == "maskableppo" and "alive" in self.features:
+        if self._like == "maskableppo" and "alive" in self.features:
             extra["action_masks"] = rows[..., self.features.index("alive")] > 0.5
-        if self.name == "recurrentppo":
+        if self._like == "recurrentppo":
             extra |= {"state": state, "episode_start": episode_start}
         with threads(self.arguments.threads):  # more of them wait for each other
             action, renewed = actor.predict(rows, **extra)
         action = np.asarray(action, self.model.action_space.dtype)
-        return action, renewed if self.name == "recurrentppo" else state
+        return action, renewed if self._like == "recurrentppo" else state
 
     def _seen(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return observations with the columns of a belief, if the agent was trained with them."""
@@ -149,7 +151,7 @@ class Agent:
         Raises:
             ValueError: another network or algorithm, or as for :meth:`predict`.
         """
-        if not self._any_size or self.name not in ("a2c", "maskableppo", "ppo"):
+        if not self._any_size or self._like not in ("a2c", "maskableppo", "ppo"):
             raise ValueError(
                 f"scores are of the network 'pages' of a2c, maskableppo or ppo, got {self.name}"
             )
@@ -192,7 +194,7 @@ class Agent:
                     f"observation must have the {self._core.num_lanes} lanes of the environment, "
                     f"got {len(lanes)}"
                 )
-            cycles = [cycle_of(self._core.tracker(lane).problem) for lane in range(len(lanes))]
+            cycles = [cycle_of(self._core.lanes.problem(lane)) for lane in range(len(lanes))]
         same = in_units(lanes, self.features, self._traits.cycle / np.array(cycles))
         return same if rows.ndim == 3 else same[0]
 
@@ -213,7 +215,8 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
 
     Both must have the same network and columns. The algorithm may differ, among those with an actor
     and a critic. With the network ``pages`` the number of pages may differ; the time T = m / R is
-    not among the weights, and is kept. The optimiser is reset.
+    not among the weights, and is kept. The optimiser is reset. The scale of rewards, in which the
+    critic was learned, is copied, too.
 
     Args:
         model: the new model, of :func:`agents.sb3.building.build_model`.
@@ -236,6 +239,7 @@ def start_from(model: BaseAlgorithm, folder: str | Path) -> None:
         raise ValueError(
             f"start must be an agent with the network of the new one, {path} has another"
         ) from None
+    built.reward_scale.restore(other.reward_scale.moments())
 
 
 def load(file: Path, env: Any = None, *, cycle: float | None = None) -> Agent:

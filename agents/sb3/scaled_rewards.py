@@ -19,6 +19,26 @@ class RewardScale:
     def __init__(self) -> None:
         self.rewards, self.returns = RunningMeanStd(shape=()), RunningMeanStd(shape=())
 
+    def learn(
+        self, rewards: NDArray[Any], sums: NDArray[np.float64], gamma: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Learn from the rewards of a step; return them scaled, and the new discounted sums, (N,).
+
+        Args:
+            rewards: of all lanes, (N,).
+            sums: discounted sums before this step of what exceeded the mean, (N,); 0 at first.
+            gamma: discount per step.
+        """
+        self.rewards.update(rewards)
+        sums = gamma * sums + (rewards - self.rewards.mean)
+        self.returns.update(sums)
+        return self.scaled(rewards), sums
+
+    def scaled(self, rewards: NDArray[Any]) -> NDArray[np.float32]:
+        """Return rewards in this scale."""
+        left = rewards - self.rewards.mean
+        return (left / np.sqrt(self.returns.var + 1e-8)).astype(np.float32)
+
     def moments(self) -> list[float]:
         """Return mean, variance and count of rewards, then of returns."""
         both = (self.rewards, self.returns)
@@ -64,10 +84,6 @@ class ScaledRewards(VecEnvWrapper):
     ) -> tuple[Any, NDArray[np.float32], BoolArray, list[dict[str, Any]]]:
         """Step all lanes, and scale their rewards."""
         observations, self.raw, dones, infos = self.venv.step_wait()
-        self.scale.rewards.update(self.raw)
-        left = self.raw - self.scale.rewards.mean
-        self._returns = self.gamma * self._returns + left
-        self.scale.returns.update(self._returns)
+        scaled, self._returns = self.scale.learn(self.raw, self._returns, self.gamma)
         self._returns[dones] = 0.0
-        scaled = left / np.sqrt(self.scale.returns.var + 1e-8)
-        return observations, scaled.astype(np.float32), dones, infos
+        return observations, scaled, dones, infos

@@ -17,7 +17,7 @@ from agents.sb3.arguments import TrainArguments, step_size
 from agents.sb3.belief_columns import COLUMNS, BeliefColumns
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.building import ModelTraits, build_model
-from agents.sb3.curve import CurveCallback
+from agents.sb3.curve import CurveCallback, rollout_steps
 from agents.sb3.lanes import cycle_of, first_problem, make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, start_from
 from agents.sb3.model_file import load_model, read_arguments, save_model
@@ -91,7 +91,8 @@ def train(
         every_step = [curve, saves, *callbacks, *validations[: validation > 0]]
         size, falls = step_size(arguments.learning_rate)
         if falls:
-            model.lr_schedule = partial(falling, size, until / arguments.steps)
+            part, last = until / arguments.steps, rollout_steps(model) / arguments.steps
+            model.lr_schedule = partial(falling, size, part, last)
         left = until - model.num_timesteps
         try:
             if left > 0:
@@ -152,9 +153,11 @@ def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlg
     return model
 
 
-def falling(size: float, part: float, remaining: float) -> float:
+def falling(size: float, part: float, last: float, remaining: float) -> float:
     """Return a step size that falls from ``size`` to 0 at the end of a run.
 
-    Of the run, the share ``part`` is made now, of which the share ``remaining`` is left.
+    Of the run, the share ``part`` is made now, of which the share ``remaining`` is left. An update
+    comes after its rollout, the share ``last`` of the run: it has the step size of its beginning,
+    so that a run of one update learns, too.
     """
-    return size * max(1.0 - (1.0 - remaining) * part, 0.0)
+    return size * min(max(1.0 - (1.0 - remaining) * part + last, 0.0), 1.0)

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 
 from agents.sb3.algorithms import network_arguments
-from agents.sb3.hyperparameters import FALLBACK, WIDTH, network
+from agents.sb3.hyperparameters import FALLBACK, PREFIX, WIDTH, network
 from agents.sb3.lanes import cycle_of
 
 
@@ -28,7 +28,7 @@ def policy_kwargs(
     Raises:
         ValueError: an unknown algorithm, or arguments that the environment rejects.
     """
-    env = gymnasium.make("crawl_envs:" + env_id.removeprefix("crawl_envs:"), **env_args)
+    env = gymnasium.make(PREFIX + env_id.removeprefix(PREFIX), **env_args)
     core: Any = env.unwrapped
     core.reset(seed=0)
     cycle = cycle_of(core.problem)

@@ -33,7 +33,7 @@ class MarketShape:
 
     Rates are products of effects, each lognormal with median 1; a ``spread`` is the standard
     deviation of the logarithm. The defaults are fitted to the statistics of Han et al. 2020
-    (measured by ``python -m scripts.training.fit_market``): the shares of offers with a price
+    (measured by ``python -m scripts.data.fit_market``): the shares of offers with a price
     change, a click and an impression in a day (1:20, 1:75, 1:6; section 4.1.1), and the prediction
     quality from metadata, from history and from both (Table 4). The paper does not report the
     numbers of merchants, categories and brands, the lengths of promotions and the seasons: they are

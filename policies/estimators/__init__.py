@@ -13,6 +13,7 @@ Functions, arrays in, arrays out:
 :func:`signal_quality_mle`             alpha and b = alpha beta of pages with signals; from these,
                                        change rate, recall, precision and false signals
 :func:`empirical_bayes`                the same for short histories: shrinkage towards the group
+:mod:`.count_priors`                   the same for counts of changes and of signals
 :func:`naive_signal_quality`           the biased count of intervals (Busa-Fekete et al.,
                                        Appendix E)
 :func:`audit_signals`                  precision, recall and delay of every source, over all
@@ -21,7 +22,7 @@ Functions, arrays in, arrays out:
 
 :class:`CrawlHistories` stores the last crawls of every page, for all of them.
 
-Public modules: change_rates, gamma_beliefs, histories, moments.
+Public modules: change_rates, count_priors, gamma_beliefs, histories, moments.
 """
 
 from policies.estimators.change_rates import RateFit, fit_change_rates

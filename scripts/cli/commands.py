@@ -32,6 +32,10 @@ NOTHING_WRITTEN = "stopped; nothing was written"
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard what is there and start anew.")]
 
 
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""What the parser raises for unknown options, missing arguments and bad values."""
+
+
 class _NoneEmpty(TyperCommand):
     """A command that refuses empty arguments; an empty path would be the current folder."""
 
@@ -53,12 +57,11 @@ class _Program(_NoneEmpty):
         line, names = " ".join(args), [each.opts[0] for each in self.params]
         known = [*(name for name in names if name[:2] == "--"), "--help"]
         with one_line_errors():
-            for word in args:
-                if word[:2] == "--":
-                    one_of(f"option of {ctx.info_name}", word.partition("=")[0], known)
             try:
                 rest: list[str] = super().parse_args(ctx, args)
-            except typer.BadParameter as error:
+            except USAGE_ERROR as error:
+                if option := getattr(error, "option_name", ""):  # an unknown one
+                    one_of(f"option of {ctx.info_name}", option, known)
                 said = error.format_message().removesuffix(".")
                 raise ValueError(f"{said}, got {line}") from None
             if ctx.args:

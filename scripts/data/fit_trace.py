@@ -9,12 +9,9 @@ is
     n \sim \mathrm{Poisson}(\Delta T),\quad h \sim \mathrm{Binomial}(n, \lambda),\quad
     f \sim \mathrm{Poisson}(\nu T),
 
-with Gamma priors on the rates and a Beta prior on the recall, shared by all pages. The mean of a
-prior is the pooled value (all changes over all page days, for example) and its weight is fitted by
-maximum likelihood. A page gets its posterior mean, :math:`(a + n)/(b + T)` for a rate and
-:math:`(a + h)/(a + b + n)` for the recall; a page that did not exist in the window gets the pooled
-value. (Fitting the mean by likelihood as well is fragile: a few pages that lived for minutes and
-had a burst of commits make it hundreds a day.) Data outside the window are not used.
+with distributions of the rates and of the recall that all pages share, and the posterior mean of
+each page (:mod:`policies.estimators.count_priors`); a page that did not exist in the window gets
+the pooled value. Data outside the window are not used.
 
 A directory is signalled at every commit to it, so the recall of directory signals is 1 by
 construction. With recall 1 the rate of unsignalled changes is 0, so that a page without signals
@@ -32,25 +29,22 @@ mention, and the cap applies to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from rich.console import Console
-from scipy.optimize import minimize_scalar
-from scipy.special import betaln, gammaln
 
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.estimators.count_priors import fit_rate_prior, fit_share_prior
 from scripts.cli.commands import command, one_line_errors
 
 RECALL_CAP = 0.99
-LOG_BOUNDS = (-9.0, 9.0)
-"""Bounds of the logarithm of a prior's weight: the shape of a Gamma, the counts of a Beta."""
 
 
 class Counts(NamedTuple):
@@ -63,35 +57,6 @@ class Counts(NamedTuple):
     changes: IntArray
     signalled: IntArray
     false_signals: IntArray
-
-
-class GammaPrior(NamedTuple):
-    """A Gamma distribution of rates: ``shape`` a and inverse scale ``days`` b."""
-
-    shape: float
-    days: float
-
-    @property
-    def mean(self) -> float:
-        """Mean rate."""
-        return self.shape / self.days
-
-
-class BetaPrior(NamedTuple):
-    """A Beta distribution of probabilities, by its two pseudo-counts."""
-
-    yes: float
-    no: float
-
-    @property
-    def mean(self) -> float:
-        """Mean probability."""
-        return self.yes / (self.yes + self.no)
-
-    @property
-    def miss(self) -> float:
-        """Mean of the complementary probability."""
-        return self.no / (self.yes + self.no)
 
 
 def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Counts:
@@ -126,73 +91,6 @@ def _of_sources(values: Sequence[Any]) -> Any:
     return values[0] if len(values) == 1 else np.array(values[::-1])
 
 
-def fit_gamma(counts: IntArray, days: FloatArray) -> GammaPrior:
-    """Fit the Gamma prior of Poisson counts over exposures.
-
-    Its mean is all events over all days; its shape maximises the likelihood of the counts. Without
-    any event, half an event is assumed, with the weight of one page's mean exposure.
-
-    Args:
-        counts: events of each page, shape (m,).
-        days: exposure of each page, shape (m,); pages without exposure are ignored.
-
-    Raises:
-        ValueError: no page has any exposure.
-    """
-    seen = days > 0.0
-    if not seen.any():
-        raise ValueError("no page is alive in the window, so there is nothing to fit")
-    n, t = counts[seen].astype(np.float64), days[seen]
-    if n.sum() == 0.0:
-        return GammaPrior(0.5 * t.mean() / t.sum(), t.mean())
-    mean = n.sum() / t.sum()
-
-    def likelihood(shape: float) -> float:
-        b = shape / mean
-        each = gammaln(shape + n) - gammaln(shape) - shape * np.log1p(t / b) - n * np.log(b + t)
-        return float(each.sum())
-
-    shape = _most_likely(likelihood)
-    return GammaPrior(shape, shape / mean)
-
-
-def fit_beta(yes: IntArray, total: IntArray) -> BetaPrior:
-    """Fit the Beta prior of binomial counts.
-
-    Its mean is all successes over all trials; the number of pseudo-counts maximises the
-    likelihood of the counts. Without any trial it is Jeffreys' prior, half a count each; an
-    outcome that never occurred counts half before the mean is computed.
-
-    Args:
-        yes: successes of each page, shape (m,).
-        total: trials of each page, shape (m,); pages without trials are ignored.
-    """
-    seen = total > 0
-    if not seen.any():
-        return BetaPrior(0.5, 0.5)
-    h, n = yes[seen].astype(np.float64), total[seen].astype(np.float64)
-    mean = max(h.sum(), 0.5) / n.sum()
-    mean = min(mean, 1.0 - 0.5 / n.sum())
-
-    def likelihood(weight: float) -> float:
-        a, b = weight * mean, weight * (1.0 - mean)
-        return float(np.sum(betaln(a + h, b + n - h) - betaln(a, b)))
-
-    weight = _most_likely(likelihood)
-    return BetaPrior(weight * mean, weight * (1.0 - mean))
-
-
-def _most_likely(likelihood: Callable[[float], float]) -> float:
-    """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
-    optimum = minimize_scalar(
-        lambda logarithm: -likelihood(float(np.exp(logarithm))),
-        bounds=LOG_BOUNDS,
-        method="bounded",
-        options={"xatol": 1e-7},
-    )
-    return float(np.exp(optimum.x))
-
-
 def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Fit the recall of each source, (m,) or (2, m), and the pooled ones.
 
@@ -202,11 +100,12 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     total, pooled_total = np.zeros(counts.days.shape), 0.0
     recalls, pooled = [], []
     for hits in np.atleast_2d(counts.signalled)[::-1]:
-        prior = fit_beta(hits, trials)
-        share = (prior.yes + hits) / (prior.yes + prior.no + trials)
+        prior = fit_share_prior(hits, trials)
+        share = prior.estimate(hits, trials)
         recalls.append(np.minimum(left * share, RECALL_CAP - total))
         pooled.append(min(pooled_left * prior.mean, RECALL_CAP - pooled_total))
-        trials, left, pooled_left = trials - hits, left * (1.0 - share), pooled_left * prior.miss
+        missed = prior.no / (prior.yes + prior.no)
+        trials, left, pooled_left = trials - hits, left * (1.0 - share), pooled_left * missed
         total, pooled_total = total + recalls[-1], pooled_total + pooled[-1]
     return _of_sources(recalls), _pooled(pooled)
 
@@ -215,8 +114,8 @@ def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Fit the rate of false signals of each source, (m,) or (2, m), and the pooled ones."""
     rates, pooled = [], []
     for false in np.atleast_2d(counts.false_signals)[::-1]:
-        prior = fit_gamma(false, counts.days)
-        rates.append((prior.shape + false) / (prior.days + counts.days))
+        prior = fit_rate_prior(false, counts.days)
+        rates.append(prior.estimate(false, counts.days))
         pooled.append(prior.mean)
     return _of_sources(rates), _pooled(pooled)
 
@@ -243,8 +142,8 @@ def fit(
     """
     end = trace.days / 2.0 if end is None else end
     counts = count_events(trace, start, end, signals)
-    change = fit_gamma(counts.changes, counts.days)
-    change_rate = (change.shape + counts.changes) / (change.days + counts.days)
+    change = fit_rate_prior(counts.changes, counts.days)
+    change_rate = change.estimate(counts.changes, counts.days)
     recall = false_rate = np.zeros(trace.num_pages)
     pooled_recall: Pooled = 0.0
     pooled_false: Pooled = 0.0

@@ -68,15 +68,18 @@ def _lanes(id: str, **arguments: Any) -> Any:
     return gymnasium.make_vec(id, num_envs=LANES, autoreset_mode="SameStep", **arguments)
 
 
+def _step(env: Any) -> None:
+    env.reset(seed=0)
+    for _ in range(STEPS):
+        env.step(env.action_space.sample())
+
+
 def play_gymnasium(id: str) -> None:
     """Run Gymnasium's checker, and step the native vector environment."""
     from gymnasium.utils.env_checker import check_env
 
     check_env(gymnasium.make(id).unwrapped, skip_render_check=True)
-    lanes = _lanes(id)
-    lanes.reset(seed=0)
-    for _ in range(STEPS):
-        lanes.step(lanes.action_space.sample())
+    _step(_lanes(id))
 
 
 def play_cleanrl(id: str) -> None:
@@ -151,9 +154,7 @@ def play_minari(id: str) -> None:
     name = "crawl/compatibility-v0"
     with tempfile.TemporaryDirectory() as folder, datasets_in(folder):
         env = minari.DataCollector(gymnasium.make(id), record_infos=True)
-        env.reset(seed=0)
-        for _ in range(STEPS):
-            env.step(env.action_space.sample())
+        _step(env)
         env.create_dataset(name)
         data = minari.load_dataset(name)
         data.recover_environment().reset(seed=0)
@@ -185,10 +186,7 @@ def play_pufferlib(id: str) -> None:
             env_creator=create, env_args=[id], buf=buf, seed=seed
         )
 
-    lanes = pufferlib.vector.make(made, num_envs=LANES, backend=pufferlib.vector.Serial)
-    lanes.reset(seed=0)
-    for _ in range(STEPS):
-        lanes.step(lanes.action_space.sample())
+    _step(pufferlib.vector.make(made, num_envs=LANES, backend=pufferlib.vector.Serial))
 
 
 def play_rllib(id: str, **connected: Any) -> None:

@@ -22,7 +22,7 @@ from policies.estimators import (
     empirical_bayes,
     fit_change_rates,
 )
-from scripts.data.fit_trace import fit_gamma
+from policies.estimators.count_priors import fit_rate_prior
 from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
@@ -153,7 +153,7 @@ def _signal_rates(known: Intervals, num_pages: int) -> tuple[FloatArray, FloatAr
     rates, errors = [], []
     for signals in known.signals:
         count = np.bincount(known.page, signals, num_pages).astype(np.int64)
-        prior = fit_gamma(count, days)
-        rates.append((prior.shape + count) / (prior.days + days))
+        prior = fit_rate_prior(count, days)
+        rates.append(prior.estimate(count, days))
         errors.append(np.sqrt(prior.shape + count) / (prior.days + days))
     return np.array(rates), np.array(errors)

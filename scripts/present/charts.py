@@ -10,6 +10,7 @@ Colours are the colour-blind safe palette of Okabe and Ito; lines also differ in
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
+from PIL import Image
 
 from crawl_envs.types.files import replacing
 from scripts.study.intervals import median_of
@@ -33,6 +35,8 @@ DASHES = ("--", ":", "-.")
 ALIKE = ("all", "row", "y")
 """Ways of sharing in which panels side by side have the same vertical axis."""
 DPI = 130
+PALETTE = 256
+"""Colours of a saved picture, which is then a third as large, with edges as smooth as before."""
 METRIC_UNITS = {
     "accuracy": "share of requests served fresh",
     "freshness": "importance-weighted share of page time fresh",
@@ -236,9 +240,17 @@ def bare(axes: Axes, grid: bool = True) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture atomically."""
+    """Write a picture atomically, as PNG with a palette of ``PALETTE`` colours."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=DPI)
     with replacing(path) as unfinished:
-        figure.savefig(unfinished, format="png", dpi=DPI, metadata={"Software": None})
+        with_palette(Image.open(drawn)).save(unfinished, "png", optimize=True)
+
+
+def with_palette(picture: Image.Image) -> Image.Image:
+    """Return an opaque picture with the palette that covers its colours best, without dithering."""
+    cover, plain = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+    return picture.convert("RGB").quantize(PALETTE, method=cover, kmeans=1, dither=plain)
 
 
 def _by_panel(data: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -48,10 +48,18 @@ def origin() -> dict[str, Any]:
     }
 
 
-def write_provenance(path: Path, module: str, seconds: float, **more: Any) -> None:
-    """Write the command line of a module, its wall time and origin as JSON."""
+def write_provenance(
+    path: Path, module: str, seconds: float, entry: str | None = None, **more: Any
+) -> None:
+    """Write the command line of a module, its wall time and origin as JSON.
+
+    With an ``entry``, they are this entry of a file of several.
+    """
     command = shlex.join(["python", "-m", module, *sys.argv[1:]])
     made = {"command": command, "wall_seconds": round(seconds, 1), **more, **origin()}
+    if entry is not None:
+        kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        made = dict(sorted({**kept, entry: made}.items()))
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
 

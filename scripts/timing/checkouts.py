@@ -11,11 +11,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -40,14 +39,7 @@ class Against(NamedTuple):
 
 
 class Worker:
-    """A process that steps the environments of a checkout.
-
-    Args:
-        folder: folder of the checkout.
-
-    Raises:
-        ValueError: the folder is not a checkout.
-    """
+    """A process that steps the environments of the checkout in a folder, until the block ends."""
 
     def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(
@@ -57,44 +49,25 @@ class Worker:
             text=True,
             env={**os.environ, "PYTHONPATH": str(folder)},
         )
-        try:
-            if self._answer() != str(folder / "crawl_envs"):
-                raise ValueError(f"against must be the folder of a checkout, got {str(folder)!r}")
-        except BaseException:
-            self.stop()
-            raise
 
     def ask(self, request: str | int) -> float:
         """Make a case, or so many steps of it; return the seconds of processor time."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return float(self._answer())
-
-    def _answer(self) -> str:
         assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise ValueError("a process that steps a checkout ended, see above")
-        return str(json.loads(line))
+        return float(json.loads(line))
 
-    def stop(self) -> None:
-        """End the process."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self.process.kill()
         self.process.communicate()
-
-
-@contextmanager
-def workers(folder: Path) -> Iterator[tuple[Worker, Worker]]:
-    """Yield the processes of this checkout and of another one."""
-    started: list[Worker] = []
-    try:
-        for each in (HERE, folder.resolve()):
-            started.append(Worker(each))
-        yield started[0], started[1]
-    finally:
-        for worker in started:
-            worker.stop()
 
 
 def compare(folder: Path, turns: int, spell: float) -> list[Against]:
@@ -104,16 +77,20 @@ def compare(folder: Path, turns: int, spell: float) -> list[Against]:
         folder: folder of the other one.
         turns: number of turns.
         spell: shortest length of a spell of steps, in seconds.
+
+    Raises:
+        ValueError: the folder is not a checkout.
     """
-    with workers(folder) as both:
+    if not (folder / "crawl_envs" / "__init__.py").is_file():
+        raise ValueError(f"--against must be the folder of another checkout, got {folder}")
+    with ExitStack() as stack:
+        both = [stack.enter_context(Worker(each)) for each in (HERE, folder.resolve())]
         return run_cases(
             {name: partial(_compare_case, name, both, turns, spell) for name in stepped.CASES}
         )
 
 
-def _compare_case(
-    name: str, both: tuple[Worker, Worker], turns: int, spell: float
-) -> list[Against]:
+def _compare_case(name: str, both: list[Worker], turns: int, spell: float) -> list[Against]:
     steps = stepped.CASES[name].steps
     for worker in both:
         worker.ask(name)

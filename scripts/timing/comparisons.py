@@ -1,245 +1,33 @@
-"""Speed comparisons with other implementations, and the parts of a step.
+"""Comparisons of speed with other implementations, as a table.
 
 A comparison is a set of tasks with the same amount of work that are timed in turns. By default,
 lanes use ``noisy`` instances with one crawl per page and unit time, of random pages, in episodes of
-1000 steps with autoreset.
+1000 steps with autoreset. Solvers and estimators have the baselines of
+:mod:`scripts.timing.baselines`.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-import gymnasium
-import numpy as np
-
-import crawl_envs  # noqa: F401
 import policies
-from crawl_envs import instances
-from crawl_envs.compiled.compiling import compiled
+from crawl_envs import Instance, instances
 from crawl_envs.evaluation import simulate
-from crawl_envs.types import IntArray
-from crawl_envs.worlds.lanes import Lanes
-from crawl_envs.worlds.step import step_lanes
 from policies import solvers
-from scripts.timing import stepped
+from policies.estimators.change_rates import fit_change_rates
+from scripts.timing import baselines
+from scripts.timing.stepped import CASES, LANES, NCIS, PAGES, Case, stepping
 from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
 from scripts.timing.turns import Task, repeated
 
-LANES, PAGES = stepped.LANES, stepped.PAGES
 INSTANCE = "noisy"
 ROLLOUT_PAGES, ROLLOUT_HORIZON = 1000, 10.0
-SOLVED_PAGES = 100_000
-PPO_PAGES, PPO_TURNS = (20, 100), 15
-FAMILY_TURNS = 15
-ROLLOUT_CRAWLS = round(ROLLOUT_PAGES * ROLLOUT_HORIZON)
-COLD_START_LIMIT = 1.0
-"""Seconds."""
-PLANNED = 1024
-
-COLD_START = (
-    "import crawl_envs, gymnasium; env = gymnasium.make('CrawlNCIS-v0', instance='noisy'); "
-    "env.reset(seed=0); env.step(0)"
-)
-
-
-def random_pages(num_actions: int, *shape: int) -> IntArray:
-    """Return actions drawn in advance, and then reused, (PLANNED, *shape)."""
-    return np.random.default_rng(0).integers(num_actions, size=(PLANNED, *shape))
-
-
-def stepping(env: Any, num_actions: int, lanes: int = LANES) -> Task:
-    """Return the task of stepping a vector environment with random actions."""
-    env.reset(seed=0)
-    return stepped.step_task(env, random_pages(num_actions, lanes))
-
-
-def crawling(
-    lanes: int = LANES, pages: int = PAGES, *, copy: bool = True, instance: str = INSTANCE
-) -> Any:
-    """Return the timed vector environment, with one crawl per page and unit time."""
-    return gymnasium.make_vec(
-        "CrawlNCIS-v0",
-        num_envs=lanes,
-        num_pages=pages,
-        bandwidth=float(pages),
-        instance=instance,
-        copy=copy,
-    )
-
-
-def cartpole() -> Task:
-    """Return the task of stepping the vector environment of CartPole."""
-    env = gymnasium.make_vec("CartPole-v1", num_envs=LANES, vectorization_mode="vector_entry_point")
-    return stepping(env, 2)
-
-
-def vector_tasks() -> dict[str, Task]:
-    """Return 64 lanes of 100 pages, and the vector environment of CartPole."""
-    return {
-        "crawl, copied": stepping(crawling(), PAGES),
-        "crawl, not copied": stepping(crawling(copy=False), PAGES),
-        "crawl of uniform, copied": stepping(crawling(instance="uniform"), PAGES),
-        "crawl of uniform, not copied": stepping(crawling(copy=False, instance="uniform"), PAGES),
-        "cartpole": cartpole(),
-    }
-
-
-def family_tasks(*names: str) -> dict[str, Task]:
-    """Return cases of the same numbers of steps per execution, and CartPole."""
-    cases = [stepped.CASES[name] for name in names]
-    tasks = {name: stepped.stepping(case) for name, case in zip(names, cases, strict=True)}
-    steps = cases[0].steps
-
-    def executing(task: Task) -> Task:
-        return lambda times: task(times * steps)
-
-    return {name: executing(task) for name, task in {**tasks, "cartpole": cartpole()}.items()}
-
-
-def single_tasks() -> dict[str, Task]:
-    """Return the single environments, wrapped by ``gymnasium.make``, with resets."""
-
-    def playing(env: Any, num_actions: int) -> Task:
-        # Each task needs its own environment: wrappers share the state of what they wrap.
-        env.reset(seed=0)
-        return stepped.step_task(env, random_pages(num_actions), resets=True)
-
-    crawl, other = (gymnasium.make("CrawlNCIS-v0", instance=INSTANCE) for _ in range(2))
-    return {
-        "crawl": playing(crawl, PAGES),
-        "crawl, unwrapped": playing(other.unwrapped, PAGES),
-        "cartpole": playing(gymnasium.make("CartPole-v1"), 2),
-    }
-
-
-def rollout_tasks() -> dict[str, Task]:
-    """Return rollouts of GREEDY with 10,000 crawls each."""
-    instance = instances.make(
-        INSTANCE, num_pages=ROLLOUT_PAGES, bandwidth=float(ROLLOUT_PAGES), seed=0
-    )
-    greedy: Any = policies.make("Greedy", features=("elapsed", "importance", "change_rate"))
-
-    def simulating(times: int) -> None:
-        for seed in range(times):
-            simulate(instance, greedy, ROLLOUT_HORIZON, seed)
-
-    return {"simulate": simulating}
-
-
-def solver_tasks() -> dict[str, Task]:
-    """Return solvers of the two continuous problems, with signals and without."""
-    pages = instances.make(INSTANCE, num_pages=SOLVED_PAGES, bandwidth=SOLVED_PAGES / 10.0)
-    given = pages.importance, pages.change_rate, pages.bandwidth
-    return {
-        "ncis, Theorem 1": repeated(solvers.ncis, pages),
-        "binary_periodic, eq. 5": repeated(solvers.binary_periodic, *given),
-    }
-
-
-@compiled()
-def nothing(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
-    """Return 0: a compiled call with the arguments of ``step_lanes``."""
-    return 0
-
-
-def kernel_tasks(lanes: Lanes) -> dict[str, Task]:
-    """Return increasing parts of a step below the environment; the lanes must have been reset."""
-    count = lanes.num_lanes
-    actions = random_pages(PAGES, count)
-    _, counts = lanes.form.decode(actions[0], count)
-
-    def calling(kernel: Any) -> Task:
-        def task(times: int) -> None:
-            table = lanes.world.table
-            for step in range(times):
-                kernel(table, actions[step % PLANNED, :, None], counts)
-
-        return task
-
-    def playing(times: int) -> None:
-        for step in range(times):
-            lanes.play(lanes.form.decode(actions[step % PLANNED], count))
-
-    def looping(times: int) -> None:
-        for step in range(times):
-            actions[step % PLANNED, :, None]
-
-    return {
-        "loop": looping,
-        "call": calling(nothing),
-        "kernel": calling(step_lanes),
-        "play": playing,
-    }
-
-
-ENDLESS = {"instance": INSTANCE, "horizon": 1e6}
-"""A horizon that no run reaches, to exclude ends of episodes from the parts."""
-
-
-def vector_part_tasks() -> dict[str, Task]:
-    """Return increasing parts of a step of the vector environment."""
-    env: Any = gymnasium.make_vec("CrawlNCIS-v0", num_envs=LANES, copy=False, **ENDLESS)
-    copying = gymnasium.make_vec("CrawlNCIS-v0", num_envs=LANES, **ENDLESS)
-    step, copied = stepping(env, PAGES), stepping(copying, PAGES)
-    return {**kernel_tasks(env.lanes), "step": step, "step and copy": copied}
-
-
-def single_part_tasks() -> dict[str, Task]:
-    """Return increasing parts of a step of the single environment."""
-    env: Any = gymnasium.make("CrawlNCIS-v0", **ENDLESS)
-    env.reset(seed=0)
-    step, wrapped = (stepped.step_task(one, random_pages(PAGES)) for one in (env.unwrapped, env))
-    return {**kernel_tasks(env.unwrapped.lanes), "step": step, "wrapped": wrapped}
-
-
-class Parts(NamedTuple):
-    """The parts of a step: for each, its name and the two tasks whose difference it is."""
-
-    name: str
-    tasks: Callable[[], dict[str, Task]]
-    differences: tuple[tuple[str, str, str], ...]
-
-
-_INNER = (
-    ("compiled call", "loop", "call"),
-    ("kernel: crawls, events, observation", "call", "kernel"),
-    ("decoding of actions, outcomes", "kernel", "play"),
-)
-PARTS = (
-    Parts(
-        f"a step of {LANES} lanes",
-        vector_part_tasks,
-        (
-            *_INNER,
-            ("rewards, infos, ends", "play", "step"),
-            ("copy of the observations", "step", "step and copy"),
-        ),
-    ),
-    Parts(
-        "a step of the single environment",
-        single_part_tasks,
-        (
-            *_INNER,
-            ("reward, info, end, copy", "play", "step"),
-            ("wrappers of make", "step", "wrapped"),
-        ),
-    ),
-)
-
-
-def cold_start() -> tuple[float, float]:
-    """Return wall and processor time of a process that imports, makes, resets and steps."""
-    start, before = time.perf_counter(), os.times()
-    subprocess.run([sys.executable, "-c", COLD_START], check=True)
-    after = os.times()
-    busy = sum(after[2:4]) - sum(before[2:4])
-    return time.perf_counter() - start, busy
+PPO_PAGES = (20, 100)
+CARTPOLE = Case("CartPole")
+UNIFORM, NOT_COPIED = {**NCIS, "instance": "uniform"}, {"copy": False}
+ONE = Case("CrawlNCIS", {"instance": INSTANCE}, lanes=None)
 
 
 class Ratio(NamedTuple):
@@ -260,27 +48,39 @@ class Comparison(NamedTuple):
     tasks: Callable[[], dict[str, Task]]
     amount: int
     unit: str
-    ratios: tuple[Ratio, ...]
+    ratios: tuple[Ratio, ...] = ()
     most_turns: int | None = None
 
 
-def family_comparison(title: str, *names: str) -> Comparison:
+def stepping_tasks(cases: Mapping[str, Case]) -> dict[str, Task]:
+    """Return the tasks of stepping, all as many steps per execution as the first case."""
+    steps = next(iter(cases.values())).steps
+
+    def executing(task: Task) -> Task:
+        return lambda times: task(times * steps)
+
+    return {name: executing(stepping(case)) for name, case in cases.items()}
+
+
+def of_families(title: str, *names: str) -> Comparison:
     """Return the comparison of cases of the same numbers of steps with CartPole."""
+    cases = {name: CASES[name] for name in names}
     return Comparison(
         f"{LANES} lanes of {title}",
-        functools.partial(family_tasks, *names),
-        LANES * stepped.CASES[names[0]].steps,
+        partial(stepping_tasks, {**cases, "cartpole": CARTPOLE}),
+        LANES * CASES[names[0]].steps,
         "env-steps",
         tuple(Ratio(name, "cartpole") for name in names),
-        most_turns=FAMILY_TURNS,
+        most_turns=15,
     )
 
 
-def _ppo(pages: int) -> Comparison:
+def of_training(pages: int) -> Comparison:
+    """Return the comparison of PPO with CrawlVecEnv and with ``make_vec_env``."""
     many, theirs = f"PPO, CrawlVecEnv of {MANY_LANES} lanes", "PPO, make_vec_env"
     return Comparison(
         f"PPO, {LANES} lanes of {pages} pages",
-        functools.partial(ppo_tasks, LANES, pages, INSTANCE),
+        partial(ppo_tasks, LANES, pages, INSTANCE),
         FRAMES,
         "env-steps",
         (
@@ -288,45 +88,176 @@ def _ppo(pages: int) -> Comparison:
             Ratio(many, theirs),
             Ratio(many, f"{theirs} of {MANY_LANES}"),
         ),
-        PPO_TURNS,
+        most_turns=15,
     )
+
+
+def rollout_tasks() -> dict[str, Task]:
+    """Return rollouts of GREEDY with 10,000 crawls each."""
+    bandwidth = float(ROLLOUT_PAGES)
+    instance = instances.make(INSTANCE, num_pages=ROLLOUT_PAGES, bandwidth=bandwidth, seed=0)
+    greedy: Any = policies.make("Greedy", features=("elapsed", "importance", "change_rate"))
+
+    def simulating(times: int) -> None:
+        for seed in range(times):
+            simulate(instance, greedy, ROLLOUT_HORIZON, seed)
+
+    return {"simulate": simulating}
 
 
 COMPARISONS = (
     Comparison(
         f"{LANES} lanes of {PAGES} pages",
-        vector_tasks,
+        partial(
+            stepping_tasks,
+            {
+                "crawl, copied": Case("CrawlNCIS", NCIS),
+                "crawl, not copied": Case("CrawlNCIS", {**NCIS, **NOT_COPIED}),
+                "crawl of uniform, copied": Case("CrawlNCIS", UNIFORM),
+                "crawl of uniform, not copied": Case("CrawlNCIS", {**UNIFORM, **NOT_COPIED}),
+                "cartpole": CARTPOLE,
+            },
+        ),
         LANES,
         "env-steps",
-        tuple(
-            Ratio(f"{name}, {kept}", "cartpole", floor)
-            for name in ("crawl", "crawl of uniform")
-            for kept, floor in (("copied", 3.0), ("not copied", 5.0))
+        (
+            Ratio("crawl, copied", "cartpole", 3.0),
+            Ratio("crawl, not copied", "cartpole", 5.0),
+            Ratio("crawl of uniform, copied", "cartpole", 3.0),
+            Ratio("crawl of uniform, not copied", "cartpole", 5.0),
         ),
     ),
-    family_comparison("other families", "harmonic, pages", "harmonic, rates", "trace"),
-    family_comparison(f"{PAGES} pages with fragments, with resets", "longevity"),
-    family_comparison(
+    of_families("other families", "harmonic, pages", "harmonic, rates", "trace"),
+    of_families(f"{PAGES} pages with fragments, with resets", "longevity"),
+    of_families(
         "1,000 offers, weeks with resets, and a year",
         *("offers", "offers, not copied", "offers, a year"),
     ),
     Comparison(
-        f"single, {PAGES} pages", single_tasks, 1, "env-steps", (Ratio("crawl", "cartpole", 2.0),)
+        f"single, {PAGES} pages",
+        partial(
+            stepping_tasks,
+            {
+                "crawl": ONE,
+                "crawl, unwrapped": ONE._replace(wrapped=False),
+                "cartpole": CARTPOLE._replace(lanes=None),
+            },
+        ),
+        1,
+        "env-steps",
+        (Ratio("crawl", "cartpole", 2.0),),
     ),
-    Comparison(f"GREEDY over {ROLLOUT_PAGES} pages", rollout_tasks, ROLLOUT_CRAWLS, "crawls", ()),
+    Comparison(
+        f"GREEDY over {ROLLOUT_PAGES} pages",
+        rollout_tasks,
+        round(ROLLOUT_PAGES * ROLLOUT_HORIZON),
+        "crawls",
+    ),
     Comparison(
         f"Stable-Baselines3, {LANES} lanes of {PAGES} pages",
-        functools.partial(bridge_tasks, LANES, PAGES, INSTANCE),
+        partial(bridge_tasks, LANES, PAGES, INSTANCE),
         LANES,
         "env-steps",
         (Ratio("CrawlVecEnv", "make_vec_env", 20.0),),
     ),
-    *map(_ppo, PPO_PAGES),
-    Comparison(
-        f"optimum over {SOLVED_PAGES:,} pages, 10 per crawl and unit of time",
-        solver_tasks,
-        SOLVED_PAGES,
-        "pages",
-        (),
+    *map(of_training, PPO_PAGES),
+)
+
+
+class Solved(NamedTuple):
+    """Functions of the same drawn pages: the comparison over ``pages``, or fewer in a quick one.
+
+    The name has a place for the number of pages; ``draw`` returns the arguments for so many pages.
+    """
+
+    name: str
+    draw: Callable[[int], tuple[Any, ...]]
+    calls: Mapping[str, Callable[..., Any]]
+    pages: int
+    quick_pages: int
+    ratios: tuple[Ratio, ...] = ()
+    most_turns: int | None = None
+
+    def tasks(self, count: int) -> dict[str, Task]:
+        """Return the tasks of calling each function with the same pages."""
+        given = self.draw(count)
+        return {name: repeated(call, *given) for name, call in self.calls.items()}
+
+    def comparison(self, quick: bool) -> Comparison:
+        """Return the comparison."""
+        count = self.quick_pages if quick else self.pages
+        name, tasks = self.name.format(count), partial(self.tasks, count)
+        return Comparison(name, tasks, count, "pages", self.ratios, self.most_turns)
+
+
+def noisy_pages(count: int) -> tuple[Instance]:
+    """Return pages of the law ``noisy``, of which a tenth is crawled per unit of time."""
+    return (instances.make(INSTANCE, num_pages=count, bandwidth=count / 10.0),)
+
+
+def periodic_of(pages: Instance) -> solvers.Allocation:
+    """Return the optimum of pages without their signals."""
+    return solvers.binary_periodic(pages.importance, pages.change_rate, pages.bandwidth)
+
+
+SOLVED = (
+    Solved(
+        "optimum over {:,} pages, 10 per crawl and unit of time",
+        noisy_pages,
+        {"ncis, Theorem 1": solvers.ncis, "binary_periodic, eq. 5": periodic_of},
+        100_000,
+        100_000,
+    ),
+    Solved(
+        "LambdaCrawl over {:,} pages",
+        baselines.pages,
+        {
+            "harmonic": solvers.harmonic,
+            "numpy and brentq": baselines.numpy_harmonic,
+            "numpy in place and brentq": partial(baselines.numpy_harmonic, in_place=True),
+        },
+        18_532_314,
+        400_000,
+        (
+            Ratio("harmonic", "numpy and brentq", 10.0),
+            Ratio("harmonic", "numpy in place and brentq"),
+        ),
+        most_turns=9,
+    ),
+    Solved(
+        "LambdaCrawl over {:,} pages, 4% with complete observation",
+        baselines.mixed_pages,
+        {"harmonic, mixed": solvers.harmonic},
+        100_000,
+        10_000,
+    ),
+    Solved(
+        "even intervals over {:,} pages",
+        baselines.pages,
+        {
+            "binary_periodic": solvers.binary_periodic,
+            "lambertw and brentq": baselines.scipy_binary_periodic,
+        },
+        1_000_000,
+        50_000,
+        (Ratio("binary_periodic", "lambertw and brentq", 15.0),),
+        most_turns=9,
+    ),
+    Solved(
+        f"change rates of {{}} pages with {baselines.CRAWLS} crawls each",
+        baselines.histories,
+        {
+            "fit_change_rates": partial(fit_change_rates, smoothing=baselines.SMOOTHING),
+            "brentq per page": baselines.scipy_change_rates,
+        },
+        500,
+        50,
+        (Ratio("fit_change_rates", "brentq per page", 60.0),),
     ),
 )
+"""Comparisons of solvers and estimators; few turns where baselines take seconds."""
+
+
+def comparisons(quick: bool) -> list[Comparison]:
+    """Return all comparisons, those of SOLVED with fewer pages if ``quick``."""
+    return [*COMPARISONS, *(each.comparison(quick) for each in SOLVED)]

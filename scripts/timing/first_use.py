@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,12 @@ from scripts.timing.checkouts import HERE
 from scripts.timing.commands import Cases, measuring
 from scripts.timing.stepped import newest
 
+COLD_START_LIMIT = 1.0
+"""Seconds."""
+COLD_START = (
+    "import crawl_envs, gymnasium; env = gymnasium.make('CrawlNCIS-v0', instance='noisy'); "
+    "env.reset(seed=0); env.step(0)"
+)
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
 MEASURED = """
 import json, sys, time
@@ -40,6 +47,15 @@ class FirstUse(NamedTuple):
     imports: float
     first: float
     second: float
+
+
+def cold_start() -> tuple[float, float]:
+    """Return wall and processor time of a process that imports, makes, resets and steps."""
+    start, before = time.perf_counter(), os.times()
+    subprocess.run([sys.executable, "-c", COLD_START], check=True)
+    after = os.times()
+    busy = sum(after[2:4]) - sum(before[2:4])
+    return time.perf_counter() - start, busy
 
 
 def seconds(family: str, cache: str) -> list[float]:

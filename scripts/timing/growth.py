@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.timing.comparisons import PARTS, crawling, stepping
+from scripts.timing.parts import PARTS
+from scripts.timing.stepped import NCIS, Case, stepping
 from scripts.timing.turns import timed
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
@@ -35,7 +36,9 @@ def cells(quick: bool) -> list[tuple[int, int]]:
 
 def cost(pages: int, lanes: int, spell: float) -> list[Cost]:
     """Return the cost of a number of pages and lanes: the best of three measurements."""
-    seconds = timed({"step": stepping(crawling(lanes, pages), pages, lanes)}, 3, spell)["step"]
+    arguments = {**NCIS, "num_pages": pages, "bandwidth": float(pages)}
+    case = Case("CrawlNCIS", arguments, lanes=lanes)
+    seconds = timed({"step": stepping(case)}, 3, spell)["step"]
     return [Cost(pages, lanes, float(seconds.min()) / lanes)]
 
 
@@ -50,10 +53,10 @@ def draw(path: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
     heights = [1.0 + 0.25 * (len(bars) + len({bar.group for bar in bars})), 2.2, 4.0]
     figure = Figure(figsize=(10.0, sum(heights)), layout="constrained")
     panels = figure.subplots(3, 1, height_ratios=heights)
-    for axes, draw_panel, rows in zip(
-        panels, (_draw_ratios, _draw_parts, _draw_growth), (bars, parts, grown), strict=True
-    ):
-        draw_panel(axes, rows)
+    _draw_ratios(panels[0], bars)
+    _draw_parts(panels[1], parts)
+    _draw_growth(panels[2], grown)
+    for axes in panels:
         bare(axes)
         axes.title.set(fontsize=11, weight="bold", ha="left", x=0.0)
     save(figure, path)

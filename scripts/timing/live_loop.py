@@ -67,13 +67,9 @@ class Loop:
         self.trace, self.days, self.faults, self.rng = trace, days, faults, rng
         m = trace.num_pages
         self.dead, alive = rng.random(m) < DEAD, trace.created <= 0.0
-        self.changes = [np.zeros(0) for _ in range(m)]
         order = np.argsort(trace.change_page, kind="stable")
-        pages, first = np.unique(trace.change_page[order], return_index=True)
-        for page, times in zip(
-            pages.tolist(), np.split(trace.change_time[order], first[1:]), strict=True
-        ):
-            self.changes[page] = times
+        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
+        self.changes = np.split(trace.change_time[order], ends)
         self.entries = self._feeds(np.random.default_rng(seed + 1))
         self.copies, self.stale = np.full(m, np.nan), np.zeros(m)
         self.since = np.maximum(trace.created, 0.0)

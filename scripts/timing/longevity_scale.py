@@ -112,16 +112,13 @@ def stepping(env: Any, num_pages: int, lanes: int, *, log: bool = False) -> Task
     return step_task(LogReader(env) if log else env, actions, resets=lanes == 1)
 
 
-class LogReader:
+class LogReader(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment whose log is read after each step."""
-
-    def __init__(self, env: Any) -> None:
-        self.env, self.reset = env, env.reset
 
     def step(self, action: Any) -> Any:
         """Step, and read the log."""
         result = self.env.step(action)
-        self.env.last_log(0)
+        self.unwrapped.last_log(0)  # type: ignore[attr-defined]  # of the environments here
         return result
 
 
@@ -206,77 +203,65 @@ COLUMNS = {
     "speed": "env-steps/s",
     "time over CrawlNCIS-v0": "times CrawlNCIS-v0",
     "reset": "reset, s",
-    "bytes": "bytes",
 }
 """Columns of the printed table by what is measured; all others are bytes."""
 
 
 def table(results: Sequence[Cost]) -> Table:
     """Return the table of medians, with a row per size and variant."""
-    lines: dict[tuple[int, int, str], dict[str, float]] = {}
-    for cost in results:
-        line = lines.setdefault(cost[:3], dict.fromkeys(COLUMNS.values(), np.nan))
-        title = COLUMNS.get(cost.what, "bytes")
-        line[title] = np.nansum([line[title], cost.median])
-    rows = [(*size, *map(float, line.values())) for size, line in lines.items()]
-    titles = ("pages", "lanes", "variant", *COLUMNS.values())
+    import pandas as pd
+
+    costs = pd.DataFrame(results)
+    costs["column"] = costs.what.map(COLUMNS).fillna("bytes")
+    titles = ["pages", "lanes", "variant", *COLUMNS.values(), "bytes"]
+    medians = costs.groupby([*titles[:3], "column"], sort=False)["median"].sum().unstack()
+    rows = [tuple(row) for row in medians[titles[3:]].reset_index().itertuples(index=False)]
     return shown(rows, titles, "Cost of fragments: medians")
 
 
 def draw(path: Path, results: Sequence[Cost]) -> None:
     """Draw the time of a step against the number of pages, and the bytes of a page by part."""
-    from matplotlib.figure import Figure
+    from scripts.present.charts import Axis, Frame, panels
 
-    from scripts.present.charts import bare, save
-
-    figure = Figure(figsize=(13.0, 6.4), layout="constrained")
-    times, sizes = figure.subplots(1, 2)
-    _draw_times(times, results)
-    _draw_bytes(sizes, results)
-    for axes, columns in ((times, 2), (sizes, 3)):
-        below = {"bbox_to_anchor": (0.5, -0.13), "loc": "upper center", "ncols": columns}
-        axes.legend(frameon=False, fontsize=8, **below)
-        axes.title.set(fontsize=10)
-        bare(axes)
-    figure.suptitle(
+    single = sorted({cost.pages for cost in results if cost.lanes == 1})
+    pages = single[(len(single) - 1) // 2]
+    times, sizes = "a step of the single environment", "memory by purpose"
+    seconds = Axis("microseconds per step (logarithmic scale); bars: quartiles", "log")
+    frame = Frame(
         "Cost of fragments, on one core: time of a step, and bytes of a page of one lane",
-        fontsize=11,
+        x={
+            times: Axis("pages (logarithmic scale)", "log"),
+            sizes: Axis(f"bytes per page, of {pages:,} pages, for an episode of 60 days"),
+        },
+        y={times: seconds, sizes: Axis()},
+        size=(6.5, 5.5),
+        shared="none",
+        legend="none",
     )
-    save(figure, path)
+    with panels(path, [times, sizes], frame) as every:
+        _draw_times(every[times], results)
+        _draw_bytes(every[sizes], results, pages)
+        for axes in every.values():
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": 2}
+            axes.legend(frameon=False, fontsize=8, **below)
 
 
 def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
     """Draw microseconds per step of a single environment, with quartiles."""
-    from scripts.present.charts import COLOURS, LINE_COLOUR, MARKERS
+    from scripts.present.charts import styles
 
-    names = [NCIS, *(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG]
-    for place, name in enumerate(names):
+    names = [*(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG, NCIS]
+    for name, look in styles(names, black=[NCIS]).items():
         own = [cost for cost in results if cost[1:4] == (1, name, "speed")]
         middle, low, high = (np.array([1e6 / cost[column] for cost in own]) for column in (5, 7, 6))
-        axes.errorbar(
-            [cost.pages for cost in own],
-            middle,
-            yerr=[middle - low, high - middle],
-            color=LINE_COLOUR if place == 0 else COLOURS[(place - 1) % len(COLOURS)],
-            marker=MARKERS[place % len(MARKERS)],
-            linestyle="--" if place in (0, 7, 8) else "-",
-            markersize=5,
-            fillstyle="none",
-            linewidth=1.2,
-            capsize=2,
-            label=name,
-        )
-    axes.set(xscale="log", yscale="log", title="a step of the single environment")
-    axes.set_xlabel("pages (logarithmic scale)")
-    axes.set_ylabel("microseconds per step (logarithmic scale); bars: quartiles")
+        pages, errors = [cost.pages for cost in own], [middle - low, high - middle]
+        axes.errorbar(pages, middle, errors, **look, linewidth=1.2, capsize=2, label=name)
 
 
-def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
-    """Draw bytes per page by part, at the middle size of the single environment."""
+def _draw_bytes(axes: Any, results: Sequence[Cost], pages: int) -> None:
+    """Draw bytes per page by part, of the single environment."""
     from scripts.present.charts import COLOURS
 
-    single = sorted({cost.pages for cost in results if cost.lanes == 1})
-    pages = single[(len(single) - 1) // 2]
     median = {cost[:4]: cost.median for cost in results}
     names = [NCIS, *(variant.name for variant in VARIANTS)][::-1]
     left = np.zeros(len(names))
@@ -284,8 +269,6 @@ def _draw_bytes(axes: Any, results: Sequence[Cost]) -> None:
         size = np.array([median[pages, 1, name, part] for name in names])
         axes.barh(names, size, 0.62, left=left, color=colour, label=part)
         left += size
-    axes.set_xlabel(f"bytes per page, of {pages:,} pages, for an episode of 60 days")
-    axes.set_title("memory by purpose")
 
 
 app = measuring(
@@ -293,7 +276,7 @@ app = measuring(
     __doc__,
     cases,
     Cost._fields,
-    out=(Path("results/longevity/cost"), Path("runs/longevity/cost")),
+    out=(Path("results/speed/longevity"), Path("runs/longevity/cost")),
     name="cost",
     title="Cost of fragments",
     draw=draw,

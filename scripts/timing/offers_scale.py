@@ -29,7 +29,7 @@ from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.strategies import discrete_rates
-from scripts.timing.commands import Cases, measuring
+from scripts.timing.commands import Cases, measuring, unmeasured
 
 OFFERS, DAYS, QUICK_OFFERS, QUICK_DAYS = 1_300_000, 31, 20_000, 3
 STEPPED_OFFERS, STEPPED_DAYS = 20_000, 7
@@ -184,14 +184,9 @@ def cases(quick: bool) -> Cases:
     compiling = _tasks(100, 1, 100, 1)
     sizes = (QUICK_OFFERS, QUICK_DAYS) if quick else (OFFERS, DAYS)
     return {
-        **{f"compiling: {name}": partial(_unmeasured, task) for name, task in compiling.items()},
+        **{f"compiling: {name}": partial(unmeasured, task) for name, task in compiling.items()},
         **_tasks(*sizes, STEPPED_OFFERS, 1 if quick else STEPPED_DAYS),
     }
-
-
-def _unmeasured(task: Callable[[], Any]) -> list[Figure]:
-    task()
-    return []
 
 
 app = measuring(
@@ -199,7 +194,7 @@ app = measuring(
     __doc__,
     cases,
     Figure._fields,
-    out=(Path("results/offers/scale"), Path("runs/offers/scale")),
+    out=(Path("results/speed/offers"), Path("runs/offers/scale")),
     name="scale",
     title="A month of offers",
 )

@@ -25,14 +25,18 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.base.index import best_page
 from policies.scheduler import CrawlScheduler, DurableScheduler
-from scripts.timing.commands import Cases, measuring
+from scripts.timing.commands import Cases, measuring, unmeasured
 from scripts.timing.live_crawls import Crawl
 
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000), (1_000, 10_000)
 MOST_SIMULATED = 1_000_000
 NAMES = ("Greedy", "GreedyNCIS")
 BATCH, WARM_UP, TIMED = 1_000, 3_000_000, 300_000
-COLORS = {"Greedy": "#0072B2", "GreedyNCIS": "#D55E00"}
+SEARCHES = {
+    "scheduled": "live scheduler",
+    "simulated": "simulated, with all events",
+    "dense": "dense search",
+}
 
 
 class Scale(NamedTuple):
@@ -106,42 +110,37 @@ def measured(policy: str, num_pages: int) -> list[Scale]:
 
 def draw(path: Path, rows: Sequence[Scale]) -> None:
     """Draw crawls per second by numbers of pages, as PNG."""
-    from matplotlib.figure import Figure
+    import pandas as pd
 
-    from scripts.present.charts import bare, save
+    from scripts.present.charts import Axis, Frame, lines
 
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    for policy in NAMES:
-        own = [row for row in rows if row.policy == policy]
-        sizes = [row.pages for row in own]
-        for column, style, label in (
-            ("scheduled", "o-", "live scheduler"),
-            ("simulated", "s--", "simulated, with all events"),
-            ("dense", "x:", "dense search"),
-        ):
-            heights = [getattr(row, column) for row in own]
-            axes.plot(sizes, heights, style, color=COLORS[policy], label=f"{policy}, {label}")
-    axes.set(xscale="log", yscale="log", xlabel="pages", ylabel="crawls per second, one core")
-    axes.set_title("Exact choices by the largest crawl value", loc="left", weight="bold")
-    axes.legend(fontsize=8, frameon=False)
-    bare(axes)
-    save(figure, path)
+    data = pd.DataFrame(
+        [
+            {"x": row.pages, "y": getattr(row, column), "label": f"{row.policy}, {label}"}
+            for column, label in SEARCHES.items()
+            for row in rows
+        ]
+    )
+    frame = Frame(
+        "Exact choices by the largest crawl value",
+        x=Axis("pages (logarithmic scale)", "log"),
+        y=Axis("crawls per second, one core (logarithmic scale)", "log"),
+    )
+    lines(data, path, frame)
 
 
 def cases(quick: bool) -> Cases:
     """Return a case per policy and size, after one of each policy that compiles."""
-    made: dict[str, Any] = {}
-    for policy in NAMES:
-        made[f"{policy}, compiling"] = partial(_unmeasured, policy)
-        for pages in QUICK_SIZES if quick else SIZES:
-            made[f"{policy}, {pages:,} pages"] = partial(measured, policy, pages)
-    return made
-
-
-def _unmeasured(policy: str) -> list[Scale]:
-    measured(policy, QUICK_SIZES[0])
-    return []
+    sizes = QUICK_SIZES if quick else SIZES
+    compiling = {
+        f"{policy}, compiling": partial(unmeasured, partial(measured, policy, QUICK_SIZES[0]))
+        for policy in NAMES
+    }
+    return compiling | {
+        f"{policy}, {pages:,} pages": partial(measured, policy, pages)
+        for policy in NAMES
+        for pages in sizes
+    }
 
 
 app = measuring(

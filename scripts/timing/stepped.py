@@ -8,7 +8,6 @@ of CASES makes this case, a number makes so many steps of it.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,18 +16,18 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-import crawl_envs
+import crawl_envs  # noqa: F401  # registers the environments
 
 LANES, PAGES = 64, 100
-PLANNED = 16
-"""Number of actions drawn in advance, and then reused."""
+PAGES_DRAWN, RATES_DRAWN = 1024, 16
+"""Numbers of actions drawn in advance, and then reused: pages, and vectors of rates."""
 
 
 class Case(NamedTuple):
     """A family and its arguments, stepped with random pages, or random rates below ``most``.
 
-    ``steps`` is the least number of steps of a measurement, an episode with its reset where resets
-    are long. ``lanes`` is None for the single environment.
+    ``steps`` is the number of steps of one execution, an episode with its reset where resets are
+    long. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
     """
 
     family: str
@@ -36,13 +35,14 @@ class Case(NamedTuple):
     steps: int = 1
     most: float | None = None
     lanes: int | None = LANES
+    wrapped: bool = True
 
 
-_NCIS = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": "noisy"}
+NCIS = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": "noisy"}
 _HARMONIC = {"num_pages": PAGES, "bandwidth": 20.0}
 _OFFERS = {"num_pages": 1000, "bandwidth": 100.0}
 CASES = {
-    "ncis": Case("CrawlNCIS", _NCIS),
+    "ncis": Case("CrawlNCIS", NCIS),
     "harmonic, pages": Case("CrawlHarmonic", {**_HARMONIC, "action": "page"}),
     "harmonic, rates": Case("CrawlHarmonic", {**_HARMONIC, "action": "rates"}, most=0.4),
     "trace": Case("CrawlTrace", {"trace": "garden-handbook"}),
@@ -50,7 +50,7 @@ CASES = {
     "offers": Case("CrawlOffers", _OFFERS, 85, 0.2),
     "offers, not copied": Case("CrawlOffers", {**_OFFERS, "copy": False}, 85, 0.2),
     "offers, a year": Case("CrawlOffers", {**_OFFERS, "horizon": 350.0}, 85, 0.2),
-    "ncis, single": Case("CrawlNCIS", _NCIS, lanes=None),
+    "ncis, single": Case("CrawlNCIS", NCIS, lanes=None),
 }
 
 
@@ -58,6 +58,28 @@ def newest(family: str) -> str:
     """Return the registered id of a family with the highest version."""
     specs = [spec for spec in gymnasium.registry.values() if spec.name == family]
     return max(specs, key=lambda spec: spec.version or 0).id
+
+
+def make_env(case: Case) -> Any:
+    """Return the environment of a case after its reset."""
+    name = newest(case.family)
+    env: Any
+    if case.lanes is None:
+        env = gymnasium.make(name, **case.arguments)
+    else:
+        env = gymnasium.make_vec(name, num_envs=case.lanes, **case.arguments)
+    env = env if case.wrapped else env.unwrapped
+    env.reset(seed=0)
+    return env
+
+
+def random_actions(space: Any, most: float | None = None) -> Any:
+    """Return actions drawn in advance: pages, or rates below ``most``."""
+    rng = np.random.default_rng(0)
+    if most is not None:
+        return rng.uniform(0.0, most, size=(RATES_DRAWN, *space.shape))
+    high = space.n if hasattr(space, "n") else space.nvec[0]
+    return rng.integers(high, size=(PAGES_DRAWN, *space.shape))
 
 
 def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:
@@ -77,25 +99,13 @@ def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int]
 
 def stepping(case: Case) -> Callable[[int], None]:
     """Return the task of stepping a case a number of times."""
-    single, name = case.lanes is None, newest(case.family)
-    env: Any
-    if single:
-        env = gymnasium.make(name, **case.arguments)
-    else:
-        env = gymnasium.make_vec(name, num_envs=case.lanes, **case.arguments)
-    rng, space = np.random.default_rng(0), env.action_space
-    if case.most is None:
-        high = space.n if single else space.nvec[0]
-        actions = rng.integers(high, size=(PLANNED, *space.shape))
-    else:
-        actions = rng.uniform(0.0, case.most, size=(PLANNED, *space.shape))
-    env.reset(seed=0)
-    return step_task(env, actions, resets=single)
+    env = make_env(case)
+    actions = random_actions(env.action_space, case.most)
+    return step_task(env, actions, resets=case.lanes is None)
 
 
 def main() -> None:
-    """Answer requests until the end of the input; the first line is the folder of the package."""
-    print(json.dumps(os.path.dirname(crawl_envs.__file__)), flush=True)
+    """Answer requests until the end of the input."""
     task: Callable[[int], None] | None = None
     for line in sys.stdin:
         request, start = json.loads(line), time.thread_time()

@@ -12,11 +12,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from scripts.timing.stepped import step_task
+from scripts.timing.stepped import PAGES_DRAWN, step_task
 from scripts.timing.turns import Task
 
-PLANNED = 1024
-"""Number of actions drawn in advance, and then reused."""
 FRAMES = 4096
 """Steps of a rollout of PPO over all lanes, and of its update."""
 MANY_LANES = 256
@@ -42,7 +40,8 @@ def one_by_one(lanes: int, **env_args: Any) -> Any:
 
 
 def _stepping(env: Any) -> Task:
-    actions = np.random.default_rng(0).integers(env.action_space.n, size=(PLANNED, env.num_envs))
+    shape = PAGES_DRAWN, env.num_envs
+    actions = np.random.default_rng(0).integers(env.action_space.n, size=shape)
     env.seed(0)
     env.reset()
     return step_task(env, actions)
@@ -89,11 +88,10 @@ def ppo_tasks(lanes: int, pages: int, instance: str) -> dict[str, Task]:
     env_args = {"num_pages": pages, "bandwidth": float(pages), "instance": instance}
     few, many = bridged(lanes, **env_args), bridged(MANY_LANES, **env_args)
     features = few.venv.features
-    return {
-        "PPO, CrawlVecEnv": _training(few, features),
-        f"PPO, CrawlVecEnv of {MANY_LANES} lanes": _training(many, features),
-        "PPO, make_vec_env": _training(one_by_one(lanes, **env_args), features),
-        f"PPO, make_vec_env of {MANY_LANES}": _training(
-            one_by_one(MANY_LANES, **env_args), features
-        ),
+    envs = {
+        "PPO, CrawlVecEnv": few,
+        f"PPO, CrawlVecEnv of {MANY_LANES} lanes": many,
+        "PPO, make_vec_env": one_by_one(lanes, **env_args),
+        f"PPO, make_vec_env of {MANY_LANES}": one_by_one(MANY_LANES, **env_args),
     }
+    return {name: _training(env, features) for name, env in envs.items()}

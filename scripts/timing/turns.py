@@ -2,7 +2,9 @@
 
 All tasks run on one pinned core in turns of short spells and are compared within a turn; results
 are medians and quartiles over the turns. Spells are measured in processor time, which excludes
-time given to other processes.
+time given to other processes. (pytest-benchmark and asv time one task after the other, each at
+another load of the machine, and compare their medians; neither pairs two tasks or two checkouts
+within a turn.)
 """
 
 from __future__ import annotations

@@ -28,13 +28,31 @@ from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import MOST
 from scripts.cli.options import PREFIX
-from scripts.training.options import CloneOptions, IndexOptions, LearnOptions, training_options
+from scripts.training.options import (
+    CloneOptions,
+    IndexOptions,
+    LearnOptions,
+    OwnOptions,
+    RunOptions,
+    training_options,
+)
 from scripts.training.requests import Request
 
-CLONE, INDEX = "clone", "index"
-KINDS = {**dict.fromkeys(ALGORITHMS, LearnOptions), CLONE: CloneOptions, INDEX: IndexOptions}
+CLONE, INDEX, OWN_CLASS = "clone", "index", "module:Class"
+KINDS: Mapping[str, type[RunOptions]] = {
+    **dict.fromkeys(ALGORITHMS, LearnOptions),
+    CLONE: CloneOptions,
+    INDEX: IndexOptions,
+}
 """Kinds of runs and their options: the algorithms of Stable-Baselines3, cloning, and learning an
 index from outcomes of crawls."""
+
+
+def options_of(kind: str) -> type[RunOptions]:
+    """Return the options of a kind of run, one of KINDS or ``module:Class``; else ValueError."""
+    return OwnOptions if ":" in kind else KINDS[one_of("algorithm", kind, KINDS, OWN_CLASS)]
+
+
 OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}
 """Recommended arguments for cloning, where the target is fixed."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
@@ -167,9 +185,9 @@ def job_of(request: Request) -> Job:
     Raises:
         ValueError: an unknown algorithm, an option that does not apply to it, or an invalid value.
     """
-    kind, given = one_of("algorithm", request.kind, KINDS), request.options
+    kind, given = request.kind, request.options
     for name in given:
-        one_of(f"option of {kind}", name, training_options(KINDS[kind]))
+        one_of(f"option of {kind}", name, training_options(options_of(kind)))
     if kind == INDEX:
         return IndexJob(kind, _of_index(request), {}, {})
     if kind == CLONE:
@@ -190,7 +208,8 @@ def job_of(request: Request) -> Job:
             own_class("callback", each, BaseCallback)() for each in given.get("callback", ())
         ],
     }
-    return Job(kind, arguments, further, {"recommended": model_arguments(kind)})
+    label = kind.rpartition(":")[-1]
+    return Job(label, arguments, further, {"recommended": model_arguments(kind)})
 
 
 def _of_index(request: Request) -> IndexArguments:

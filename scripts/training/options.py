@@ -60,7 +60,7 @@ class RunOptions(EnvOptions):
     Name:key=value, or folders or names of agents; or all policies. Oracles must be named [common
     policies that can act]."""
     seeds: int | None = None
-    """Number of runs side by side, from --seed on."""
+    """Number of runs side by side, with seeds 1000 apart from --seed on."""
     seed: int | None = None
     """Seed of the training [0]."""
     learning_rate: str | None = None
@@ -107,6 +107,20 @@ class LearnOptions(NetworkOptions):
     """Episodes on held-out seeds, played up to 20 times while learning; 0 for none [8]."""
     callback: list[str] | None = None
     """A callback of one's own, module:Class; can be repeated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptions(LearnOptions):
+    """Learn by an algorithm of one's own: a class of Stable-Baselines3's form, module:Class.
+
+    Its defaults are those of the algorithm that it derives from; without one, those of ppo if it
+    learns on policy, or else of sac, and --network mlp. Arguments of the class: --set NAME=VALUE.
+    """
+
+    POSITIONAL: ClassVar = ("algorithm", "env_id")
+
+    algorithm: str
+    """The class, module:Class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +178,7 @@ class TuneOptions(EnvOptions):
     POSITIONAL: ClassVar = ("algorithm", "env_id")
 
     algorithm: str | None = None
-    """An algorithm of Stable-Baselines3."""
+    """An algorithm of Stable-Baselines3, or module:Class of one's own."""
     train_pages: int | None = None
     """Pages in training, at the same m / R; 0: those of the environment [20, if they can be]."""
     trials: int = 40
@@ -181,5 +195,6 @@ class TuneOptions(EnvOptions):
 
 def training_options(kind: type[RunOptions]) -> list[str]:
     """Return the names of the options of the training itself."""
-    of_comparisons = {entry.name for entry in fields(RunOptions)} - {"seed", "learning_rate"}
-    return [entry.name for entry in fields(kind) if entry.name not in of_comparisons]
+    others = {entry.name for entry in fields(RunOptions)} - {"seed", "learning_rate"}
+    others |= {*kind.POSITIONAL}
+    return [entry.name for entry in fields(kind) if entry.name not in others]

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from agents.runs import read_object, replace_text
+from agents.sb3.hyperparameters import read_entry
 from scripts.cli.commands import default_folder, given, words_of
 from scripts.cli.options import given_only, named_values, plain_value, read_instance
-from scripts.training.hyperparameter_files import read_hyperparameters
 from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
+APART = 1000
+"""Difference of the seeds of two runs side by side: lane i of a run has its seed plus i."""
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
@@ -78,7 +80,7 @@ def request_of(kind: str, options: RunOptions) -> Request:
         "env_args": named_values(options.env_arg or []),
         "options": own,
         "settings": named_values(options.set or [], "set"),
-        "hyperparameters": read_hyperparameters(options.hyperparameters, request.env_id),
+        "hyperparameters": read_entry(options.hyperparameters, request.env_id),
     }
     replaced = {
         "instance": read_instance(options.instance),
@@ -91,13 +93,18 @@ def request_of(kind: str, options: RunOptions) -> Request:
 
 
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:
-    """Return the single runs by folder: itself, or one per seed from that of the request on."""
+    """Return the single runs by folder: itself, or several with seeds APART from its own on.
+
+    The folders ``seed-0``, ``seed-1`` and so on, from the seed of the request on, number them.
+    """
     if request.seeds is None:
         return {out: request}
-    first = request.options.get("seed", 0)
+    first, given = request.options.get("seed", 0), request.options
     return {
-        out / f"seed-{seed}": replace(request, options={**request.options, "seed": seed})
-        for seed in range(first, first + request.seeds)
+        out / f"seed-{first + run}": replace(
+            request, options={**given, "seed": first + APART * run}
+        )
+        for run in range(request.seeds)
     }
 
 
@@ -150,18 +157,20 @@ def discard(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def import_own(options: Mapping[str, Any]) -> None:
+def import_own(algorithm: str, options: Mapping[str, Any]) -> None:
     """Import the modules of classes of one's own, ``module:Class``, that a command named.
 
-    Names in files are never imported.
+    They are the algorithm, and of the options the network and callbacks. Names in files are never
+    imported.
 
     Raises:
         ValueError: a module that cannot be imported.
     """
-    for name in (options.get("network", ""), *options.get("callback", ())):
+    named = [("algorithm", algorithm), ("network", options.get("network", ""))]
+    for argument, name in (*named, *(("callback", each) for each in options.get("callback", ()))):
         module, colon, _ = name.partition(":")
         try:
             if colon:
                 importlib.import_module(module)
         except Exception as error:  # a module of one's own can raise anything
-            raise ValueError(f"network or callback {name!r} cannot be imported: {error}") from None
+            raise ValueError(f"{argument} {name!r} cannot be imported: {error}") from None

@@ -47,7 +47,7 @@ def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
 
 def run_request(request: Request, folder: Path) -> None:
     """Train one run, without a progress bar."""
-    import_own(request.options)
+    import_own(request.kind, request.options)
     job_of(request).run(folder, progress=False)
 
 

@@ -20,10 +20,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -36,7 +35,7 @@ from agents.runs import replace_text
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
-from scripts.cli.commands import command, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.offer_samples import (
     TABLE_4,
     ClickWeightedSample,
@@ -80,20 +79,44 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What is trained, on which markets; see the options of the command."""
+    """What is trained, and on which markets.
 
-    model: str
-    offers: int
-    days: int
-    per_day: int
-    markets: int
-    share: float
-    seed: int
-    threads: int
-    quick: bool
-    stored: str | None
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    POSITIONAL: ClassVar = ()
+
+    offers: int | None = None
+    """Number of training offers; as many others, at most 20000, are for tests
+    [100000; 1000 with --quick]."""
+    days: int | None = None
+    """Number of days: 153/253 for training, 9/253 for validation, the rest for tests
+    [253; 30 with --quick]."""
+    model: str = "network"
+    """network or trees."""
+    per_day: int | None = None
+    """Training examples per day, at most [8000; 500 with --quick]."""
+    markets: int | None = None
+    """Number of test markets, >= 2 [10; 2 with --quick]."""
+    share: float = 0.5
+    """Share of training examples sampled by past clicks."""
+    seed: int = 2018
+    """Seed of market, events and training; tests use the following."""
+    threads: int = 1
+    """Number of training threads; more than free cores are slower."""
+    stored: str | None = None
+    """Folder or name of predictors to measure in place of training them."""
+    out: Path | None = None
+    """Folder for the predictors [runs/predictors-MODEL, or runs/predictors-MODEL-quick with
+    --quick]."""
+    quick: bool = False
+    """Smaller defaults and short training, as a smoke test."""
 
     def __post_init__(self) -> None:
+        for name, size in (QUICK if self.quick else FULL).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, size)
         one_of("model", self.model, MODELS)
         for name, least in (("seed", 0), ("threads", 1), ("markets", 2)):
             whole(name, getattr(self, name), least)
@@ -269,62 +292,12 @@ def stopped(folder: Path, rows: list[Row]) -> str:
     return f"stopped after {len(rows)} of 9 predictors; {folder} has {files}, but no {PROVENANCE}"
 
 
-def sized(name: str, text: str) -> Any:
-    """Return an option whose default is smaller with --quick."""
-    return typer.Option(help=text, show_default=f"{FULL[name]}; {QUICK[name]} with --quick")
-
-
-def main(
-    offers: Annotated[
-        int | None,
-        sized(
-            "offers",
-            f"Number of training offers; as many others, at most {TEST_OFFERS}, are for tests.",
-        ),
-    ] = None,
-    days: Annotated[
-        int | None,
-        sized(
-            "days",
-            "Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
-        ),
-    ] = None,
-    model: Annotated[str, typer.Option(help="network or trees.")] = "network",
-    per_day: Annotated[int | None, sized("per_day", "Training examples per day, at most.")] = None,
-    markets: Annotated[int | None, sized("markets", "Number of test markets, >= 2.")] = None,
-    share: Annotated[
-        float, typer.Option(help="Share of training examples sampled by past clicks.")
-    ] = 0.5,
-    seed: Annotated[
-        int, typer.Option(help="Seed of market, events and training; tests use the following.")
-    ] = 2018,
-    threads: Annotated[
-        int, typer.Option(help="Number of training threads; more than free cores are slower.")
-    ] = 1,
-    stored: Annotated[
-        str | None,
-        typer.Option(help="Folder or name of predictors to measure in place of training them."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the predictors.",
-            show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick with --quick",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Smaller defaults and short training, as a smoke test."),
-    ] = False,
-) -> None:
+def main(arguments: Arguments) -> None:
     """Train, measure and save."""
-    folder = out or Path("runs") / f"predictors-{model}{'-quick' if quick else ''}"
-    given = {"offers": offers, "days": days, "per_day": per_day, "markets": markets}
-    sizes = (QUICK if quick else FULL) | {k: v for k, v in given.items() if v is not None}
-    rest = {"share": share, "seed": seed, "threads": threads, "quick": quick, "stored": stored}
-    rows: list[Row] = []
+    named = f"predictors-{arguments.model}{'-quick' if arguments.quick else ''}"
+    folder, rows = arguments.out or Path("runs") / named, list[Row]()
     try:
-        train_all(folder, rows, Arguments(model=model, **sizes, **rest))
+        train_all(folder, rows, arguments)
     except KeyboardInterrupt:
         with one_line_errors(stopped(folder, rows)):
             raise
@@ -333,7 +306,7 @@ def main(
     console.print(f"testing AUC, {len(rows)} predictors -> {folder}", soft_wrap=True)
 
 
-app = command(main, "Train predictors of price changes, clicks and impressions on a market.")
+app = command_of(main, Arguments, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -21,18 +21,16 @@ from urllib.parse import quote
 
 import numpy as np
 
-from agents.catalog import ALGORITHMS
 from agents.sb3 import hyperparameters
-from agents.sb3.algorithms import OFF_POLICY
+from agents.sb3.algorithms import OFF_POLICY, algorithm_class, rules_of
 from agents.sb3.arguments import FALLING
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.validation import VALIDATION_SEED
-from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.arguments import whole
 from scripts.cli.options import PREFIX, given_only, named_values, read_instance
-from scripts.training.hyperparameter_files import network_of
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions
-from scripts.training.requests import Request
+from scripts.training.requests import Request, import_own
 
 STAGES = 4
 """Stages of a trial; after each it is validated, and may be pruned."""
@@ -43,8 +41,11 @@ WITH_MINIBATCHES = ("maskableppo", "ppo", "recurrentppo")
 
 
 def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
-    """Draw the hyperparameters of one of Optuna's trials, by name, rounded to three digits."""
-    drawn: dict[str, Any] = {}
+    """Draw the hyperparameters of one of Optuna's trials, by name, rounded to three digits.
+
+    Those of a class of one's own are of the algorithm whose rules it has.
+    """
+    algorithm, drawn = rules_of(algorithm), dict[str, Any]()
 
     def within(name: str, low: float, high: float, log: bool = True) -> None:
         drawn[name] = rounded(trial.suggest_float(name, low, high, log=log))
@@ -137,10 +138,11 @@ def tuning_of(options: TuneOptions) -> Tuning:
     if options.algorithm is None or options.env_id is None:
         raise ValueError("ALGORITHM and ENV_ID must be given")
     kind, env_id = options.algorithm, options.env_id.removeprefix(PREFIX)
-    one_of("algorithm", kind, ALGORITHMS)
+    import_own(kind, {})
+    algorithm_class(kind)
     for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
         whole(name, getattr(options, name), least)
-    network = network_of(hyperparameters.settings(kind)["policy"])
+    network = hyperparameters.network(kind)
     of_run = {"seed": options.seed, "steps": options.steps, "validation": 0, "network": network}
     request = Request(
         kind=kind,

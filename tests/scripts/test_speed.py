@@ -6,8 +6,9 @@ from typer.testing import CliRunner
 
 from scripts.speed import Figure, app, judged, measure_comparison, measure_parts, write
 from scripts.timing.commands import shown
-from scripts.timing.comparisons import COMPARISONS, PARTS
+from scripts.timing.comparisons import SOLVED, comparisons
 from scripts.timing.growth import MOST_CELLS, Cost, cells
+from scripts.timing.parts import PARTS
 from scripts.timing.turns import Spread, repeated, spread, take_turns, timed
 
 
@@ -22,12 +23,18 @@ def figures():
     ]
 
 
-@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
+@pytest.mark.parametrize("comparison", comparisons(quick=True), ids=lambda each: each.name)
 def test_comparisons_run_and_compare_their_tasks(comparison):
     figures = list(measure_comparison(comparison, 2, 1e-4))
     ratios = [figure for figure in figures if figure.kind == "ratio"]
     assert len(ratios) == len(comparison.ratios)
     assert all(figure.median > 0.0 for figure in figures)
+
+
+def test_comparisons_of_solvers_have_their_sizes():
+    names = [each.name for each in comparisons(quick=False)[-len(SOLVED) :]]
+    assert names[1] == "LambdaCrawl over 18,532,314 pages"
+    assert names[-1] == "change rates of 500 pages with 98 crawls each"
 
 
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: parts.name)

@@ -14,7 +14,7 @@ import yaml
 import agents
 from agents.catalog import ALGORITHMS
 from agents.sb3.arguments import TrainArguments
-from scripts.training.hyperparameter_files import entry_of, read_hyperparameters
+from agents.sb3.hyperparameters import entry_of, read_entry
 from scripts.training.jobs import job_of
 from scripts.training.options import TuneOptions
 from scripts.training.requests import Request
@@ -67,7 +67,7 @@ def test_a_search_from_end_to_end(tmp_path):
     request = Request(
         kind="a2c",
         env_id="CrawlNCIS-v0",
-        hyperparameters=read_hyperparameters(out / "best.yml", "CrawlNCIS-v0"),
+        hyperparameters=read_entry(out / "best.yml", "CrawlNCIS-v0"),
     )
     arguments = job_of(request).arguments
     assert (arguments.learning_rate, arguments.steps) == (entry["learning_rate"], 8)
@@ -102,7 +102,7 @@ def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
         kind="ppo",
         env_id="CrawlNCIS-v0",
         env_args=args,
-        hyperparameters=read_hyperparameters(tmp_path / "best.yml", "CrawlNCIS-v0"),
+        hyperparameters=read_entry(tmp_path / "best.yml", "CrawlNCIS-v0"),
     )
     best = job_of(request).arguments
     assert isinstance(best, TrainArguments)

@@ -1,13 +1,15 @@
-"""Recommended settings: YAML files in the format of RL-Zoo, and the arguments of a run.
+"""Hyperparameter files in the format of RL-Zoo: the recommended ones, and those of users.
 
-There is a file per algorithm, ``ppo.yml`` say. RL-Zoo can read them, and needs an entry per
-environment id; the settings are the same for all. :func:`defaults` returns the fields of
+There is a recommended file per algorithm, ``ppo.yml`` say. RL-Zoo can read them, and needs an entry
+per environment id; the settings are the same for all. :func:`defaults` returns the fields of
 :class:`agents.sb3.arguments.TrainArguments`, and :func:`model_arguments` the rest.
 """
 
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,21 @@ WORDS = {
     "gamma": "gamma",
 }
 """Names in RL-Zoo and in TrainArguments."""
+PREFIX = "crawl_envs:"
+POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
 @functools.cache
 def settings(algorithm: str) -> dict[str, Any]:
-    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one."""
+    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one.
+
+    A class of one's own has that of the algorithm that it derives from
+    (:func:`agents.sb3.algorithms.rules_of`).
+    """
+    if ":" in algorithm:
+        from agents.sb3.algorithms import rules_of  # it needs torch
+
+        algorithm = rules_of(algorithm)
     one_of("algorithm", algorithm, ALGORITHMS)
     with (FOLDER / f"{algorithm}.yml").open(encoding="utf-8") as file:
         entry: dict[str, Any] = yaml.safe_load(file)[FALLBACK]
@@ -53,4 +65,53 @@ def model_arguments(algorithm: str) -> dict[str, Any]:
 
 def network(algorithm: str) -> str:
     """Return the network of the recommended policy."""
-    return "mlp" if settings(algorithm)["policy"].startswith("Mlp") else "pages"
+    return network_of(settings(algorithm)["policy"])
+
+
+def network_of(policy: Any) -> str:
+    """Return the network of a policy by the name of its class."""
+    return "mlp" if str(policy).startswith("Mlp") else "pages"
+
+
+def read_entry(path: Path | None, env_id: str) -> dict[str, Any]:
+    """Return the entry of an environment in a hyperparameter file.
+
+    Only the class of the policy (Mlp or not) and the ``width`` of its arguments are used.
+
+    Raises:
+        ValueError: the file cannot be read, or has no such entry.
+    """
+    if path is None:
+        return {}
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"hyperparameters {path} cannot be read: {error}") from None
+    name = env_id.removeprefix(PREFIX)
+    entry = entries.get(name) if isinstance(entries, dict) else None
+    if not isinstance(entry, dict) or not all(isinstance(key, str) for key in entry):
+        raise ValueError(f"hyperparameters {path} must have an entry {name}, got none")
+    policy, arguments = entry.pop("policy", ""), str(entry.pop("policy_kwargs", ""))
+    if policy:
+        entry["network"] = network_of(policy)
+    if width := re.search(r"\bwidth\W{1,4}(\d+)", arguments):  # a value by name, or a call of ours
+        entry["width"] = int(width[1])
+    return entry
+
+
+def entry_of(algorithm: str, env_id: str, steps: int, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a file: the recommended hyperparameters, updated by those of a run.
+
+    Args:
+        algorithm: one of :data:`agents.catalog.ALGORITHMS`, or ``module:Class``.
+        env_id: id of the environment.
+        steps: length of the run.
+        own: hyperparameters of the run by our names, ``width`` among them.
+    """
+    zoo = {ours: theirs for theirs, ours in WORDS.items()}
+    return {
+        **{name: value for name, value in settings(algorithm).items() if name not in zoo},
+        "policy_kwargs": f"{POLICY_KWARGS}({algorithm!r}, {env_id!r}, width={own['width']})",
+        "n_timesteps": steps,
+        **{zoo.get(name, name): value for name, value in own.items() if name != "width"},
+    }

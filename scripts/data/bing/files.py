@@ -1,4 +1,4 @@
-"""The five files of the Bing set, plain or gzipped, read by Arrow in blocks of whole lines."""
+"""The five files of the Bing set, plain or gzipped, read in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import FloatArray
 from scripts.data.progress import Advance
 
 URLS = "url_urlid_hostid"
@@ -26,22 +26,22 @@ BLOCK = 2**25
 SHOWN = 60
 """Characters of a bad line shown in errors."""
 
-WHOLE, FLAG = "[0-9]{1,15} *", "[01] *"
+TEXT, WHOLE, FLAG = r"[^\t]*", "[0-9]{1,15} *", "[01] *"
 NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?"
 CRAWL = rf"\[ *{NUMBER} *, *[01] *\]"
 CRAWLS = rf"\[ *({CRAWL}( *, *{CRAWL})*)? *\] *"
 
 
 class Format(NamedTuple):
-    """Patterns of the columns of a file, None for text of any kind; and a line in words."""
+    """Patterns of the columns of a file, of which TEXT is not read; and a line in words."""
 
-    patterns: tuple[str | None, ...]
+    patterns: tuple[str, ...]
     line: str
 
 
 FORMATS = {
-    URLS: Format((None, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
-    HOSTS: Format((None, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
+    URLS: Format((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
+    HOSTS: Format((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
     IMPORTANCE: Format(
         (WHOLE, WHOLE), "URL_ID and a whole importance score >= 0, separated by a tab"
     ),
@@ -76,25 +76,6 @@ def find(folder: Path) -> dict[str, Path]:
     return paths
 
 
-class _Stream:
-    """An unpacked file that reports its progress and remembers its last byte."""
-
-    closed = False
-
-    def __init__(self, raw: IO[bytes], packed: bool, advance: Advance) -> None:
-        self.raw, self.advance, self.at, self.last = raw, advance, 0, b"\n"
-        self.text: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw
-
-    def read(self, size: int) -> bytes:
-        read = self.text.read(size)
-        self.advance(self.raw.tell() - self.at)
-        self.at, self.last = self.raw.tell(), read[-1:] or self.last
-        return read
-
-    def close(self) -> None:
-        self.closed = True
-
-
 def read(
     name: str,
     path: Path,
@@ -115,85 +96,57 @@ def read(
     Raises:
         ValueError: a malformed line, no newline at the end, or an invalid gzip file.
     """
-    form, first_line, last = FORMATS[name], start + 1, ""
-    with path.open("rb") as raw:
-        stream = _Stream(raw, path.suffix == ".gz", advance)
-        try:
-            for batch in _batches(path, stream, form, start, block):
-                columns = batch.columns
-                bad = np.logical_or.reduce(
-                    [
-                        _differs(column, pattern)
-                        for column, pattern in zip(columns, form.patterns, strict=True)
-                        if pattern is not None
-                    ]
-                )
-                if bad.any():
-                    row = int(np.argmax(bad))
-                    raise malformed(path, first_line + row, form.line, _line(columns, row))
-                last = _line(columns, -1)
-                yield (
-                    first_line,
-                    [c for c, p in zip(columns, form.patterns, strict=True) if p is not None],
-                )
-                first_line += batch.num_rows
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{path}, from line {first_line} on: expected a whole gzip file, but {error}"
-            ) from None
-    if stream.last != b"\n":
-        raise malformed(path, first_line - 1, "a newline at the end of a whole file", last)
-
-
-def malformed(path: Path, line: int, expected: str, got: str) -> ValueError:
-    """Return the error for a bad line."""
-    got = got[:SHOWN] + "..." if len(got) > SHOWN else got
-    return ValueError(f"{path}, line {line}: expected {expected}, got {got!r}")
-
-
-def _batches(path: Path, stream: _Stream, form: Format, start: int, block: int) -> Iterator[Any]:
-    """Yield batches of columns of bytes."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    wrong: list[Any] = []
-
-    def keep(row: Any) -> str:
-        wrong.append(row)
-        return "error"
-
-    names = [str(column) for column in range(len(form.patterns))]
+    number, rest = 1, b""
     try:
-        yield from csv.open_csv(
-            pa.PythonFile(stream, mode="r"),
-            csv.ReadOptions(
-                use_threads=False,
-                block_size=block,
-                skip_rows_after_names=start,
-                column_names=names,
-            ),
-            csv.ParseOptions(
-                delimiter="\t", quote_char=False, ignore_empty_lines=False, invalid_row_handler=keep
-            ),
-            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()), null_values=[]),
-        )
-    except pa.ArrowInvalid as error:
-        if wrong:
-            raise malformed(path, wrong[0].number, form.line, wrong[0].text) from None
-        if "Empty CSV file" not in str(error):
-            raise ValueError(f"{path}: expected lines of at most {block} bytes: {error}") from None
+        for text in _blocks(path, block, advance):
+            whole, newline, rest = (rest + text).rpartition(b"\n")
+            if not newline and len(rest) >= block:
+                raise ValueError(f"{path}: expected lines of at most {block} bytes, from {number}")
+            lines = whole.split(b"\n") if newline else []
+            skipped = min(max(start + 1 - number, 0), len(lines))
+            if skipped < len(lines):
+                yield number + skipped, _columns(name, path, number + skipped, lines[skipped:])
+            number += len(lines)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(
+            f"{path}, from line {number} on: expected a whole gzip file, but {error}"
+        ) from None
+    if rest:
+        raise malformed(path, number, "a newline at the end of a whole file", rest)
 
 
-def _differs(column: Any, pattern: str) -> BoolArray:
-    """Return which cells do not match a pattern as a whole."""
+def _blocks(path: Path, block: int, advance: Advance) -> Iterator[bytes]:
+    """Yield the unpacked text of a file."""
+    with path.open("rb") as raw:
+        unpacked: IO[bytes] = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        at = 0
+        while text := unpacked.read(block):
+            advance(raw.tell() - at)
+            at = raw.tell()
+            yield text
+
+
+def _columns(name: str, path: Path, number: int, lines: list[bytes]) -> list[Any]:
+    """Return the columns but for texts of lines, the first of which has a number in the file."""
+    import pyarrow as pa
     from pyarrow import compute
 
-    matches = compute.match_substring_regex(column, f"^({pattern})$")
-    return ~matches.to_numpy(zero_copy_only=False)
+    patterns, said = FORMATS[name]
+    rows = pa.array(lines, pa.binary())
+    right = compute.match_substring_regex(rows, "^" + r"\t".join(patterns) + r"\r?$")
+    if not compute.all(right).as_py():
+        row = compute.index(right, False).as_py()
+        raise malformed(path, number + row, said, lines[row])
+    split = compute.split_pattern(rows, b"\t")
+    read = [column for column, pattern in enumerate(patterns) if pattern != TEXT]
+    return [compute.list_element(split, column) for column in read]
 
 
-def _line(columns: list[Any], row: int) -> str:
-    return b"\t".join(column[row].as_py() for column in columns).decode("utf-8", "replace")
+def malformed(path: Path, line: int, expected: str, got: bytes) -> ValueError:
+    """Return the error for a bad line."""
+    text = got.rstrip(b"\r").decode("utf-8", "replace")
+    text = text[:SHOWN] + "..." if len(text) > SHOWN else text
+    return ValueError(f"{path}, line {line}: expected {expected}, got {text!r}")
 
 
 def numbers(column: Any) -> FloatArray:
@@ -213,7 +166,7 @@ def crawls(column: Any) -> tuple[NDArray[Any], FloatArray, NDArray[Any]]:
     """
     from pyarrow import compute
 
-    for sign in b"[] ":
+    for sign in b"[] \r":
         column = compute.replace_substring(column, bytes([sign]), b"")
     split = compute.split_pattern(column, b",")
     empty = compute.equal(column, b"").to_numpy(zero_copy_only=False)

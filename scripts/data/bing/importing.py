@@ -53,6 +53,15 @@ IMAGINARY = 0.5
 """Length of the imaginary intervals, in days."""
 
 
+FIELDS = {
+    IMPORTANCE: "importance",
+    HOSTS: "constrained",
+    URLS: "host_id",
+    GIVEN_RATES: "given_rate",
+}
+"""What each small file tells of its ids."""
+
+
 class Summary(NamedTuple):
     """Summary of an import; the means are published or follow from published numbers.
 
@@ -151,36 +160,31 @@ def _read_urls(paths: Mapping[str, Path], bars: Bars, block: int) -> pd.DataFram
         ValueError: a malformed line, a duplicate id, an id that the file it refers to does not
             have, or a URL without importance or host.
     """
-
-    def columns(name: str) -> list[FloatArray]:
-        advance = bars(paths[name].name, paths[name].stat().st_size)
-        read = files.read(name, paths[name], block=block, advance=advance)
-        blocks = [[files.numbers(column) for column in columns] for _, columns in read]
-        if not blocks and name != GIVEN_RATES:
-            raise ValueError(f"{paths[name]}: expected at least one line, got an empty file")
-        return [np.concatenate(column) for column in zip(*blocks, strict=True)]
-
-    url_id, importance = columns(IMPORTANCE)
-    urls = pd.DataFrame({"importance": importance}, _once(paths[IMPORTANCE], url_id))
-    host_id, constrained = columns(HOSTS)
-    hosts = _once(paths[HOSTS], host_id)
-    url_id, host_id = columns(URLS)
-    _once(paths[URLS], url_id)
-    place = _places(paths[URLS], url_id, urls.index, paths[IMPORTANCE])
-    host = _places(paths[URLS], host_id, hosts, paths[HOSTS])
-    if place.size < len(urls):
-        lost = urls.index.delete(place)
+    importance, hosts, urls, rates = (
+        _by_id(name, paths[name], field, bars, block) for name, field in FIELDS.items()
+    )
+    _places(paths[URLS], urls.index, importance.index, paths[IMPORTANCE])
+    _places(paths[URLS], urls["host_id"].to_numpy(), hosts.index, paths[HOSTS])
+    _places(paths[GIVEN_RATES], rates.index, importance.index, paths[IMPORTANCE])
+    lost = importance.index.difference(urls.index)
+    if lost.size:
         raise ValueError(
             f"{paths[URLS]}: expected every URL id of {paths[IMPORTANCE].name}, but {lost.size} "
             f"are missing, the first of them {lost.min()}"
         )
-    urls[["host_id", "constrained", "given_rate"]] = 0, False, np.nan
-    urls.iloc[place, 1], urls.iloc[place, 2] = host_id.astype(np.int64), constrained[host] == 1.0
-    for url_id, rate in [columns(GIVEN_RATES)] if paths[GIVEN_RATES].stat().st_size else []:
-        _once(paths[GIVEN_RATES], url_id)
-        place = _places(paths[GIVEN_RATES], url_id, urls.index, paths[IMPORTANCE])
-        urls.iloc[place, 3] = rate
-    return urls
+    hosts = hosts.astype(bool)
+    return importance.join(urls.astype(np.int64)).join(hosts, on="host_id").join(rates)
+
+
+def _by_id(name: str, path: Path, field: str, bars: Bars, block: int) -> pd.DataFrame:
+    """Return the column of a small file by its ids, none of which may come twice."""
+    advance = bars(path.name, path.stat().st_size)
+    read = files.read(name, path, block=block, advance=advance)
+    blocks = [[files.numbers(column) for column in columns] for _, columns in read]
+    if not blocks and name != GIVEN_RATES:
+        raise ValueError(f"{path}: expected at least one line, got an empty file")
+    ids, values = np.concatenate(blocks, axis=1) if blocks else np.empty((2, 0))
+    return pd.DataFrame({field: values}, _once(path, ids))
 
 
 def _once(path: Path, ids: FloatArray, again: BoolArray | None = None, line: int = 1) -> pd.Index:
@@ -195,7 +199,7 @@ def _once(path: Path, ids: FloatArray, again: BoolArray | None = None, line: int
     return index
 
 
-def _places(path: Path, ids: FloatArray, known: pd.Index, owner: Path, line: int = 1) -> IntArray:
+def _places(path: Path, ids: Any, known: pd.Index, owner: Path, line: int = 1) -> IntArray:
     """Return the index of each id in ``known``; ValueError for one that ``owner`` lacks."""
     place = known.get_indexer(ids.astype(np.int64))
     if (place < 0).any():
@@ -224,7 +228,7 @@ def _tables(
         impossible = np.flatnonzero((changed == 1) & (intervals <= 0.0))
         if impossible.size:
             row = int(np.searchsorted(offsets, impossible[0], "right")) - 1
-            expected, got = files.FORMATS[HISTORIES].line, columns[2][row].as_py().decode()
+            expected, got = files.FORMATS[HISTORIES].line, columns[2][row].as_py()
             raise files.malformed(path, line + row, expected, got)
         place = _places(path, ids, urls.index, paths[IMPORTANCE], line)
         _once(path, ids, taken[place], line)

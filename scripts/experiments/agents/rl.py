@@ -65,6 +65,15 @@ PAGES_ALONE = ("dqn", "maskableppo")
 """Algorithms that choose a page, and cannot act in the task OF_SCORES."""
 UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
 """Tasks with hidden parameters: agents see a belief, and the index cannot act."""
+MEMORY_TASKS = ("noisy-unknown", "harmonic-unknown")
+LAST = "{}, last observation"
+MEMORY: Mapping[str, str] = {
+    LAST.format("ppo"): "last observation",
+    LAST.format("recurrentppo"): "a memory per page",
+    "ppo": "belief",
+    "recurrentppo": "belief and a memory per page",
+}
+"""What agents know of hidden rates, by label."""
 TOGETHER = "all tasks but offers"
 SHARES = (0.90, 0.95)
 """Shares of the best formula's score whose first times are noted."""
@@ -93,6 +102,9 @@ def measurements(quick: bool) -> Sequence[Measurement]:
             most = QUICK_STEPS if quick else STEPS[name]
             learners[name] = partial(train, steps=most, curve=True)
             learners[FEW.format(name)] = partial(train, steps=most // 10, curve=False)
+        for name in ("ppo", "recurrentppo") if task in MEMORY_TASKS else ():
+            train = partial(trainings.trained, task=task, algorithm=name, belief=False)
+            learners[LAST.format(name)] = partial(train, steps=STEPS[name], curve=True)
         made.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
     return made
 
@@ -232,7 +244,16 @@ def times_table(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def memory_table(rows: Sequence[Row]) -> str:
+    """Return the scores by what agents know of hidden rates."""
+    scores = table_of(rows, METRIC)
+    lines = [["", *MEMORY.values()], ["---"] * (1 + len(MEMORY))]
+    lines += [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 TABLES = {
+    "memory": memory_table,
     "larger budget": partial(scores_table, few=False),
     "smaller budget": partial(scores_table, few=True),
     "times": times_table,
@@ -244,6 +265,7 @@ def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
     from scripts.present import charts
 
     data = curves(rows)
+    data = data[data.policy.isin([*STEPS])]
     lines = []
     for (task, label), part in data.groupby(["setting", "policy"], sort=False):
         runs = part.assign(number=part.groupby("seed").cumcount()).groupby("number")

@@ -15,14 +15,14 @@ from agents.generalist.training import train as train_generalist
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
-from scripts.experiments.agents.setup.trainings import APART, TASKS
+from scripts.experiments.agents.setup.trainings import TASKS
 from scripts.present.filled_tables import spelled
 from scripts.present.verdicts import Expected, Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 from scripts.training.jobs import job_of
-from scripts.training.requests import Request
+from scripts.training.requests import APART, Request
 
 TITLE = "Agents in worlds they were not trained in"
 CLAIM = (

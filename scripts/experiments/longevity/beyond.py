@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import policies
+import gymnasium
+
 from crawl_envs.evaluation import Row
-from policies.longevity.bounds import DivergenceBounds
-from policies.longevity.cgm import ChoGarciaMolina
-from policies.longevity.curve_fitting import CurveFitting
-from policies.longevity.learning import LearningLongevity
-from policies.longevity.offline import (
-    CurrentDivergence,
-    FragmentDynamic,
-    FragmentStatic,
-    HolisticStatic,
-    UniformRefresh,
-)
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import pictures, plays
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     CGM,
+    COMPARED,
     FITTING,
     FS_D,
     FS_S,
-    HISTORIES,
     HS_S,
     NAIVE_STATIC,
     OURS,
     UNIFORM,
     UNIFORM_ALL,
 )
-from scripts.experiments.longevity.setup.runs import ID, QUICK_PAGES, budgeted
+from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
+from scripts.present import charts
 from scripts.present.verdicts import Trend
+from scripts.study.means import means, numbered, paired, table
 from scripts.study.settings import Measurement
 
 TITLE = "Hard budgets, and signals of changes"
@@ -58,37 +50,63 @@ NCIS, LEARNING_NCIS, BELIEF_NCIS = "GREEDY-NCIS, known parameters", "LEARNING-NC
 LATE = "second half"
 
 
-def named(env: Any, name: str) -> Any:
-    """Return a policy by its name."""
-    return policies.make(name, env)
-
-
-KNOWING: dict[str, Any] = {
-    UNIFORM: UniformRefresh,
-    FS_S: FragmentStatic,
-    HS_S: HolisticStatic,
-    NCIS: partial(named, name="GreedyNCIS"),
-    NAIVE_STATIC: CurrentDivergence,
-    FS_D: FragmentDynamic,
+KNOWING = {
+    UNIFORM: Entrant("UniformRefresh", shown=PARAMETERS),
+    FS_S: Entrant("FragmentStatic", shown=PARAMETERS),
+    HS_S: Entrant("HolisticStatic", shown=PARAMETERS),
+    NCIS: Entrant("GreedyNCIS", shown=PARAMETERS),
+    NAIVE_STATIC: Entrant("CurrentDivergence", shown=PARAMETERS),
+    FS_D: Entrant("FragmentDynamic", shown=PARAMETERS),
 }
 """Policies with known regions, rates and signals of the pages; FS-D knows the true contents."""
-LEARNING: dict[str, Any] = {
-    UNIFORM_ALL: UniformRefresh,
-    FITTING: CurveFitting,
-    BOUNDS: DivergenceBounds,
-    CGM: ChoGarciaMolina,
-    LEARNING_NCIS: partial(named, name="LearningGreedyNCIS"),
-    BELIEF_NCIS: partial(named, name="BeliefNCIS"),
-    OURS: LearningLongevity,
+LEARNING = {
+    UNIFORM_ALL: Entrant("UniformRefresh"),
+    FITTING: Entrant("CurveFitting"),
+    BOUNDS: Entrant("DivergenceBounds"),
+    CGM: Entrant("ChoGarciaMolina"),
+    LEARNING_NCIS: Entrant("LearningGreedyNCIS"),
+    BELIEF_NCIS: Entrant("BeliefNCIS"),
+    OURS: Entrant("LearningLongevity", shown=COMPARED),
 }
 """Policies that know importance alone."""
 LABELS = (*LEARNING, *(label for label in KNOWING if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
 
 
-def played(seed: int, *, policy: str, **arguments: Any) -> Mapping[str, float]:
-    """Return the staleness of a policy with a hard budget."""
-    make = {**KNOWING, **LEARNING}[policy]
-    return budgeted(seed, make=make, **arguments)
+def played(
+    seed: int,
+    *,
+    entrant: Entrant,
+    instance: str,
+    signals: str,
+    num_pages: int,
+    budget: float,
+    decisions: float,
+    days: float = 60.0,
+) -> dict[str, float]:
+    """Return the staleness of a policy with a hard budget, over an episode and its second half.
+
+    Args:
+        seed: of pages, events and signals.
+        entrant: the policy.
+        instance: the set of pages.
+        signals: ``none``, ``partial`` or ``noisy``.
+        num_pages: m.
+        budget: crawls per page and day.
+        decisions: per day; each crawls its share of the budget.
+        days: of the episode.
+    """
+    env = gymnasium.make(
+        plays.ID,
+        instance=instance,
+        signals=signals,
+        num_pages=num_pages,
+        bandwidth=budget * num_pages,
+        horizon=days,
+        action="scores",
+        batch=max(1, round(budget * num_pages / decisions)),
+        **entrant.shown,
+    )
+    return plays.of_budget(plays.ledgers(env, entrant.make, seed)[0], num_pages)
 
 
 def panel_of(name: str, signals: str) -> str:
@@ -121,77 +139,76 @@ SAVED = "staleness saved by signals"
 """Staleness without signals minus staleness with them."""
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all policies on both sets, with and without signals, at every budget."""
-    decisions = QUICK_DECISIONS if quick else DECISIONS
-    measures = {
-        label: partial(
-            played,
-            policy=label,
-            reveal="parameters" if label in KNOWING else "importance",
-            base_versions=HISTORIES if label == OURS else 0,
-        )
-        for label in (*KNOWING, *LEARNING)
-    }
-    return [
-        Measurement(
-            name_of(name, signals, budget),
-            measures,
-            {
-                "instance": name,
-                "signals": signals,
-                "num_pages": QUICK_PAGES if quick else PAGES,
-                "budget": budget,
-                "decisions": decisions,
-            },
-            ID,
-        )
-        for name in SETS
-        for signals in SIGNALS
-        for budget in (BUDGETS if not quick else BUDGETS[1:2])
-    ]
+    entrants = KNOWING | LEARNING
+    measures = {label: partial(played, entrant=entrant) for label, entrant in entrants.items()}
+    settings = []
+    for name in SETS:
+        for signals in SIGNALS:
+            for budget in BUDGETS[1:2] if quick else BUDGETS:
+                given = {
+                    "instance": name,
+                    "signals": signals,
+                    "num_pages": plays.QUICK_PAGES if quick else PAGES,
+                    "budget": budget,
+                    "decisions": QUICK_DECISIONS if quick else DECISIONS,
+                }
+                setting = name_of(name, signals, budget)
+                settings.append(Measurement(setting, measures, given, plays.ID))
+    return settings
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the staleness that signals save each policy, on the same pages and changes."""
-    value = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
-    derived = []
-    for (setting, label, seed), without in value.items():
-        for name in SETS:
-            none, noisy = (panel_of(name, signals) for signals in SIGNALS)
-            if setting.startswith(none):
-                with_signals = value.get((setting.replace(none, noisy), label, seed))
-                if with_signals is not None:
-                    place = setting.replace(none, noisy)
-                    derived.append(Row(ID, place, label, seed, SAVED, without - with_signals))
-    return derived
+    value = {row[1:4]: row.value for row in rows if row.metric == METRIC}
+    without, noisy = (panel_of("", signals) for signals in SIGNALS)
+    return [
+        Row(plays.ID, setting, label, seed, SAVED, value[before] - stale)
+        for (setting, label, seed), stale in value.items()
+        if (before := (setting.replace(noisy, without), label, seed)) in value and noisy in setting
+    ]
 
 
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness of some policies against the budget."""
-    from scripts.experiments.longevity.setup.charts import budgets
-
-    budgets(
-        rows,
+def _budgets(rows: Sequence[Row], path: Path) -> None:
+    """Draw staleness of some policies against the budget, a panel per set and kind of signals."""
+    labels = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
+    data = means(table([row for row in rows if row.policy in labels], METRIC))
+    data = data.assign(panel=data.setting.str.partition(", budget ")[0])
+    data = numbered(data, "budget ").rename(columns={"policy": "label", "mean": "y"})
+    charts.lines(
+        data,
         path,
-        title=f"{TITLE}: 60 days, all copies fresh at the start",
-        labels=(OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D),
-        metric=METRIC,
+        charts.Frame(
+            f"{TITLE}: 60 days, all copies fresh at the start\nmeans and 95% intervals over seeds",
+            charts.Axis("crawls per page and day", "log", ticks=sorted(set(data.x))),
+            charts.Axis(pictures.STALENESS),
+            shared="row",
+        ),
+        labels=labels,
+        black=labels[-2:],
     )
 
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness minus that of uniform refreshing, on the same seeds."""
-    from scripts.experiments.longevity.setup.charts import by_budget
-
-    by_budget(
-        rows,
+    values = table(rows, METRIC)
+    data = means(paired(values, values[values.policy == UNIFORM]))
+    parts = data.setting.str.partition(", budget ")
+    data = data.assign(panel=parts[0], label=parts[2]).rename(columns={"policy": "y", "mean": "x"})
+    data = data[data.y != UNIFORM]
+    charts.dots(
+        data.assign(label=data.label + " crawls per page and day"),
         path,
-        title=f"{TITLE}: differences on the same pages and changes",
-        labels=LABELS,
-        metric=METRIC,
-        reference=UNIFORM,
+        charts.Frame(
+            f"{TITLE}: differences on the same pages and changes\n"
+            "means and 95% intervals over seeds; below 0: fresher",
+            charts.Axis(f"staleness less that of {UNIFORM}"),
+            shared="row",
+            upright=[charts.Rule(0.0, dash="-")],
+        ),
+        names=LABELS,
     )
 
 
-PICTURES = {"staleness": _picture, "differences": _differences}
+PICTURES = {"staleness": _budgets, "differences": _differences}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import gymnasium
 import numpy as np
 
-import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.longevity.setup.curves import Points, mean_points
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures.curves import Points
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
     FS_D,
@@ -23,10 +22,8 @@ from scripts.experiments.longevity.setup.policies import (
     OFFLINE,
     ONLINE,
     UNIFORM,
-    Candidate,
-    make_policy,
 )
-from scripts.experiments.longevity.setup.runs import ID, ledgers
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
@@ -54,19 +51,19 @@ BUDGET = 0.5
 KNOB, COST, STALENESS = "knob", "refreshes", "staleness"
 BEST, RATIO, RATE = "loss of the best knob", "best threshold over worth", "exchange rate over worth"
 
-HINDSIGHT: dict[str, Candidate] = {
-    UNIFORM: OFFLINE[UNIFORM]._replace(
-        knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0)
+HINDSIGHT = {
+    UNIFORM: replace(
+        OFFLINE[UNIFORM],
+        knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0),
     ),
     NAIVE_STATIC: OFFLINE[NAIVE_STATIC],
 }
 """Policies whose knob is not in divergence times days: the best in hindsight counts."""
-THRESHOLDED: dict[str, Candidate] = {
-    label: candidate._replace(knobs=KNOBS)
-    for label, candidate in (*OFFLINE.items(), *ONLINE.items())
-    if label in (FS_S, FS_D, FITTING, BOUNDS)
+THRESHOLDED = {
+    label: replace((OFFLINE | ONLINE)[label], knobs=KNOBS)
+    for label in (FS_S, FS_D, FITTING, BOUNDS)
 }
-CANDIDATES = HINDSIGHT | THRESHOLDED
+ENTRANTS = HINDSIGHT | THRESHOLDED
 SECTION = "section 4.4"
 
 CLAIMS = (
@@ -99,54 +96,27 @@ EXPECTED = tuple(
 
 
 def played(
-    seed: int,
-    *,
-    num_pages: int,
-    days: float,
-    kind: str,
-    given: Mapping[str, Any],
-    knobs: Sequence[float],
-    **arguments: Any,
-) -> Mapping[str, float]:
+    seed: int, *, entrant: plays.Entrant, instance: str, num_pages: int, days: float
+) -> dict[str, float]:
     """Return refreshes per page and day, and staleness, from day WARM on, for each knob."""
-    env = gymnasium.make(
-        ID,
-        num_pages=num_pages,
-        bandwidth=1.0 / TICK,
-        horizon=days,
-        action="refresh",
-        **arguments,
-    )
-    costs, stalenesses = [], []
-    for knob in knobs:
-        make = partial(make_policy, knob=knob, kind=kind, given=given)
-        records, _ = ledgers(env, make, seed)
+    env = plays.ticking(instance, num_pages, tick=TICK, days=days, **entrant.shown)
+
+    def measure(records: plays.Ledgers) -> dict[str, float]:
         start, end = records[round(days * WARM / DAYS / TICK)], records[-1]
-        costs.append((end.crawls - start.crawls) / num_pages / (end.time - start.time))
-        alive = end.alive_time - start.alive_time
-        stalenesses.append((end.divergence_time - start.divergence_time) / alive)
-    return {
-        **indexed(KNOB, knobs),
-        **indexed(COST, costs),
-        **indexed(STALENESS, stalenesses),
-    }
+        late, alive = end.time - start.time, end.alive_time - start.alive_time
+        return {
+            COST: (end.crawls - start.crawls) / num_pages / late,
+            STALENESS: (end.divergence_time - start.divergence_time) / alive,
+        }
+
+    return plays.sweep(env, entrant, seed, measure) | indexed(KNOB, entrant.knobs)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all knobs of all policies on the high-quality set."""
-    measures = {
-        label: partial(
-            played,
-            kind=candidate.kind,
-            given=dict(candidate.given),
-            knobs=candidate.knobs,
-            reveal=candidate.reveal,
-            base_versions=0,
-        )
-        for label, candidate in CANDIDATES.items()
-    }
+    measures = {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()}
     size = {"num_pages": QUICK_PAGES if quick else PAGES, "days": DAYS / 4.0 if quick else DAYS}
-    return [Measurement("quality", measures, {"instance": "quality", **size}, ID)]
+    return [Measurement("quality", measures, {"instance": "quality", **size}, plays.ID)]
 
 
 def weighed(
@@ -178,42 +148,30 @@ def weighed(
     }
 
 
+def swept(rows: Sequence[Row]) -> dict[tuple[str, str, int], tuple[FloatArray, Points]]:
+    """Return knobs and points by setting, label and seed."""
+    knobs, costs, stale = (gathered(rows, name) for name in (KNOB, COST, STALENESS))
+    return {key: (knobs[key], Points(costs[key], stale[key])) for key in knobs}
+
+
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return losses for each worth of a new page."""
-    return list(_weighed(rows))
-
-
-def _weighed(rows: Sequence[Row]) -> Iterator[Row]:
-    costs, stalenesses = gathered(rows, COST), gathered(rows, STALENESS)
-    for key, knobs in gathered(rows, KNOB).items():
-        for name, worth in zip(AT, WORTHS, strict=True):
-            points = knobs, costs[key], stalenesses[key]
-            for metric, value in weighed(*points, worth, key[1] in THRESHOLDED).items():
-                yield Row(ID, name, key[1], key[2], metric, value)
-
-
-def _by_seed(rows: Sequence[Row], label: str) -> tuple[FloatArray, dict[int, Points]]:
-    """Return the knobs of a label, and its points by seed."""
-    costs, stalenesses = gathered(rows, COST), gathered(rows, STALENESS)
-    points = {key[2]: Points(costs[key], stalenesses[key]) for key in costs if key[1] == label}
-    knobs = next(knobs for key, knobs in gathered(rows, KNOB).items() if key[1] == label)
-    return knobs, points
+    return [
+        Row(plays.ID, name, label, seed, metric, value)
+        for (_, label, seed), (knobs, points) in swept(rows).items()
+        for name, worth in zip(AT, WORTHS, strict=True)
+        for metric, value in weighed(knobs, *points, worth, label in THRESHOLDED).items()
+    ]
 
 
 def _frontiers(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness against the crawls that are left for new pages."""
-    import pandas as pd
-
-    from scripts.present import charts
-
-    parts = []
-    for label in CANDIDATES:
-        points, half = mean_points(_by_seed(rows, label)[1])
-        each = {"x": BUDGET - points.cost, "y": points.staleness, "half": half, "label": label}
-        parts.append(pd.DataFrame(each))
-    data = pd.concat(parts)
+    every: curves.Curves = {"": {}}
+    for (_, label, seed), (_, points) in swept(rows).items():
+        every[""].setdefault(label, {})[seed] = points
+    data = pictures.mean_curves(every)
     charts.lines(
-        data[data.x >= 0.0],
+        data.assign(x=BUDGET - data.x)[data.x <= BUDGET],
         path,
         charts.Frame(
             f"{TITLE}: quality set, {BUDGET:g} crawls per known page and day\n"
@@ -221,34 +179,22 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("new pages fetched, per known page and day"),
             charts.Axis("staleness of known pages"),
         ),
-        labels=tuple(CANDIDATES),
+        labels=tuple(ENTRANTS),
         black=(UNIFORM,),
     )
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
-    import pandas as pd
-
-    from scripts.present import charts
-
-    parts, base = [], _by_seed(rows, FS_S)[1]
+    played, relative = swept(rows), {name: {} for name in AT}
     for name, worth in zip(AT, WORTHS, strict=True):
-        for label in (FS_S, FITTING, BOUNDS, FS_D):
-            knobs, by_seed = _by_seed(rows, label)
-            relative = {
-                seed: Points(
-                    knobs / worth,
-                    (points.staleness + worth * points.cost)
-                    / (base[seed].staleness + worth * base[seed].cost).min(),
-                )
-                for seed, points in by_seed.items()
-            }
-            points, half = mean_points(relative)
-            each = {"x": points.cost, "y": points.staleness, "half": half}
-            parts.append(pd.DataFrame(each).assign(label=label, panel=name))
+        for (setting, label, seed), (knobs, points) in played.items():
+            best = played[setting, FS_S, seed][1]
+            loss = points.staleness + worth * points.cost
+            loss = Points(knobs / worth, loss / (best.staleness + worth * best.cost).min())
+            relative[name].setdefault(label, {})[seed] = loss
     charts.lines(
-        pd.concat(parts),
+        pictures.mean_curves(relative),
         path,
         charts.Frame(
             f"{TITLE}: staleness plus worth times refreshes, over the least of FS-S\n"

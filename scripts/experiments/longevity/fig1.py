@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.setup.fragment_pages import (
-    MODEL,
-    PAGE_A,
-    PAGE_B,
-    PAGES,
-    SCROLL_SIZE,
-    drawn_pages,
-    panel_titles,
-    recorded_pages,
-)
-from scripts.experiments.longevity.setup.fragment_records import sites
+from scripts.experiments.longevity.measures import sites, two_pages
+from scripts.experiments.longevity.measures.divergence import spells
+from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement
@@ -82,19 +77,17 @@ CLAIMS = (
 
 def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
     """Return the stripes of a page: one per key, from its first birth to its last death."""
-    own = slice(contents.start[page], contents.start[page + 1])
-    key, number = np.unique(contents.key[own], return_inverse=True)
+    births, deaths, sizes, keys = spells(contents, page)
+    key, number = np.unique(keys, return_inverse=True)
     birth, death = np.full(key.size, np.inf), np.full(key.size, -np.inf)
-    np.minimum.at(birth, number, contents.birth[own])
-    np.maximum.at(death, number, contents.death[own])
+    np.minimum.at(birth, number, births)
+    np.maximum.at(death, number, deaths)
     size = np.zeros(key.size)
-    size[number] = contents.size[own]
-    seen = (birth < days) & (death > 0.0)
-    birth, death, size = birth[seen], death[seen], size[seen]
-    order = np.lexsort((-death, birth))
-    birth, death, size = birth[order], death[order], size[order]
-    first = np.cumsum(size) - size
-    columns = (first, np.maximum(birth, 0.0), np.minimum(death, days), size)
+    size[number] = sizes
+    seen = np.flatnonzero((birth < days) & (death > 0.0))
+    seen = seen[np.lexsort((-death[seen], birth[seen]))]
+    first = np.cumsum(size[seen]) - size[seen]
+    columns = (first, np.maximum(birth[seen], 0.0), np.minimum(death[seen], days), size[seen])
     return {
         metric: value
         for name, column in zip(STRIPES, columns, strict=True)
@@ -104,8 +97,7 @@ def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
 
 def measures_of(contents: Contents, page: int, days: float, born_by: float) -> dict[str, float]:
     """Return the updates per day, the static share and the mean lifetime of a page."""
-    own = slice(contents.start[page], contents.start[page + 1])
-    birth, death, size = contents.birth[own], contents.death[own], contents.size[own]
+    birth, death, size, _ = spells(contents, page)
     moments = np.concatenate((birth, death))
     updates = np.unique(moments[(moments > 0.0) & (moments <= days)]).size
     there = birth < 0.0
@@ -119,49 +111,59 @@ def measures_of(contents: Contents, page: int, days: float, born_by: float) -> d
     }
 
 
-def drawn(seed: int, *, label: str, days: float) -> Mapping[str, float]:
+def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
     """Measure a drawn page, MUCH_LATER days beyond those shown so that all deaths are included."""
     page = PAGES.index(label)
-    contents = drawn_pages(seed, days + MUCH_LATER)
+    contents = two_pages.drawn_pages(seed, days + MUCH_LATER)
     result = measures_of(contents, page, days, min(BORN_BY, days))
     if label == PAGE_B:
-        own = slice(contents.start[page], contents.start[page + 1])
-        recipe = (contents.size[own] == SCROLL_SIZE) & (contents.birth[own] >= 0.0)
-        recipe &= contents.birth[own] <= days
-        lived = (contents.death[own] - contents.birth[own])[recipe]
+        birth, death, size, _ = spells(contents, page)
+        recipe = (size == two_pages.SCROLL_SIZE) & (birth >= 0.0) & (birth <= days)
+        lived = (death - birth)[recipe]
         result[SCROLLING] = float(np.mean((lived >= 30.0) & (lived <= 60.0)))
     return result | (stripes(contents, page, days) if seed == 0 else {})
 
 
-def recorded(seed: int, *, label: str, site: str) -> Mapping[str, float]:
+def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure a recorded page; fragments present at the end of the record die there."""
-    contents, days = recorded_pages(site)
+    contents, days = two_pages.recorded_pages(site)
     page = PAGES.index(label)
     return measures_of(contents, page, days, days) | stripes(contents, page, days)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    model = Measurement(MODEL, {page: partial(drawn, label=page) for page in PAGES}, {"days": DAYS})
+    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
     return [
-        model,
-        *(
-            Measurement(
-                site,
-                {page: partial(recorded, label=page) for page in PAGES},
-                {"site": site},
-                most=1,
-            )
-            for site in sites(shipped=True)
-        ),
+        Measurement(MODEL, model, {"days": DAYS}),
+        *(Measurement(site, record, {"site": site}, most=1) for site in sites.available(True)),
     ]
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the stripes of drawn pages and of pages of the shipped sites."""
-    from scripts.experiments.longevity.setup.fragment_charts import stripes_over_time
-
-    stripes_over_time(rows, path, title=TITLE, columns=STRIPES, titles=panel_titles())
+    """Draw a stripe for each set of fragments from its birth to its death, a panel per page."""
+    columns = [two_pages.of_first_seed(rows, name) for name in STRIPES]
+    titles = {key: name for key, name in two_pages.panel_titles().items() if key in columns[0]}
+    frame = charts.Frame(
+        f"{TITLE}\na stripe lasts from birth to death; grey: always present; "
+        "blue and orange only separate neighbours",
+        charts.Axis("time (days)"),
+        charts.Axis("fragments, in order of first appearance"),
+        shared="none",
+    )
+    with charts.panels(path, list(titles.values()), frame) as every:
+        for key, title in titles.items():
+            first, birth, death, size = (column[key] for column in columns)
+            sides = zip(first, birth, death, size, strict=True)
+            boxes = [Rectangle((start, low), end - start, tall) for low, start, end, tall in sides]
+            end, top = float(death.max()), float((first + size).max())
+            stays = (birth <= 0.0) & (death >= end)
+            other = (np.diff(birth) != 0.0) | (np.diff(death) != 0.0)
+            number = np.concatenate(([0], np.cumsum(other)))
+            colours = np.where(stays, "#999999", np.where(number % 2, *charts.COLOURS[:2]))
+            look = {"facecolor": colours.tolist(), "linewidth": 0.0, "rasterized": True}
+            every[title].add_collection(PatchCollection(boxes, **look))
+            every[title].set(xlim=(0.0, end), ylim=(0.0, top))
 
 
 PICTURES = {"stripes": draw}

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import pandas as pd
+
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import COSTS, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, plays
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
     MEMORIES,
     OFFLINE,
     UNIFORM,
     remembering,
-    settings_at,
-    sweeps,
-    within,
 )
-from scripts.experiments.longevity.setup.runs import STEADY
-from scripts.present.verdicts import Claim
-from scripts.study.settings import Measurement
+from scripts.present import charts
+from scripts.present.verdicts import Claim, Trend
+from scripts.study.means import means, paired, table
 
 TITLE = "Online policies with less memory"
 CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
@@ -29,7 +29,7 @@ REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 5, 2
 
 SET = "quality"
-AT = settings_at(SET, COSTS[1:])
+AT = curves.at_costs(SET, curves.COSTS[1:])
 """Costs from 0.1 on: some policies have no threshold with a cost as low as 0.05."""
 SECTION = "section 5.2, figure 10"
 MARGIN = 0.005
@@ -38,7 +38,7 @@ none."""
 VARIANTS = {
     kind: {memory: f"{kind}, {memory}" for memory in MEMORIES} for kind in (FITTING, BOUNDS)
 }
-CANDIDATES = {UNIFORM: OFFLINE[UNIFORM]} | {
+ENTRANTS = {UNIFORM: OFFLINE[UNIFORM]} | {
     label: remembering(kind, memory)
     for kind, labels in VARIANTS.items()
     for memory, label in labels.items()
@@ -50,10 +50,9 @@ CLAIMS = (
         "summaries of fragments to estimate divergence.",
         SECTION,
         tuple(
-            test
-            for labels in VARIANTS.values()
-            for label in list(labels.values())[1:]
-            for test in within(next(iter(labels.values())), label, AT, SECTION, MARGIN)
+            Trend(full, "about", label, AT, SECTION, MARGIN)
+            for full, *others in map(dict.values, VARIANTS.values())
+            for label in others
         ),
         "m: hashes of a summary; h: profiles of a page.",
     ),
@@ -61,23 +60,12 @@ CLAIMS = (
 EXPECTED = ()
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all thresholds of all policies."""
-    return [sweeps(CANDIDATES, SET, quick)]
-
-
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost."""
-    return list(stalenesses(points_of(rows, STEADY)))
+measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
+derive = partial(curves.compared, stretch=plays.STEADY)
 
 
 def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss against the full memory at equal cost, a panel per policy."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
     values, parts = table(rows, METRIC), []
     values = values[values.setting.isin(AT)]
     for kind, labels in VARIANTS.items():

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import (
-    COSTS,
-    RATIO,
-    Curves,
-    as_stale,
-    cost_ratios,
-    points_of,
-    staleness_at,
-    stalenesses,
-)
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures.curves import COSTS, RATIO, Curves
+from scripts.experiments.longevity.measures.entrants import (
     CGM,
     CGM_LIKELIHOOD,
     FITTING,
     OFFLINE,
     UNIFORM,
     WARMED,
-    settings_at,
-    staler,
-    sweeps,
 )
-from scripts.experiments.longevity.setup.runs import ID, STEADY
-from scripts.present.verdicts import Claim, Range
-from scripts.study.settings import Measurement
+from scripts.present.verdicts import Claim, Range, Trend
 
 TITLE = "Comparison with the policy for holistic staleness, high-quality set"
 CLAIM = (
@@ -43,10 +30,9 @@ FURTHER_REFERENCES = (UNIFORM,)
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
-AT = settings_at(SET)
-MODERATE = tuple(as_stale(SET, CGM, cost) for cost in COSTS[1:])
-CANDIDATES = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
-LABELS = tuple(CANDIDATES)
+AT = curves.at_costs(SET)
+MODERATE = tuple(curves.as_stale(SET, CGM, cost) for cost in COSTS[1:])
+ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
 SECTION = "section 5.3, figure 11"
 LOW, MODERATE_COST = COSTS[0], COSTS[2]
 GROWTH = f"lead over CGM at {MODERATE_COST:g} less that at {LOW:g}"
@@ -55,7 +41,7 @@ CLAIMS = (
     Claim(
         "Curve fitting outperforms CGM in fragment staleness per refresh cost.",
         SECTION,
-        (staler(CGM, FITTING, AT, SECTION), staler(CGM_LIKELIHOOD, FITTING, AT, SECTION)),
+        tuple(Trend(one, "above", FITTING, AT, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
         "Rates of CGM by its authors' improved estimator for even intervals, and by maximum "
         "likelihood. The latter is infinite for pages that changed before every crawl: CGM then "
         "never crawls those again. Both policies have the warm-up: for 30 days a page is refreshed "
@@ -80,62 +66,40 @@ CLAIMS = (
         "Staleness lies between 0.03, as 3% of the content changes too fast even for a refresh "
         "every two days, and 0.1, as 90% of the content is static.",
         SECTION,
-        (
-            Range(CGM, 0.03, 0.1, AT, SECTION),
-            Range(FITTING, 0.03, 0.1, AT, SECTION),
-        ),
+        tuple(Range(label, 0.03, 0.1, AT, SECTION) for label in (CGM, FITTING)),
     ),
 )
 EXPECTED = ()
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all thresholds of all policies."""
-    return [sweeps(CANDIDATES, SET, quick)]
+measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, growth of the lead, and costs at the staleness of CGM."""
-    curves = points_of(rows, STEADY)
-    return [
-        *stalenesses(curves),
-        *growth(curves),
-        *cost_ratios(curves, CGM, COSTS),
-    ]
+    steady = curves.points_of(rows, plays.STEADY)
+    return [*curves.stalenesses(steady), *growth(steady), *curves.cost_ratios(steady, CGM)]
 
 
-def growth(curves: Curves) -> Iterator[Row]:
-    """Yield curve fitting's lead over CGM at the moderate cost minus that at the low one."""
-    for seed, ours in curves.get(SET, {}).get(FITTING, {}).items():
-        theirs = curves[SET].get(CGM, {}).get(seed)
-        if theirs is not None:
-            low, moderate = (
-                staleness_at(theirs, cost) - staleness_at(ours, cost)
-                for cost in (LOW, MODERATE_COST)
-            )
-            if low == low:
-                yield Row(ID, SET, FITTING, seed, GROWTH, moderate - low)
+def growth(steady: Curves) -> list[Row]:
+    """Return curve fitting's lead over CGM at the moderate cost minus that at the low one."""
+    rows = []
+    for seed in steady[SET][FITTING].keys() & steady[SET][CGM].keys():
+        low, moderate = (
+            curves.staleness_at(steady[SET][CGM][seed], cost)
+            - curves.staleness_at(steady[SET][FITTING][seed], cost)
+            for cost in (LOW, MODERATE_COST)
+        )
+        rows.append(Row(plays.ID, SET, FITTING, seed, GROWTH, moderate - low))
+    return curves.known(rows)
 
 
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, STEADY),
-        path,
-        title=f"{TITLE}\nafter the warm-up, days 32 to 62",
-        labels=LABELS,
-        black=(UNIFORM,),
-    )
-
-
-def _ratios(rows: Sequence[Row], path: Path) -> None:
-    """Draw the cost of other policies at the staleness of CGM."""
-    from scripts.experiments.longevity.setup.charts import ratios
-
-    labels = (FITTING, UNIFORM)
-    ratios(rows, path, title="Refresh cost to be as stale as CGM", labels=labels)
-
-
-PICTURES = {"staleness": _picture, "ratios": _ratios}
+drawn = partial(
+    pictures.curves_by_cost, stretch=plays.STEADY, labels=tuple(ENTRANTS), black=(UNIFORM,)
+)
+PICTURES = {
+    "staleness": partial(drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62"),
+    "ratios": partial(
+        pictures.ratios, title="Refresh cost to be as stale as CGM", labels=(FITTING, UNIFORM)
+    ),
+}

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import (
-    COSTS,
-    cost_ratios,
-    frontier,
-    points_of,
-    stalenesses,
-)
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity import fig11
+from scripts.experiments.longevity.measures import curves, plays
+from scripts.experiments.longevity.measures.entrants import (
     CGM,
     CGM_LIKELIHOOD,
     FITTING,
     OFFLINE,
     UNIFORM,
-    WARMED,
-    settings_at,
-    staler,
-    sweeps,
 )
-from scripts.experiments.longevity.setup.runs import ID, STEADY
-from scripts.present.verdicts import Claim, Range
+from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.settings import Measurement
 
 TITLE = "Comparison with the policy for holistic staleness, random set"
@@ -39,10 +30,8 @@ REFERENCE = CGM
 FURTHER_REFERENCES = (UNIFORM,)
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
-SET, OTHER = "random", "quality"
-AT = settings_at(SET)
-CANDIDATES = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
-LABELS = tuple(CANDIDATES)
+SET, OTHER = "random", fig11.SET
+AT = curves.at_costs(SET)
 SECTION = "section 5.3, figure 12"
 LEAST = "least staleness less that of quality"
 MARGIN = 0.03
@@ -51,7 +40,7 @@ CLAIMS = (
     Claim(
         "Curve fitting outperforms CGM in fragment staleness per refresh cost on this set too.",
         SECTION,
-        (staler(CGM, FITTING, AT, SECTION), staler(CGM_LIKELIHOOD, FITTING, AT, SECTION)),
+        tuple(Trend(one, "above", FITTING, AT, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
         "The set has more moving content, as the paper says; the amount is our choice.",
     ),
     Claim(
@@ -64,49 +53,34 @@ CLAIMS = (
 EXPECTED = ()
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds of all policies, and uniform refreshing on the other set."""
-    uniform = {UNIFORM: OFFLINE[UNIFORM]._replace(knobs=OFFLINE[UNIFORM].knobs[:1])}
-    return [sweeps(CANDIDATES, SET, quick), sweeps(uniform, OTHER, quick)]
+    most = {UNIFORM: replace(OFFLINE[UNIFORM], knobs=OFFLINE[UNIFORM].knobs[:1])}
+    return [
+        *plays.sweeps(quick, entrants=fig11.ENTRANTS, instance=SET),
+        *plays.sweeps(quick, entrants=most, instance=OTHER),
+    ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
-    curves = points_of(rows, STEADY)
-    least = {
-        name: {
-            seed: float(frontier(points).staleness[-1])
-            for seed, points in curves.get(name, {}).get(UNIFORM, {}).items()
-        }
-        for name in (SET, OTHER)
-    }
-    derived = [
-        Row(ID, SET, UNIFORM, seed, LEAST, least[SET][seed] - least[OTHER][seed])
-        for seed in least[SET].keys() & least[OTHER].keys()
+    least: dict[str, dict[int, float]] = {SET: {}, OTHER: {}}
+    for setting, label, seed, points in curves.by_seed(curves.points_of(rows, plays.STEADY)):
+        if label == UNIFORM:
+            least[setting][seed] = float(curves.frontier(points).staleness[-1])
+    return [
+        *curves.compared(rows, stretch=plays.STEADY, reference=CGM, settings=(SET,)),
+        *(
+            Row(plays.ID, SET, UNIFORM, seed, LEAST, value - least[OTHER][seed])
+            for seed, value in least[SET].items()
+            if seed in least[OTHER]
+        ),
     ]
-    kept = {SET: curves.get(SET, {})}
-    return [*stalenesses(kept), *cost_ratios(kept, CGM, COSTS), *derived]
 
 
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        {SET: points_of(rows, STEADY)[SET]},
-        path,
-        title=f"{TITLE}\nafter the warm-up, days 32 to 62",
-        labels=LABELS,
-        black=(UNIFORM,),
-    )
-
-
-def _ratios(rows: Sequence[Row], path: Path) -> None:
-    """Draw the cost of other policies at the staleness of CGM."""
-    from scripts.experiments.longevity.setup.charts import ratios
-
-    labels = (FITTING, UNIFORM)
-    ratios(rows, path, title="Refresh cost to be as stale as CGM", labels=labels)
-
-
-PICTURES = {"staleness": _picture, "ratios": _ratios}
+PICTURES = {
+    "staleness": partial(
+        fig11.drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62", settings=(SET,)
+    ),
+    "ratios": fig11.PICTURES["ratios"],
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,18 +10,10 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from policies.values.divergence.regions import RegionCurves
-from scripts.experiments.longevity.setup.fragment_curves import at, occurred, utility
-from scripts.experiments.longevity.setup.fragment_pages import (
-    MODEL,
-    PAGE_A,
-    PAGE_B,
-    PAGES,
-    REGIONS,
-    drawn_pages,
-    panel_titles,
-    recorded_pages,
-)
-from scripts.experiments.longevity.setup.fragment_records import lasting, sites, windows
+from scripts.experiments.longevity.measures import sites, two_pages
+from scripts.experiments.longevity.measures.divergence import at, occurred, utility
+from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES, REGIONS
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement
@@ -80,7 +72,7 @@ CLAIMS = (
         "section 2.3, footnote 3",
         tuple(
             Range(ALL, 1e-9, 1.0, (site,), "section 2.3, footnote 3", metric=FALLING)
-            for site in sites(shipped=True)
+            for site in sites.available(shipped=True)
         ),
         note="Share of recorded pages whose divergence falls within 60 days. It never falls in the "
         "model, where no fragment reappears.",
@@ -92,10 +84,10 @@ EXPECTED = tuple(
 )
 
 
-def drawn(seed: int, *, label: str, present: float) -> Mapping[str, float]:
+def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
     """Measure the divergence of a drawn page from its copy at time 0."""
     page = PAGES.index(label)
-    times, steps = occurred(drawn_pages(seed, present), page, present)
+    times, steps = occurred(two_pages.drawn_pages(seed, present), page, present)
     curves = RegionCurves(REGIONS)
     expected = float(curves.utility(present)[page])
     rate = float(REGIONS.change_rate[page])
@@ -113,20 +105,20 @@ def drawn(seed: int, *, label: str, present: float) -> Mapping[str, float]:
     return result | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
 
 
-def recorded(seed: int, *, label: str, site: str) -> Mapping[str, float]:
+def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure the divergence of a recorded page from its copy at the start, to the end.
 
     The same for all seeds.
     """
-    contents, present = recorded_pages(site)
+    contents, present = two_pages.recorded_pages(site)
     times, steps = occurred(contents, PAGES.index(label), present)
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
     return {METRIC: utility(times, steps)} | indexed(OCCURRED, at(times, steps, moments))
 
 
-def falling(seed: int, *, site: str) -> Mapping[str, float]:
+def falling(seed: int, *, site: str) -> dict[str, float]:
     """Measure how often divergence falls, on pages that exist throughout a window of a record."""
-    contents = lasting(site, windows(site, PRESENT)[seed])
+    contents = sites.lasting(site, sites.windows(site, PRESENT)[seed])
     falls = [
         max(0.0, -np.diff(occurred(contents, page, PRESENT)[1], prepend=0.0).min())
         for page in range(contents.num_pages)
@@ -134,37 +126,39 @@ def falling(seed: int, *, site: str) -> Mapping[str, float]:
     return {FALLING: float(np.mean(np.array(falls) > 0.0)), LARGEST_FALL: max(falls)}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    return [
-        Measurement(
-            MODEL, {page: partial(drawn, label=page) for page in PAGES}, {"present": PRESENT}
-        ),
-        *(
-            Measurement(
-                site,
-                {page: partial(recorded, label=page) for page in PAGES} | {ALL: falling},
-                {"site": site},
-                most=len(windows(site, PRESENT)),
-            )
-            for site in sites(shipped=True)
-        ),
-    ]
+    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
+    settings = [Measurement(MODEL, model, {"present": PRESENT})]
+    for site in sites.available(shipped=True):
+        most = len(sites.windows(site, PRESENT))
+        settings.append(Measurement(site, {**record, ALL: falling}, {"site": site}, most=most))
+    return settings
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw the curves of seed 0 and of the shipped sites, with the utility as an area."""
-    from scripts.experiments.longevity.setup.fragment_charts import divergence_curves
-
-    divergence_curves(
-        rows,
-        path,
-        title=TITLE,
-        step=STEP,
-        curves=(OCCURRED, MEAN),
-        utilities=(METRIC, EXPECTED_UTILITY),
-        titles=panel_titles(),
+    curves, means = (two_pages.of_first_seed(rows, name) for name in (OCCURRED, MEAN))
+    number = {(row.metric, *row[1:3]): row.value for row in rows if row.seed == 0}
+    titles = {key: name for key, name in two_pages.panel_titles().items() if key in curves}
+    frame = charts.Frame(
+        f"{TITLE}\nshaded: the utility of a refresh now, at the right end, by what occurred",
+        charts.Axis("days since the crawl", limits=(0.0, None)),
+        charts.Axis("divergence (fragment staleness)", limits=(0.0, None)),
+        shared="y",
+        legend="each",
     )
+    with charts.panels(path, list(titles.values()), frame) as every:
+        for key, title in titles.items():
+            axes, curve = every[title], curves[key]
+            time = STEP * np.arange(curve.size)
+            area = {"color": charts.COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
+            axes.fill_between(time, curve, curve[-1], **area)
+            text = f"occurred, utility {number[METRIC, *key]:.2f} days"
+            axes.plot(time, curve, color=charts.COLOURS[0], drawstyle="steps-pre", label=text)
+            if key in means:
+                text = f"expected (D*), utility {number[EXPECTED_UTILITY, *key]:.2f} days"
+                axes.plot(time, means[key], "--", color=charts.COLOURS[1], label=text)
 
 
 PICTURES = {"curves": draw}

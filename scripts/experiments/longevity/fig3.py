@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.setup.fragment_records import lasting, sites, windows
-from scripts.experiments.longevity.setup.fragment_snapshots import (
+from scripts.experiments.longevity.measures import pictures, sites
+from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     SNAPSHOTS,
     change_frequency,
     correlation,
-    drawn_set,
     longevity,
     runs_of,
     snapshot_times,
 )
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Level, Range
+from scripts.study.means import entries, means, table
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement
 
@@ -44,6 +46,7 @@ PAGES, QUICK_PAGES = 10_000, 500
 LEAST_PAGES = 10
 """Pages of known longevity that a window of a record needs to have a correlation."""
 PAPER = -0.67
+DAYS = SNAPSHOTS * INTERVAL
 
 SECTION = "section 3.2, Figure 3"
 CLAIMS = (
@@ -75,13 +78,13 @@ EXPECTED = (
 )
 
 
-def measured(contents: Contents, points: bool, least: int) -> dict[str, float]:
+def measured(contents: Contents, points: bool) -> dict[str, float]:
     """Measure contents by 30 snapshots; with ``points``, return the points of the figure too."""
-    runs = runs_of(contents, snapshot_times(SNAPSHOTS, INTERVAL))
+    runs = runs_of(contents, snapshot_times())
     frequency, lived = change_frequency(runs), longevity(runs)
     known = ~np.isnan(lived)
     result = {
-        METRIC: correlation(frequency, lived) if known.sum() >= least else np.nan,
+        METRIC: correlation(frequency, lived) if known.sum() >= LEAST_PAGES else np.nan,
         STATIC: float(np.mean(frequency == 0.0)),
         COUNTED: float(known.mean()),
     }
@@ -90,69 +93,70 @@ def measured(contents: Contents, points: bool, least: int) -> dict[str, float]:
     return result
 
 
-def drawn(seed: int, *, name: str, num_pages: int) -> Mapping[str, float]:
+def drawn(seed: int, *, name: str, num_pages: int) -> dict[str, float]:
     """Measure a drawn set."""
-    _, contents = drawn_set(name, num_pages, SNAPSHOTS * INTERVAL, seed)
-    return measured(contents, seed == 0, LEAST_PAGES)
+    return measured(sites.drawn_set(name, num_pages, DAYS, seed)[1], seed == 0)
 
 
-def recorded(seed: int, *, site: str) -> Mapping[str, float]:
+def recorded(seed: int, *, site: str) -> dict[str, float]:
     """Measure the pages of a site that exist throughout a window of 60 days."""
-    contents = lasting(site, windows(site, SNAPSHOTS * INTERVAL)[seed])
-    return measured(contents, True, LEAST_PAGES)
+    return measured(sites.lasting(site, sites.windows(site, DAYS)[seed]), True)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return both sets, and every available site, a window of 60 days for each seed."""
-    return [
-        *(
-            Measurement(
-                name,
-                {SNAPSHOT: partial(drawn, name=name)},
-                {"num_pages": QUICK_PAGES if quick else PAGES},
-                most=MOST_DRAWN,
-            )
-            for name in SETS
-        ),
-        *(
-            Measurement(
-                site,
-                {SNAPSHOT: recorded},
-                {"site": site},
-                most=len(windows(site, SNAPSHOTS * INTERVAL)),
-            )
-            for site in sites(shipped=quick)
-        ),
+    size = {"num_pages": QUICK_PAGES if quick else PAGES}
+    settings = [
+        Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MOST_DRAWN)
+        for name in SETS
     ]
+    for site in sites.available(shipped=quick):
+        most = len(sites.windows(site, DAYS))
+        settings.append(Measurement(site, {SNAPSHOT: recorded}, {"site": site}, most=most))
+    return settings
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw a dot per page, a panel per set and per shipped site."""
-    from scripts.experiments.longevity.setup.fragment_charts import frequency_and_longevity
+    """Draw a dot per page of seed 0, a panel per set and shipped site, with the mean correlation.
 
-    frequency_and_longevity(
-        rows,
+    Frequencies are multiples of 1/29: jitter separates the dots.
+    """
+    page = ["setting", "policy", "seed", "index"]
+    across, upwards = (entries(rows, name).set_index(page).value for name in (FREQUENCY, LONGEVITY))
+    data = pd.DataFrame({"x": across, "y": upwards}).reset_index()
+    data = data[(data.seed == 0) & data.setting.isin([*SETS, *sites.available(shipped=True)])]
+    about = means(table(rows, METRIC), ("setting",)).set_index("setting")
+    titles = {
+        name: f"{name}, {count:,} pages: {about['mean'][name]:.3f} ± {about.half[name]:.3f}"
+        for name, count in data.setting.value_counts(sort=False).items()
+    }
+    aside = np.random.default_rng(0).uniform(-0.012, 0.012, len(data))
+    charts.scatter(
+        data.assign(x=data.x + aside, panel=data.setting.map(titles)),
         path,
-        title=TITLE,
-        axes=(FREQUENCY, LONGEVITY),
-        metric=METRIC,
-        settings=(*SETS, *sites(shipped=True)),
+        charts.Frame(
+            f"{TITLE}, and their correlation over runs\na dot per page of one run, with jitter; "
+            "pages without a lifetime from birth to death are excluded",
+            charts.Axis("change frequency\n(share of snapshots that differ)", limits=(-0.03, 1.03)),
+            charts.Axis("longevity: mean lifetime of fragments (days)", limits=(0.0, None)),
+            columns=3,
+            size=(3.6, 3.6),
+            legend="none",
+        ),
+        size=8.0,
     )
 
 
-def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the correlations of all sites and sets."""
-    from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
-
-    means_of_settings(
-        rows,
-        path,
+PICTURES = {
+    "pages": draw,
+    "correlations": partial(
+        pictures.means_of_settings,
         title=f"{TITLE}:\ncorrelation over pages, 30 snapshots in 60 days",
         metric=METRIC,
-        label="correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
-        line=(PAPER, "the paper's, with its sign"),
-        limits=(-1.05, 1.05),
-    )
-
-
-PICTURES = {"pages": draw, "correlations": draw_sites}
+        x=charts.Axis(
+            "correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
+            limits=(-1.05, 1.05),
+        ),
+        line=charts.Rule(PAPER, "the paper's, with its sign", ":"),
+    ),
+}

@@ -6,18 +6,17 @@ P(lifetime <= t) = 1 - sum_{i < K} (l t)^i exp(-l t) / i!.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy.special import gammainc
+from scipy.stats import kstest
 
-from crawl_envs.evaluation import Row
 from crawl_envs.instances.longevity import RegionPages
-from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
+from scripts.experiments.longevity.measures import pictures, sites
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement
@@ -70,12 +69,17 @@ EXPECTED = (
 )
 
 
+def theory(items: int, lived: FloatArray) -> FloatArray:
+    """Return the Erlang distribution at lifetimes in days."""
+    return gammainc(items, RATE * lived)
+
+
 def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
     """Return the lifetime in days of the first fragment born in each of many regions."""
     ones = np.ones((num_pages, 1), np.int64)
     regions = Regions(items * ones, ones, np.full((num_pages, 1), RATE))
     instance = RegionPages(np.ones(num_pages), regions, bandwidth=1.0)
-    contents = instance.draw_contents(generator(roots(seed).tape, 0), DAYS)
+    contents = sites.drawn_contents(instance, DAYS, seed)
     born = np.flatnonzero(contents.birth >= 0.0)
     _, first = np.unique(contents.page[born], return_index=True)
     rows = born[first]
@@ -83,15 +87,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
     return lived
 
 
-def distance(lived: FloatArray, items: int) -> float:
-    """Return the Kolmogorov-Smirnov distance of lifetimes to their theoretical distribution."""
-    sample = np.sort(lived)
-    theory = gammainc(items, RATE * sample)
-    steps = np.arange(sample.size + 1) / sample.size
-    return float(max((steps[1:] - theory).max(), (theory - steps[:-1]).max()))
-
-
-def lifetimes(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
+def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
     """Simulate one lifetime in each of many regions of a kind."""
     items = ITEMS[label]
     lived = first_lifetimes(items, num_pages, seed)
@@ -99,13 +95,13 @@ def lifetimes(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     return {
         METRIC: float(lived.mean()),
         SHORT: float(np.mean(lived <= 10.0)),
-        DISTANCE: distance(lived, items),
+        DISTANCE: float(kstest(lived, partial(theory, items)).statistic),
         **indexed(SIMULATED, shares),
-        **indexed(THEORY, gammainc(items, RATE * GRID)),
+        **indexed(THEORY, theory(items, GRID)),
     }
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return both kinds of regions."""
     return [
         Measurement(
@@ -116,13 +112,9 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both distributions, theoretical and simulated."""
-    from scripts.experiments.longevity.setup.fragment_charts import distributions
-
-    distributions(
-        rows,
-        path,
+PICTURES = {
+    "lifetimes": partial(
+        pictures.distributions,
         title=TITLE,
         settings={SETTING: f"update rate {RATE:g} per day"},
         labels=tuple(ITEMS),
@@ -130,6 +122,4 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         grid=GRID,
         unit="lifetime (days)",
     )
-
-
-PICTURES = {"lifetimes": draw}
+}

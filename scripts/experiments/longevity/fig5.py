@@ -9,25 +9,24 @@ from pathlib import Path
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types.contents import Contents, Regions
-from scripts.experiments.longevity.setup.fragment_groups import (
+from crawl_envs.types.contents import Regions
+from scripts.experiments.longevity.measures import pictures, sites
+from scripts.experiments.longevity.measures.lifetimes import (
     GROUPS,
     MOST_LIVED,
     SCROLL,
     measured,
     pooled,
 )
-from scripts.experiments.longevity.setup.fragment_records import lasting, sites, windows
-from scripts.experiments.longevity.setup.fragment_snapshots import (
+from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     SNAPSHOTS,
     Runs,
-    drawn_set,
     runs_of,
     snapshot_times,
 )
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
-from scripts.study.rows import indexed
 from scripts.study.settings import Measurement
 
 TITLE = "Lifetimes by estimated K, actual and modelled"
@@ -100,21 +99,25 @@ CLAIMS = (
 )
 
 
-def measures_of(parts: list[Runs], group: str) -> dict[str, float]:
+def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
     """Measure a group, or all pages together, on snapshots."""
     sample, frequency, dominant = pooled(parts)
-    if group == ALL:
-        share = sample.size[sample.items == 1].sum() / max(sample.size.sum(), 1)
-        return {BORN: float(share) if sample.size.size else np.nan, "pages": float(frequency.size)}
-    result: dict[str, float] = {}
-    for name, value in measured(sample, frequency, dominant, group).items():
-        result |= indexed(name, value) if isinstance(value, np.ndarray) else {name: value}
-    return result
+    if group != ALL:
+        return measured(sample, frequency, dominant, group)
+    share = sample.size[sample.items == 1].sum() / max(sample.size.sum(), 1)
+    return {BORN: float(share) if sample.size.size else np.nan, "pages": float(frequency.size)}
+
+
+@lru_cache(maxsize=1)
+def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
+    """Draw pages; cached, since all labels of a seed use the same ones."""
+    instance, contents = sites.drawn_set(name, num_pages, snapshots * INTERVAL, seed)
+    return instance.regions, runs_of(contents, snapshot_times(snapshots))
 
 
 def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -> dict[str, float]:
     """Measure a drawn set."""
-    regions, runs = _drawn_runs(name, num_pages, snapshots, seed)
+    regions, runs = _drawn(name, num_pages, snapshots, seed)
     result = measures_of([runs], label)
     if label == ALL:
         moving = (regions.items * regions.size * (regions.rate > 0.0)).sum()
@@ -123,49 +126,25 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
     return result
 
 
-@lru_cache(maxsize=1)
-def _drawn_runs(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; cached, since all labels of a seed use the same ones."""
-    instance, contents = drawn_set(name, num_pages, snapshots * INTERVAL, seed)
-    return instance.regions, _runs(contents, snapshots)
-
-
-def _runs(contents: Contents, snapshots: int = SNAPSHOTS) -> Runs:
-    return runs_of(contents, snapshot_times(snapshots, INTERVAL))
-
-
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure all windows of 60 days of a site, in each the pages that exist throughout."""
-    stretches = windows(site, SNAPSHOTS * INTERVAL)
-    return measures_of([_runs(lasting(site, stretch)) for stretch in stretches], label)
+    windows = sites.windows(site, SNAPSHOTS * INTERVAL)
+    parts = [runs_of(sites.lasting(site, window), snapshot_times()) for window in windows]
+    return measures_of(parts, label)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return drawn sets, and every available site."""
-    labels = (*GROUPS, ALL)
-    return [
-        *(
-            Measurement(
-                setting,
-                {label: partial(drawn, label=label) for label in labels},
-                {
-                    "name": name,
-                    "num_pages": QUICK_PAGES if quick else PAGES,
-                    "snapshots": snapshots,
-                },
-                most=MOST_LONG if snapshots > SNAPSHOTS else None,
-            )
-            for setting, (name, snapshots) in SETS.items()
-        ),
-        *(
-            Measurement(
-                site,
-                {label: partial(recorded, label=label) for label in labels},
-                {"site": site},
-                most=1,
-            )
-            for site in sites(shipped=quick)
-        ),
+    model, record = (
+        {label: partial(of, label=label) for label in (*GROUPS, ALL)} for of in (drawn, recorded)
+    )
+    settings = []
+    for setting, (name, snapshots) in SETS.items():
+        given = {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "snapshots": snapshots}
+        most = MOST_LONG if snapshots > SNAPSHOTS else None
+        settings.append(Measurement(setting, model, given, most=most))
+    return settings + [
+        Measurement(site, record, {"site": site}, most=1) for site in sites.available(shipped=quick)
     ]
 
 
@@ -179,40 +158,29 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw actual and modelled distributions, a panel per set and per shipped site."""
-    from scripts.experiments.longevity.setup.fragment_charts import distributions
-
-    shown = {
-        QUALITY: "quality, 30 snapshots",
-        LONGER: LONGER,
-        **{site: site for site in sites(shipped=True)},
-    }
-    distributions(
-        rows,
-        path,
-        title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
-        settings=shown,
-        labels=GROUPS,
-        curves=(ACTUAL, MODEL),
-        grid=np.arange(MOST_LIVED + 1.0),
-        unit="lifetime (snapshots, every two days)",
-    )
-
-
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the distance to the model, for all sets and sites."""
-    from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
-
+    """Draw the distance to the model, for all sets and sites with LEAST pages."""
     enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= LEAST}
-    means_of_settings(
+    pictures.means_of_settings(
         [row for row in rows if row[1:3] in enough],
         path,
         title="How far lifetimes are from the modelled ones",
         metric=METRIC,
-        label="largest difference of the distributions (0: the same); bars: 95% intervals",
+        x=charts.Axis("largest difference of the distributions (0: the same); bars: 95% intervals"),
         labels=GROUPS,
     )
 
 
-PICTURES = {"lifetimes": draw, "distances": draw_sites}
+SHOWN = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
+PICTURES = {
+    "lifetimes": partial(
+        pictures.distributions,
+        title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
+        settings={**SHOWN, **{site: site for site in sites.available(shipped=True)}},
+        labels=GROUPS,
+        curves=(ACTUAL, MODEL),
+        grid=np.arange(MOST_LIVED + 1.0),
+        unit="lifetime (snapshots, every two days)",
+    ),
+    "distances": draw_sites,
+}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import WHOLE, cost_ratios, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures.entrants import (
     FS_D,
     FS_S,
     FS_S_MEASURED,
@@ -20,13 +20,8 @@ from scripts.experiments.longevity.setup.policies import (
     NAIVE_STATIC,
     OFFLINE,
     UNIFORM,
-    settings_at,
-    staler,
-    sweeps,
 )
-from scripts.experiments.longevity.setup.runs import ID
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Policies that know how pages change"
 CLAIM = (
@@ -43,13 +38,13 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
 HOLISTIC = "holistic staleness"
-LABELS = tuple(OFFLINE)
-AT = settings_at(SET)
+ALL_MOVING, LEAST = "cost of all that is not static", "staleness at that cost"
+AT = curves.at_costs(SET)
 SECTION_34, SECTION_23 = "section 3.4, figure 6", "section 2.3"
 
 
 def _staler(first: str, second: str, source: str = SECTION_34, metric: str = "") -> Trend:
-    return staler(first, second, AT, source, metric)
+    return Trend(first, "above", second, AT, source, metric=metric)
 
 
 CLAIMS = (
@@ -85,13 +80,13 @@ CLAIMS = (
     Claim(
         "Half of the pages are static, so the largest interesting refresh cost is 0.5.",
         SECTION_34,
-        (Range(UNIFORM, 0.45, 0.55, (SET,), "margin ours", "cost of all that is not static"),),
+        (Range(UNIFORM, 0.45, 0.55, (SET,), "margin ours", ALL_MOVING),),
     ),
     Claim(
         "Staleness does not go to zero even if every page that is not static is refreshed at "
         "every opportunity.",
         SECTION_34,
-        (Range(UNIFORM, 0.02, 0.06, (SET,), "range ours", "staleness at that cost"),),
+        (Range(UNIFORM, 0.02, 0.06, (SET,), "range ours", LEAST),),
         "The paper gives 0.03 for figure 11: the share of content that changes too fast.",
     ),
     Claim(
@@ -127,65 +122,48 @@ CLAIMS = (
 EXPECTED = ()
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all policies on the high-quality set."""
-    return [sweeps(OFFLINE, SET, quick)]
+measurements = partial(plays.sweeps, entrants=OFFLINE, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, costs at equal staleness, and uniform's last point."""
-    curves = points_of(rows, WHOLE)
+    whole = curves.points_of(rows, curves.WHOLE)
+    holistic = curves.points_of(rows, curves.WHOLE, "holistic")
     derived = [
-        *stalenesses(curves),
-        *stalenesses(points_of(rows, WHOLE, "holistic"), HOLISTIC),
-        *cost_ratios(curves, UNIFORM),
+        *curves.stalenesses(whole),
+        *curves.stalenesses(holistic, HOLISTIC),
+        *curves.cost_ratios(whole, UNIFORM),
     ]
-    derived += [row for row in twice_saved(derived) if row.value == row.value]
-    for seed, points in curves.get(SET, {}).get(UNIFORM, {}).items():
-        for name, value in (
-            ("cost of all that is not static", points.cost[0]),
-            ("staleness at that cost", points.staleness[0]),
-        ):
-            derived.append(Row(ID, SET, UNIFORM, seed, name, float(value)))
+    derived += twice_saved(derived)
+    for setting, label, seed, points in curves.by_seed(whole):
+        if label == UNIFORM:
+            for name, column in ((ALL_MOVING, points.cost), (LEAST, points.staleness)):
+                derived.append(Row(plays.ID, setting, label, seed, name, float(column[0])))
     return derived
 
 
-def twice_saved(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
-    stale = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+def twice_saved(rows: Sequence[Row]) -> list[Row]:
+    """Return savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
+    stale = {row[1:4]: row.value for row in rows if row.metric == METRIC}
+    saved = []
     for (setting, label, seed), value in stale.items():
-        other = stale.get((setting, FRAGMENT_BASED.get(label, ""), seed))
-        base = stale.get((setting, UNIFORM, seed))
-        if other is not None and base is not None:
-            saved = (base - value) - 2.0 * (base - other)
-            yield Row(ID, setting, label, seed, TWICE, saved)
+        if label in FRAGMENT_BASED:
+            base = stale.get((setting, UNIFORM, seed), np.nan)
+            other = stale.get((setting, FRAGMENT_BASED[label], seed), np.nan)
+            more = (base - value) - 2.0 * (base - other)
+            saved.append(Row(plays.ID, setting, label, seed, TWICE, more))
+    return curves.known(saved)
 
 
-def _fragments(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, WHOLE),
-        path,
-        title=f"{TITLE}: {SET} set, 60 days",
-        labels=LABELS,
-        black=(UNIFORM,),
-    )
-
-
-def _holistic(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure with holistic staleness."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, WHOLE, "holistic"),
-        path,
+_drawn = partial(
+    pictures.curves_by_cost, stretch=curves.WHOLE, labels=tuple(OFFLINE), black=(UNIFORM,)
+)
+PICTURES = {
+    "staleness": partial(_drawn, title=f"{TITLE}: {SET} set, 60 days"),
+    "holistic": partial(
+        _drawn,
         title=f"{TITLE}: {SET} set, 60 days, holistic staleness",
-        labels=LABELS,
-        black=(UNIFORM,),
+        measure="holistic",
         y_label="holistic staleness: share of page time with a changed page",
-    )
-
-
-PICTURES = {"staleness": _fragments, "holistic": _holistic}
+    ),
+}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import COSTS, Curves, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures.curves import COSTS, Curves
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
     FS_D,
@@ -17,13 +18,8 @@ from scripts.experiments.longevity.setup.policies import (
     ONLINE,
     OURS,
     UNIFORM,
-    settings_at,
-    sweeps,
-    within,
 )
-from scripts.experiments.longevity.setup.runs import ID, STEADY, WARM
-from scripts.present.verdicts import Claim
-from scripts.study.settings import Measurement
+from scripts.present.verdicts import Claim, Trend
 
 TITLE = "Online policies that warm up"
 CLAIM = (
@@ -35,14 +31,10 @@ REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
-AT = settings_at(SET)
+AT = curves.at_costs(SET)
 INVESTED = "cost of the warm-up"
 """Of the threshold that has the cost in the setting's name later, in the steady state."""
-CANDIDATES = {
-    UNIFORM: OFFLINE[UNIFORM],
-    **ONLINE,
-    FS_D: OFFLINE[FS_D],
-}
+ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **ONLINE, FS_D: OFFLINE[FS_D]}
 SECTION = "section 5.1, figure 8"
 MARGIN, COST_MARGIN = 0.01, 0.05
 """Margins of staleness and refresh cost for "about equal"; the paper gives none."""
@@ -52,7 +44,7 @@ CLAIMS = (
         "During warm-up the curve-fitting and the bound-based policy perform about the same amount "
         "of exploration, which their refresh cost reflects.",
         SECTION,
-        within(FITTING, BOUNDS, AT[1:], SECTION, COST_MARGIN, INVESTED),
+        (Trend(FITTING, "about", BOUNDS, AT[1:], SECTION, COST_MARGIN, INVESTED),),
         "The compared thresholds later lead to equal refresh costs. The learning parameter l "
         "of curve fitting is 30 times the threshold, in the same unit: refresh costs and the "
         "investment in learning are then both proportional to the inverse root of the threshold. "
@@ -62,54 +54,39 @@ CLAIMS = (
         "For a given cost of exploration the staleness in the warm-up is roughly that of uniform "
         "refreshing.",
         SECTION,
-        (
-            *within(FITTING, UNIFORM, AT, SECTION, MARGIN),
-            *within(BOUNDS, UNIFORM, AT, SECTION, MARGIN),
-        ),
+        tuple(Trend(one, "about", UNIFORM, AT, SECTION, MARGIN) for one in (FITTING, BOUNDS)),
         "Uniform refreshing knows which pages are static; the others learn it.",
     ),
 )
-EXPECTED = within(OURS, UNIFORM, AT, "ours", MARGIN)
+EXPECTED = (Trend(OURS, "about", UNIFORM, AT, "ours", MARGIN),)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all thresholds of all policies."""
-    return [sweeps(CANDIDATES, SET, quick)]
+measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, and costs of the warm-up for equal costs later."""
-    warm, steady = points_of(rows, WARM), points_of(rows, STEADY)
-    return [*stalenesses(warm), *invested(warm, steady)]
+    warm, steady = (curves.points_of(rows, stretch) for stretch in plays.STRETCHES)
+    return [*curves.stalenesses(warm), *invested(warm, steady)]
 
 
-def invested(warm: Curves, steady: Curves) -> Iterator[Row]:
-    """Yield the cost of the warm-up of thresholds that lead to COSTS in the steady state.
+def invested(warm: Curves, steady: Curves) -> list[Row]:
+    """Return the cost of the warm-up of thresholds that lead to COSTS in the steady state.
 
     Both costs are linear between thresholds; the smallest threshold that leads to a cost counts.
     """
-    for setting, by_label in steady.items():
-        for label, by_seed in by_label.items():
-            for seed, points in by_seed.items():
-                later = np.maximum.accumulate(points.cost[::-1])
-                before = warm[setting][label][seed].cost[::-1]
-                for cost, name in zip(COSTS, settings_at(setting), strict=True):
-                    if later[0] <= cost <= later[-1]:
-                        value = float(np.interp(cost, later, before))
-                        yield Row(ID, name, label, seed, INVESTED, value)
+    rows = []
+    for setting, label, seed, points in curves.by_seed(steady):
+        later = np.maximum.accumulate(points.cost[::-1])
+        before = warm[setting][label][seed].cost[::-1]
+        for cost in COSTS:
+            value = float(np.interp(cost, later, before, np.nan, np.nan))
+            name = curves.at_cost(setting, cost)
+            rows.append(Row(plays.ID, name, label, seed, INVESTED, value))
+    return curves.known(rows)
 
 
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, WARM),
-        path,
-        title=f"{TITLE}: {SET} set, first 30 days",
-        labels=tuple(CANDIDATES),
-        black=(UNIFORM, FS_D),
-    )
-
-
-PICTURES = {"staleness": _picture}
+drawn = partial(pictures.curves_by_cost, labels=tuple(ENTRANTS), black=(UNIFORM, FS_D))
+PICTURES = {
+    "staleness": partial(drawn, stretch=plays.WARM, title=f"{TITLE}: {SET} set, first 30 days")
+}

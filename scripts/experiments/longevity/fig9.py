@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
-from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.curves import cost_ratios, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity import fig8
+from scripts.experiments.longevity.measures import curves, plays
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
     FS_D,
-    OFFLINE,
-    ONLINE,
     OURS,
     UNIFORM,
     UNIFORM_ALL,
-    settings_at,
-    staler,
-    sweeps,
 )
-from scripts.experiments.longevity.setup.runs import STEADY
-from scripts.present.verdicts import Claim
-from scripts.study.settings import Measurement
+from scripts.present.verdicts import Claim, Trend
 
 TITLE = "Online policies that have warmed up"
 CLAIM = (
@@ -34,13 +26,8 @@ REFERENCE = UNIFORM
 FURTHER_REFERENCES = (FITTING,)
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
-SET = "quality"
-AT = settings_at(SET)
-CANDIDATES = {
-    UNIFORM: OFFLINE[UNIFORM],
-    **ONLINE,
-    FS_D: OFFLINE[FS_D],
-}
+AT = fig8.AT
+
 SECTION = "section 5.1, figure 9"
 
 CLAIMS = (
@@ -48,7 +35,7 @@ CLAIMS = (
         "In steady state both online policies perform significantly better than uniform "
         "refreshing.",
         SECTION,
-        (staler(UNIFORM, FITTING, AT, SECTION), staler(UNIFORM, BOUNDS, AT, SECTION)),
+        tuple(Trend(UNIFORM, "above", label, AT, SECTION) for label in (FITTING, BOUNDS)),
         "Uniform refreshing knows which pages are static and spends nothing on them. Online "
         "policies keep checking static pages: curve fitting by its learning bound, the bound-based "
         "policy every 10 thresholds by its risk bound, which takes more than two fifths of its "
@@ -58,50 +45,30 @@ CLAIMS = (
     Claim(
         "Curve fitting is slightly ahead of the bound-based policy.",
         SECTION,
-        (staler(BOUNDS, FITTING, AT, SECTION),),
+        (Trend(BOUNDS, "above", FITTING, AT, SECTION),),
         "The test is for any lead, however slight.",
     ),
     Claim(
         "An online policy cannot approach the performance of the offline policy FS-D.",
         SECTION,
-        (staler(FITTING, FS_D, AT, SECTION), staler(BOUNDS, FS_D, AT, SECTION)),
+        tuple(Trend(label, "above", FS_D, AT, SECTION) for label in (FITTING, BOUNDS)),
     ),
 )
 FROM = AT[1:]
 """At lower costs the first waits of ours, which are not staggered, all end with the warm-up."""
 EXPECTED = (
-    staler(FITTING, OURS, FROM, "ours"),
-    staler(BOUNDS, OURS, FROM, "ours"),
-    staler(UNIFORM, OURS, FROM, "ours"),
+    *(Trend(label, "above", OURS, FROM, "ours") for label in (FITTING, BOUNDS, UNIFORM)),
     *(
-        staler(UNIFORM_ALL, label, FROM, "it does not know static pages either")
+        Trend(UNIFORM_ALL, "above", label, FROM, "it does not know static pages either")
         for label in (FITTING, BOUNDS, OURS)
     ),
 )
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all thresholds of all policies."""
-    return [sweeps(CANDIDATES, SET, quick)]
-
-
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, and costs at the staleness of uniform refreshing."""
-    curves = points_of(rows, STEADY)
-    return [*stalenesses(curves), *cost_ratios(curves, UNIFORM)]
-
-
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, STEADY),
-        path,
-        title=f"{TITLE}: {SET} set, days 32 to 62",
-        labels=tuple(CANDIDATES),
-        black=(UNIFORM, FS_D),
+measurements = fig8.measurements
+derive = partial(curves.compared, stretch=plays.STEADY, reference=UNIFORM)
+PICTURES = {
+    "staleness": partial(
+        fig8.drawn, stretch=plays.STEADY, title=f"{TITLE}: {fig8.SET} set, days 32 to 62"
     )
-
-
-PICTURES = {"staleness": _picture}
+}

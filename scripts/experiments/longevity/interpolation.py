@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any
 
-import gymnasium
 import numpy as np
 
-import crawl_envs  # noqa: F401  # registers the environments
-from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.setup.fragment_interpolation import interpolated_means
-from scripts.experiments.longevity.setup.fragment_snapshots import INTERVAL
+from scripts.experiments.longevity.measures import pictures, plays
+from scripts.experiments.longevity.measures.divergence import interpolated_means
+from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
+from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
 from scripts.study.settings import Measurement
 
@@ -33,7 +30,6 @@ LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDD
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
-SNAPSHOTS = 30
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 PAGES, QUICK_PAGES = 1_000, 100
 
@@ -57,28 +53,18 @@ EXPECTED = (
 @lru_cache(maxsize=2)
 def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
     """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
-    env: Any = gymnasium.make(
-        "CrawlLongevity-v0",
-        num_pages=num_pages,
-        instance=name,
-        action="refresh",
-        bandwidth=1.0 / INTERVAL,
-        horizon=SNAPSHOTS * INTERVAL,
-        base_versions=0,
-    ).unwrapped
+    env = plays.ticking(name, num_pages, tick=INTERVAL, days=SNAPSHOTS * INTERVAL, base_versions=0)
     env.reset(seed=seed)
     number, truncated = 0, False
     while not truncated:
         number += 1  # the first decision is at the second snapshot: the first was at time 0
         chosen = np.full(num_pages, number % every == 0, np.int8)
         _, _, _, truncated, _ = env.step(chosen)
-    ledger = env.ledger()
-    return env.contents(), float(ledger.time), float(ledger.divergence)
+    ledger = env.unwrapped.ledger()
+    return env.unwrapped.contents(), float(ledger.time), float(ledger.divergence)
 
 
-def compared(
-    seed: int, *, label: str, name: str, num_pages: int, every: int
-) -> Mapping[str, float]:
+def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) -> dict[str, float]:
     """Compare the exact mean divergence with the interpolated one."""
     contents, end, exact = played(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
@@ -92,33 +78,26 @@ def compared(
     }
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all sets and schedules."""
+    measures = {label: partial(compared, label=label) for label in LABELS}
+    size = {"num_pages": QUICK_PAGES if quick else PAGES}
     return [
         Measurement(
-            name_of(name, every),
-            {label: partial(compared, label=label) for label in LABELS},
-            {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "every": every},
-            "CrawlLongevity-v0",
+            name_of(name, every), measures, {"name": name, **size, "every": every}, plays.ID
         )
         for name in SETS
         for every in EVERY
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the errors of all schedules."""
-    from scripts.experiments.longevity.setup.fragment_charts import means_of_settings
-
-    means_of_settings(
-        rows,
-        path,
+PICTURES = {
+    "errors": partial(
+        pictures.means_of_settings,
         title=TITLE,
         metric=METRIC,
-        label="interpolated minus exact mean divergence (bars: 95% intervals)",
+        x=charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
         labels=tuple(LABELS),
-        line=(0.0, "exact"),
+        line=charts.Rule(0.0, "exact", ":"),
     )
-
-
-PICTURES = {"errors": draw}
+}

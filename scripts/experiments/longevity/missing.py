@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.contents import Contents, Regions
-from scripts.experiments.longevity.setup.fragment_snapshots import (
+from scripts.experiments.longevity.measures import sites
+from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     SNAPSHOTS,
     change_frequency,
     changed,
     correlation,
-    drawn_set,
     longevity,
     runs_of,
     snapshot_times,
     substitutes,
 )
+from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
+from scripts.study.means import means, table
 from scripts.study.settings import Measurement
 
 TITLE = "Missing snapshots"
@@ -55,14 +58,15 @@ def name_of(share: float, outages: bool) -> str:
     return f"{share:.0%} missing{', in outages' if outages else ''}"
 
 
-SINGLE = tuple(name_of(share, False) for share in SHARES)
-OUTAGES = tuple(name_of(share, True) for share in SHARES)
-AT = SINGLE + OUTAGES
+SINGLE, OUTAGES = (
+    {name_of(share, outages): share for share in SHARES} for outages in (False, True)
+)
+AT = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
 REFERENCE = COMPLETE
 CLAIMS = ()
 EXPECTED = (
-    Range(SUBSTITUTED, -0.005, 0.005, SINGLE, "the formula is exact", PREDICTED),
+    Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
     Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
     Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
     Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
@@ -120,74 +124,63 @@ def missed(
 @lru_cache(maxsize=2)
 def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
     """Return the pages of a high-quality set, and their contents."""
-    instance, contents = drawn_set("quality", num_pages, SNAPSHOTS * INTERVAL, seed)
+    instance, contents = sites.drawn_set("quality", num_pages, SNAPSHOTS * INTERVAL, seed)
     return instance.regions, contents
 
 
 def measured(
     seed: int, *, label: str, num_pages: int, share: float, outages: bool
-) -> Mapping[str, float]:
+) -> dict[str, float]:
     """Measure snapshots of which some are missing, and compare them with the complete ones."""
     regions, contents = drawn(num_pages, seed)
-    times = snapshot_times()
-    complete, runs = runs_of(contents, times), runs_of(contents, times)
+    complete = runs = runs_of(contents, snapshot_times())
     rng = np.random.default_rng([seed, round(1000 * share), outages])
     length = OUTAGE if outages else 1.0 / (1.0 - share)
     missing = missed(rng, num_pages, SNAPSHOTS, share, length)
     if label != COMPLETE:
-        runs = runs_of(contents, times, substitutes(missing))
+        runs = runs_of(contents, snapshot_times(), substitutes(missing))
     count = change_frequency(runs)
     if label == LEFT_OUT:
         count = changed(runs).sum(axis=1) / np.maximum((~missing[:, 1:]).sum(axis=1), 1)
     base, rate = change_frequency(complete), regions.rate.sum(axis=1)
-    error = float(count.mean() / base.mean()) - 1.0
+    slow = (rate > 0.0) & (rate * INTERVAL <= 0.1)
+    error, fast_error, slow_error = (
+        float(count[pages].mean() / base[pages].mean()) - 1.0
+        for pages in (slice(None), rate * INTERVAL >= 2.0, slow)
+    )
     result = {
         METRIC: error,
+        FAST: fast_error,
+        SLOW: slow_error,
         CORRELATION: correlation(count, longevity(runs)),
         LIVED: float(np.nanmean(longevity(runs)) / np.nanmean(longevity(complete))) - 1.0,
         STATIC: float(np.mean(count == 0.0)),
     }
-    for metric, pages in (
-        (FAST, rate * INTERVAL >= 2.0),
-        (SLOW, (rate > 0.0) & (rate * INTERVAL <= 0.1)),
-    ):
-        result[metric] = float(count[pages].mean() / base[pages].mean()) - 1.0
     if label == SUBSTITUTED:
         expected = frequency(rate, share).mean() / frequency(rate, 0.0).mean() - 1.0
         result[PREDICTED] = error - float(expected)
     return result
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all shares, single misses and outages."""
-    size = QUICK_PAGES if quick else PAGES
+    measures = {label: partial(measured, label=label) for label in LABELS}
+    size = {"num_pages": QUICK_PAGES if quick else PAGES}
     return [
-        Measurement(
-            name_of(share, outages),
-            {label: partial(measured, label=label) for label in LABELS},
-            {"num_pages": size, "share": share, "outages": outages},
-        )
-        for outages in (False, True)
-        for share in SHARES
+        Measurement(name, measures, {**size, "share": share, "outages": shares is OUTAGES})
+        for shares in (SINGLE, OUTAGES)
+        for name, share in shares.items()
     ]
 
 
 def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw errors of the change frequency against the share of missing snapshots."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    names = {METRIC: "all pages", FAST: "fast pages", SLOW: "slow pages"}
     parts = []
-    for outages in (False, True):
-        shares = {name_of(share, outages): share for share in SHARES}
-        for metric, which in names.items():
+    for shares, misses in ((SINGLE, "single misses"), (OUTAGES, "outages")):
+        for metric, which in ((METRIC, "all pages"), (FAST, "fast pages"), (SLOW, "slow pages")):
             data = means(table(rows, metric))
-            data = data[data.setting.isin(list(shares)) & (data.policy != COMPLETE)]
-            panel = f"{which}, {'outages' if outages else 'single misses'}"
-            parts.append(data.assign(x=data.setting.map(shares), panel=panel))
+            data = data.assign(x=data.setting.map(shares), panel=f"{which}, {misses}")
+            parts.append(data.dropna(subset="x"))
     charts.lines(
         pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
         path,

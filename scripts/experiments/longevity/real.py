@@ -8,52 +8,32 @@ multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
-import policies
+import pandas as pd
+
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.traces.windows import Signals
-from policies.longevity.bounds import DivergenceBounds
-from policies.longevity.cgm import ChoGarciaMolina
-from policies.longevity.curve_fitting import CurveFitting
-from policies.longevity.learning import LearningLongevity
-from policies.longevity.offline import (
-    FragmentDynamic,
-    FragmentStatic,
-    HolisticStatic,
-    UniformRefresh,
-)
-from scripts.experiments.longevity.setup import fragment_records
-from scripts.experiments.longevity.setup import sites as longevity_sites
-from scripts.experiments.longevity.setup.curves import at_cost, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, plays, sites
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     CGM,
+    COMPARED,
     FITTING,
     FS_D,
-    HISTORIES,
     OFFLINE,
     ONLINE,
     OURS,
     UNIFORM,
     WARMED,
-    Candidate,
-    make_policy,
+    steps,
 )
-from scripts.experiments.longevity.setup.runs import (
-    ID,
-    STEADY,
-    TICK,
-    by_knob,
-    ledgers,
-    of_budget,
-    steady,
-)
+from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
+from scripts.present import charts
 from scripts.present.verdicts import Trend
+from scripts.study.means import table
 from scripts.study.settings import Measurement
 
 TITLE = "Fragments of recorded pages"
@@ -78,135 +58,54 @@ RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
 LOGARITHM = "logarithm of relative staleness"
 """The judged metric: sites differ by orders of magnitude."""
+MOST_RELATIVE = 2.5
 PLAYED = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
 GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
 
-
-def named(env: Any, site: str, name: str) -> Any:
-    """Return a policy by its name."""
-    return policies.make(name, env)
-
-
-def plain(env: Any, site: str, kind: Any, **arguments: Any) -> Any:
-    """Return a policy that needs no data of the site."""
-    return kind(env, **arguments)
-
-
-def tabulated(env: Any, site: str, of_played: bool, **arguments: Any) -> FragmentStatic:
-    """Return FS-S with curves measured on recorded content."""
-    curves = longevity_sites.curves(site, of_played=of_played)
-    return FragmentStatic(env, curves=curves, **arguments)
-
-
-def budgeted(
-    seed: int,
-    *,
-    site: str,
-    days: float,
-    policy: str,
-    signals: Signals = "none",
-    **arguments: Any,
-) -> Mapping[str, float]:
-    """Return the staleness of a policy on the second half of a record, with a hard budget."""
-    alive = longevity_sites.alive_pages(longevity_sites.record(site))
-    bandwidth = alive / days
-    env = longevity_sites.replayed(
-        site,
-        signals=signals,
-        form="scores",
-        bandwidth=bandwidth,
-        batch=max(1, round(bandwidth / DECISIONS)),
-        **arguments,
-    )
-    records, _ = ledgers(env, partial(BUDGETED[policy], site=site), seed)
-    return of_budget(records, alive)
-
-
-def swept(
-    seed: int,
-    *,
-    site: str,
-    kind: str,
-    knobs: Sequence[float],
-    given: Mapping[str, Any] = MappingProxyType({}),
-    base_versions: int = 0,
-) -> Mapping[str, float]:
-    """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
-    alive = longevity_sites.alive_pages(longevity_sites.record(site))
-    env = longevity_sites.replayed(
-        site, signals="none", form="refresh", bandwidth=1.0 / TICK, base_versions=base_versions
-    )
-
-    def play(knob: float) -> Mapping[str, float]:
-        make = partial(thresholded, site=site, knob=knob, kind=kind, given=given)
-        return steady(ledgers(env, make, seed)[0], alive)
-
-    return by_knob(knobs, play)
-
-
-def thresholded(env: Any, site: str, knob: float, kind: str, given: Mapping[str, Any]) -> Any:
-    """Return a policy of KINDS with a threshold, or FS-S on recorded curves."""
-    if kind in (EARLIER, PLAYED):
-        return tabulated(env, site, kind == PLAYED, threshold=knob)
-    return make_policy(env, knob, kind, given)
-
-
-BUDGETED: dict[str, Any] = {
-    UNIFORM: partial(plain, kind=UniformRefresh),
-    FITTING: partial(plain, kind=CurveFitting),
-    BOUNDS: partial(plain, kind=DivergenceBounds),
-    CGM: partial(plain, kind=ChoGarciaMolina),
-    GREEDY: partial(plain, kind=HolisticStatic),
-    NCIS: partial(named, name="GreedyNCIS"),
-    EARLIER: partial(tabulated, of_played=False),
-    PLAYED: partial(tabulated, of_played=True),
-    FS_D: partial(plain, kind=FragmentDynamic),
-    OURS: partial(plain, kind=LearningLongevity),
-    OURS_SIGNALS: partial(plain, kind=LearningLongevity),
+BUDGETED = {
+    UNIFORM: Entrant("UniformRefresh"),
+    FITTING: Entrant("CurveFitting"),
+    BOUNDS: Entrant("DivergenceBounds"),
+    CGM: Entrant("ChoGarciaMolina"),
+    GREEDY: Entrant("HolisticStatic", shown=PARAMETERS),
+    NCIS: Entrant("GreedyNCIS", shown=PARAMETERS | {"signals": "both"}),
+    EARLIER: Entrant("FragmentStatic", curves="earlier days"),
+    PLAYED: Entrant("FragmentStatic", curves="days played"),
+    FS_D: Entrant("FragmentDynamic"),
+    OURS: Entrant("LearningLongevity", shown=COMPARED),
+    OURS_SIGNALS: Entrant("LearningLongevity", shown=COMPARED | {"signals": "both"}),
 }
-"""Policies with a budget: functions of an environment and a site, by label."""
-WITH_PARAMETERS = {"reveal": "parameters"}
-WITH_SIGNALS = {"signals": "both"}
-ENVIRONMENTS: dict[str, dict[str, Any]] = {
-    GREEDY: WITH_PARAMETERS,
-    NCIS: WITH_PARAMETERS | WITH_SIGNALS,
-    OURS: {"base_versions": HISTORIES},
-    OURS_SIGNALS: WITH_SIGNALS | {"base_versions": HISTORIES},
+"""With a budget. Parameters are fitted to the first half of the record."""
+SWEPT = {
+    UNIFORM: replace(OFFLINE[UNIFORM], knobs=(2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)),
+    FITTING: replace(ONLINE[FITTING], knobs=steps(0.005, 20.0, 8)),
+    BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 60.0, 8)),
+    CGM: replace(WARMED[CGM], knobs=steps(0.02, 150.0, 8)),
+    EARLIER: replace(BUDGETED[EARLIER], knobs=steps(0.002, 60.0, 8)),
+    PLAYED: replace(BUDGETED[PLAYED], knobs=steps(0.002, 60.0, 8)),
+    FS_D: replace(BUDGETED[FS_D], knobs=steps(0.0005, 20.0, 8)),
 }
-"""Further arguments of environments. Parameters are fitted to the first half of the record."""
-MEASURES: dict[str, Any] = {
-    label: partial(budgeted, policy=label, **ENVIRONMENTS.get(label, {})) for label in BUDGETED
-}
-"""Measures with a budget, by label."""
-CYCLES = (2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)
-T_COUNT = 8
-
-
-def _knobs(low: float, high: float) -> tuple[float, ...]:
-    ratio = (high / low) ** (1.0 / (T_COUNT - 1))
-    return tuple(float(f"{low * ratio**place:.4g}") for place in range(T_COUNT))
-
-
-def _swept(candidate: Candidate, knobs: Sequence[float]) -> Any:
-    given = dict(candidate.given)
-    return partial(
-        swept, kind=candidate.kind, given=given, knobs=knobs, base_versions=candidate.base_versions
-    )
-
-
-SWEPT: dict[str, Any] = {
-    UNIFORM: _swept(OFFLINE[UNIFORM], CYCLES),
-    FITTING: _swept(ONLINE[FITTING], _knobs(0.005, 20.0)),
-    BOUNDS: _swept(ONLINE[BOUNDS], _knobs(0.25, 60.0)),
-    CGM: _swept(WARMED[CGM], _knobs(0.02, 150.0)),
-    EARLIER: partial(swept, kind=EARLIER, knobs=_knobs(0.002, 60.0)),
-    PLAYED: partial(swept, kind=PLAYED, knobs=_knobs(0.002, 60.0)),
-    FS_D: _swept(OFFLINE[FS_D], _knobs(0.0005, 20.0)),
-}
-"""Measures with thresholds, as in the paper, without signals, by label."""
+"""With thresholds, as in the paper, without signals."""
 SIGNAL_DAYS = (3, 10)
 """Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
+
+
+def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str, float]:
+    """Return the staleness of a policy on the second half of a record, with a hard budget."""
+    alive = sites.second_half(site).alive
+    bandwidth = alive / days
+    batch = max(1, round(bandwidth / DECISIONS))
+    env = sites.replayed(site, form="scores", bandwidth=bandwidth, batch=batch, **entrant.shown)
+    return plays.of_budget(plays.ledgers(env, entrant.make, seed)[0], alive)
+
+
+def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
+    """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
+    alive = sites.second_half(site).alive
+    env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
+
+    return plays.sweep(env, entrant, seed, partial(plays.steady, num_pages=alive))
 
 
 def name_of(site: str, days: int) -> str:
@@ -214,55 +113,49 @@ def name_of(site: str, days: int) -> str:
     return f"{site}, {days} days"
 
 
-def _expected() -> tuple[Trend, ...]:
-    where = tuple(name_of(TOGETHER, days) for days in BUDGETS)
-    with_signals = tuple(name_of(TOGETHER, days) for days in SIGNAL_DAYS)
-    pairs = [
-        *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
-        *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
-        (FITTING, OURS),
-    ]
-    signal_pairs = [(OURS, OURS_SIGNALS), (NCIS, OURS_SIGNALS)]
-    swept_pairs = [(UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)]
-    by_cost = tuple(at_cost(f"{TOGETHER}, {THRESHOLDS}", cost) for cost in COSTS)
-    source = "a seed is a site"
-    return tuple(
-        Trend(staler, "above", other, settings, source, metric=LOGARITHM)
-        for settings, compared in (
-            (where, pairs),
-            (with_signals, signal_pairs),
-            (by_cost, swept_pairs),
-        )
-        for staler, other in compared
-    )
+def _expected() -> Iterator[Trend]:
+    """Yield the pairs of which the first is staler."""
+    pairs = {
+        tuple(name_of(TOGETHER, days) for days in BUDGETS): [
+            *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
+            *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
+            (FITTING, OURS),
+        ],
+        tuple(name_of(TOGETHER, days) for days in SIGNAL_DAYS): [
+            (OURS, OURS_SIGNALS),
+            (NCIS, OURS_SIGNALS),
+        ],
+        curves.at_costs(f"{TOGETHER}, {THRESHOLDS}", COSTS): [
+            (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)
+        ],
+    }
+    for where, compared in pairs.items():
+        for staler, other in compared:
+            yield Trend(staler, "above", other, where, "a seed is a site", metric=LOGARITHM)
 
 
 CLAIMS = ()
-EXPECTED = _expected()
+EXPECTED = tuple(_expected())
 
 
-def measures(days: int) -> dict[str, Any]:
-    """Return the measures at a budget, in days per crawl."""
-    return {
-        label: play
-        for label, play in MEASURES.items()
-        if label != OURS_SIGNALS or days in SIGNAL_DAYS
-    }
-
-
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return every available site with fragments, at every budget, and with thresholds."""
-    sites = fragment_records.sites(shipped=quick)
-    settings = [
-        Measurement(name_of(site, days), measures(days), {"site": site, "days": days}, ID, most=1)
-        for days in (SIGNAL_DAYS[-1:] if quick else BUDGETS)
-        for site in sites
-    ]
-    if quick:
-        return settings
-    return settings + [
-        Measurement(f"{site}, {THRESHOLDS}", SWEPT, {"site": site}, ID, most=1) for site in sites
-    ]
+    settings = []
+    for days in SIGNAL_DAYS[-1:] if quick else BUDGETS:
+        measures = {
+            label: partial(budgeted, entrant=entrant)
+            for label, entrant in BUDGETED.items()
+            if label != OURS_SIGNALS or days in SIGNAL_DAYS
+        }
+        for site in sites.available(shipped=quick):
+            given = {"site": site, "days": days}
+            settings.append(Measurement(name_of(site, days), measures, given, plays.ID, most=1))
+    if not quick:
+        measures = {label: partial(swept, entrant=entrant) for label, entrant in SWEPT.items()}
+        for site in sites.available():
+            name = f"{site}, {THRESHOLDS}"
+            settings.append(Measurement(name, measures, {"site": site}, plays.ID, most=1))
+    return settings
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -270,12 +163,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
     Policies with thresholds are compared at equal cost.
     """
-    curves = {
-        setting: by_label
-        for setting, by_label in points_of(rows, STEADY).items()
-        if setting.endswith(THRESHOLDS)
-    }
-    derived = list(stalenesses(curves, costs=COSTS))
+    thresholds = [row for row in rows if row.setting.endswith(THRESHOLDS)]
+    derived = curves.compared(thresholds, stretch=plays.STEADY, costs=COSTS)
     kept = [row for row in [*rows, *derived] if row.metric == METRIC]
     base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
     derived += [
@@ -287,10 +176,10 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             (LOGARITHM, math.log(row.value / base[row.setting])),
         )
     ]
-    sites = sorted({_site(row) for row in kept})
+    names = sorted({_site(row) for row in kept})
     together = [
         row._replace(
-            setting=row.setting.replace(_site(row), TOGETHER, 1), seed=sites.index(_site(row))
+            setting=row.setting.replace(_site(row), TOGETHER, 1), seed=names.index(_site(row))
         )
         for row in [*rows, *derived]
         if row.metric in (METRIC, RELATIVE, LOGARITHM)
@@ -302,21 +191,46 @@ def _site(row: Row) -> str:
     return row.setting.partition(",")[0]
 
 
-def _budgets(rows: Sequence[Row], path: Path) -> None:
-    """Draw relative stalenesses by budget, a dot per site."""
-    from scripts.experiments.longevity.setup.charts import sites
+def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict[str, str]) -> None:
+    """Draw relative stalenesses, a dot per site, a panel per end of a setting.
 
-    names = {f"a crawl per page in {days} days": f", {days} days" for days in BUDGETS}
-    sites(rows, path, title=TITLE, labels=tuple(MEASURES), panels=names, metric=RELATIVE)
+    Args:
+        rows: settings are named by a site and an end.
+        path: of the picture.
+        labels: policies, from the top.
+        panels: titles by ends of settings.
+    """
+    values = table([row for row in rows if _site(row) != TOGETHER], RELATIVE)
+    data = pd.concat(
+        values[values.setting.str.endswith(end)].assign(panel=name) for end, name in panels.items()
+    )
+    count = data.setting.str.split(",").str[0].nunique()
+    charts.points(
+        data.rename(columns={"policy": "y", "value": "x"}),
+        path,
+        charts.Frame(
+            f"{TITLE}: a dot per site, {count} at most; diamond: their median with a 95% interval\n"
+            f"staleness over that of uniform refreshing (1: as stale; cut at {MOST_RELATIVE:g})",
+            charts.Axis("relative staleness", limits=(0.0, MOST_RELATIVE)),
+            columns=4,
+            size=(2.6, 0.0),
+            upright=[charts.Rule(1.0, dash="-")],
+        ),
+        names=labels,
+    )
 
 
-def _thresholds(rows: Sequence[Row], path: Path) -> None:
-    """Draw relative stalenesses of policies with thresholds, at equal cost."""
-    from scripts.experiments.longevity.setup.charts import sites
-
-    names = {f"refresh cost {cost:g}": at_cost(f", {THRESHOLDS}", cost) for cost in COSTS}
-    kept = [row for row in rows if THRESHOLDS in row.setting] or list(rows)
-    sites(kept, path, title=TITLE, labels=tuple(SWEPT), panels=names, metric=RELATIVE)
-
-
-PICTURES = {"budgets": _budgets, "thresholds": _thresholds}
+PICTURES = {
+    "budgets": partial(
+        draw,
+        labels=tuple(BUDGETED),
+        panels={name_of("", days): f"a crawl per page in {days} days" for days in BUDGETS},
+    ),
+    "thresholds": partial(
+        draw,
+        labels=tuple(SWEPT),
+        panels={
+            curves.at_cost(f", {THRESHOLDS}", cost): f"refresh cost {cost:g}" for cost in COSTS
+        },
+    ),
+}

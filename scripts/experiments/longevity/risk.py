@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.longevity.setup import sites
-from scripts.experiments.longevity.setup.curves import points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
+from scripts.experiments.longevity.measures import curves, pictures, plays, sites
+from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
-    HISTORIES,
+    ONLINE,
     RISK,
-    make_policy,
-    settings_at,
+    steps,
 )
-from scripts.experiments.longevity.setup.runs import (
-    ID,
-    STEADY,
-    TICK,
-    by_knob,
-    ledgers,
-    steady,
-    ticking,
-)
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.rows import gathered
+from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 
 TITLE = "The risk bound of section 4.5"
@@ -50,37 +42,24 @@ RISKS = (RISK, 30.0, 100.0)
 BOUNDED = {f"{FITTING}, risk {risk:g}": risk for risk in RISKS}
 LABELS = (FITTING, *BOUNDED, BOUNDS)
 FIRST = next(iter(BOUNDED))
-KNOBS = {
-    FITTING: tuple(float(f"{knob:.4g}") for knob in np.geomspace(0.007, 8.0, 9)),
-    BOUNDS: tuple(float(f"{knob:.4g}") for knob in np.geomspace(0.25, 20.0, 9)),
+RISK_OF = BOUNDED | {BOUNDS: RISK}
+"""rho of the labels that have a bound."""
+FITTED = replace(ONLINE[FITTING], knobs=steps(0.007, 8.0, 9))
+ENTRANTS = {
+    FITTING: FITTED,
+    **{
+        label: replace(FITTED, given={**FITTED.given, "risk": risk})
+        for label, risk in BOUNDED.items()
+    },
+    BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 20.0, 9)),
 }
-"""Thresholds in days, by the policy without its risk."""
-COSTS = (0.1, 0.2)
-AT = settings_at(DRAWN, COSTS)
+AT = curves.at_costs(DRAWN, (0.1, 0.2))
 THRESHOLD, LOSS = "threshold", "largest loss"
 """T, and the largest utility of a page at a decision, before it is refreshed; in days, an entry per
 knob."""
 SHARE, SHARE_OF_FIRST = "loss over its bound", f"loss over the bound of risk {RISK:g}"
 """LOSS over rho T and a tick, the largest of all knobs: decisions are two days apart, so that a
 period of rho T ends up to a tick later."""
-
-
-def risk_of(label: str) -> float | None:
-    """Return rho of a label, None without a bound."""
-    return RISK if label == BOUNDS else BOUNDED.get(label)
-
-
-class WithLosses:
-    """A policy, and the largest utility that a refresh of any page ever had at its decisions."""
-
-    def __init__(self, env: Any, make: Any) -> None:
-        self.policy, self.core, self.largest = make(env), env.unwrapped, 0.0
-        self.observe = self.policy.observe
-
-    def predict(self, *arguments: Any, **more: Any) -> Any:
-        """Return the policy's action."""
-        self.largest = max(self.largest, float(losses(self.core).max()))
-        return self.policy.predict(*arguments, **more)
 
 
 def losses(core: Any) -> FloatArray:
@@ -90,27 +69,25 @@ def losses(core: Any) -> FloatArray:
     return np.where(tracker.alive, lost, 0.0)
 
 
-def played(
-    seed: int, *, label: str, pages: str, num_pages: int, knobs: Sequence[float]
-) -> Mapping[str, float]:
+def read(core: Any) -> tuple[Any, float]:
+    """Return the ledger, and the largest utility that a refresh of any page has now."""
+    return core.ledger(), float(losses(core).max())
+
+
+def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
     """Return cost and staleness from the second month on, and the largest loss, by threshold."""
-    given: dict[str, Any] = {"histories": HISTORIES}
-    if risk_of(label) is not None:
-        given["risk"] = risk_of(label)
-    kind = "DivergenceBounds" if label == BOUNDS else "CurveFitting"
-    alive: float = num_pages
     if pages == SITE:
-        alive = sites.alive_pages(sites.record(SITE))
-        env: Any = sites.replayed(SITE, signals="none", form="refresh", bandwidth=1.0 / TICK)
+        alive = sites.second_half(SITE).alive
+        env: Any = sites.replayed(SITE, form="refresh", bandwidth=1.0 / plays.TICK)
     else:
-        env = ticking(pages, num_pages)
+        alive, env = num_pages, plays.ticking(pages, num_pages, **entrant.shown)
 
-    def play(knob: float) -> Mapping[str, float]:
-        make = partial(make_policy, knob=knob, kind=kind, given=given)
-        records, policy = ledgers(env, partial(WithLosses, make=make), seed)
-        return {THRESHOLD: knob, LOSS: policy.largest, **steady(records, alive)}
+    def measure(readings: list[tuple[Any, float]]) -> dict[str, float]:
+        records, largest = zip(*readings, strict=True)
+        return {LOSS: max(largest[:-1]), **plays.steady(records, alive)}
 
-    return by_knob(knobs, play)
+    found = plays.sweep(env, entrant, seed, measure, read)
+    return found | indexed(THRESHOLD, entrant.knobs)
 
 
 def _within(labels: Sequence[str], metric: str) -> tuple[Range, ...]:
@@ -133,46 +110,33 @@ EXPECTED = (
 )
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds on the drawn set and on the shipped record."""
     size, step = (QUICK_PAGES, 4) if quick else (PAGES, 1)
     measures = {
-        label: partial(played, label=label, knobs=KNOBS.get(label, KNOBS[FITTING])[::step])
-        for label in LABELS
+        label: partial(played, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
     }
     return [
-        Measurement(DRAWN, measures, {"pages": DRAWN, "num_pages": size}, ID),
-        Measurement(SITE, measures, {"pages": SITE, "num_pages": size}, ID, most=1),
+        Measurement(name, measures, {"pages": name, "num_pages": size}, plays.ID, most=most)
+        for name, most in ((DRAWN, None), (SITE, 1))
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, and losses over the bounds."""
-    derived = list(stalenesses(points_of(rows, STEADY)))
+    derived = curves.compared(rows, stretch=plays.STEADY)
     thresholds = gathered(rows, THRESHOLD)
     for (setting, label, seed), lost in gathered(rows, LOSS).items():
-        for metric, risk in ((SHARE, risk_of(label)), (SHARE_OF_FIRST, RISK)):
+        for metric, risk in ((SHARE, RISK_OF.get(label)), (SHARE_OF_FIRST, RISK)):
             if risk is not None:
-                longest = risk * thresholds[setting, label, seed] + TICK
+                longest = risk * thresholds[setting, label, seed] + plays.TICK
                 share = float((lost / longest).max())
-                derived.append(Row(ID, setting, label, seed, metric, share))
+                derived.append(Row(plays.ID, setting, label, seed, metric, share))
     return derived
-
-
-def _staleness(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness against cost."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    title = f"{TITLE}: what it costs, from day 32 on; {SITE} has one history"
-    curves_by_cost(points_of(rows, STEADY), path, title=title, labels=LABELS, black=(BOUNDS,))
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
-    import pandas as pd
-
-    from scripts.present import charts
-
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():
         each = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
@@ -182,7 +146,7 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     for label, risk in BOUNDED.items():
         bound = data[data.label == label]
         name = f"bound of risk {risk:g}"
-        data = pd.concat([data, bound.assign(label=name, y=risk * bound.x + TICK)])
+        data = pd.concat([data, bound.assign(label=name, y=risk * bound.x + plays.TICK)])
         own[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
     charts.lines(
         data,
@@ -198,4 +162,13 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"staleness": _staleness, "losses": _losses}
+PICTURES = {
+    "staleness": partial(
+        pictures.curves_by_cost,
+        stretch=plays.STEADY,
+        title=f"{TITLE}: what it costs, from day 32 on; {SITE} has one history",
+        labels=LABELS,
+        black=(BOUNDS,),
+    ),
+    "losses": _losses,
+}

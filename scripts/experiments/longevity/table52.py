@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.longevity.setup.policies import (
-    BOUNDS,
-    FITTING,
-    MEMORIES,
-    make_policy,
-    remembering,
-)
-from scripts.experiments.longevity.setup.runs import (
-    ID,
-    PAGES,
-    QUICK_PAGES,
-    TICKS,
-    between,
-    ledgers,
-    ticking,
-)
+from scripts.experiments.longevity.measures import plays
+from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, MEMORIES, remembering
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
+from scripts.study.means import means, table
 from scripts.study.settings import Measurement
 
 TITLE = "Bytes per page of the online policies"
@@ -36,7 +25,8 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 SET = "quality"
 THRESHOLDS = {FITTING: 0.15, BOUNDS: 2.0}
 """Thresholds with costs of 0.19 and 0.15 in the second 30 days, with full memory."""
-LEAN = list(MEMORIES)[-1]
+KINDS = {f"{kind}, {memory}": (kind, memory) for kind in THRESHOLDS for memory in MEMORIES}
+LEAN = tuple(f"{kind}, {list(MEMORIES)[-1]}" for kind in THRESHOLDS)
 SECTION = "section 5.2"
 PAGES_OF_WEB = 1e10
 TERABYTES = "terabytes of 10 billion pages"
@@ -45,29 +35,20 @@ CLAIMS = (
     Claim(
         "8 hashes of one base version take 32 bytes.",
         SECTION,
-        (
-            Range(f"{FITTING}, {LEAN}", 31.0, 32.0, (SET,), SECTION, "hashes"),
-            Range(f"{BOUNDS}, {LEAN}", 31.0, 32.0, (SET,), SECTION, "hashes"),
-        ),
+        tuple(Range(label, 31.0, 32.0, (SET,), SECTION, "hashes") for label in LEAN),
         "Every page here has at least 20 fragments.",
     ),
     Claim(
         "With profiles of 4 to 12 observations of 8 bytes it is 64 to 128 bytes per page.",
         SECTION,
-        (
-            Range(f"{FITTING}, {LEAN}", 64.0, 128.0, (SET,), SECTION),
-            Range(f"{BOUNDS}, {LEAN}", 64.0, 128.0, (SET,), SECTION),
-        ),
+        tuple(Range(label, 64.0, 128.0, (SET,), SECTION) for label in LEAN),
         "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
         "observations a profile is full and is started again.",
     ),
     Claim(
         "For 10 billion pages the state is at most a little over a terabyte.",
         SECTION,
-        (
-            Range(f"{FITTING}, {LEAN}", 0.0, 1.28, (SET,), SECTION, TERABYTES),
-            Range(f"{BOUNDS}, {LEAN}", 0.0, 1.28, (SET,), SECTION, TERABYTES),
-        ),
+        tuple(Range(label, 0.0, 1.28, (SET,), SECTION, TERABYTES) for label in LEAN),
         "As counted. `stored` is the size of this suite's arrays per page: they have capacity for "
         "all full profiles, with 8 bytes per number.",
     ),
@@ -75,19 +56,16 @@ CLAIMS = (
 EXPECTED = ()
 
 
-def kept(
-    seed: int, *, kind: str, memory: str, instance: str, num_pages: int
-) -> Mapping[str, float]:
+def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return bytes per page at the end of a run, and cost and staleness of its second half."""
-    env = ticking(instance, num_pages, reveal="importance", base_versions=0)
-    kept_of = remembering(kind, memory)
-    make = partial(make_policy, knob=THRESHOLDS[kind], kind=kept_of.kind, given=kept_of.given)
-    records, policy = ledgers(env, make, seed)
+    entrant = remembering(kind, memory)
+    env = plays.ticking(instance, num_pages, **entrant.shown)
+    records, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLDS[kind]), seed)
     footprint = policy.footprint()
     profiles = policy.profiles.kept
     held = ~np.isnan(profiles.base)
     observations = profiles.filled[held]
-    late = between(records, TICKS // 2, TICKS, num_pages)
+    late = plays.between(records, *plays.STRETCHES[plays.STEADY], num_pages)
     return {
         "counted": footprint.counted,
         "stored": footprint.stored,
@@ -100,24 +78,17 @@ def kept(
     }
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return both policies with every memory."""
     measures = {
-        f"{kind}, {memory}": partial(kept, kind=kind, memory=memory)
-        for kind in THRESHOLDS
-        for memory in MEMORIES
+        label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()
     }
-    size = {"instance": SET, "num_pages": QUICK_PAGES if quick else PAGES}
-    return [Measurement(SET, measures, size, ID)]
+    size = {"instance": SET, "num_pages": plays.QUICK_PAGES if quick else plays.PAGES}
+    return [Measurement(SET, measures, size, plays.ID)]
 
 
 def _table(rows: Sequence[Row], path: Path) -> None:
     """Draw bytes by policy and memory."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
     data = means(table(rows, "hashes", "observations", "stored", "staleness"), ("policy", "metric"))
     mean = data.pivot(index="policy", columns="metric", values="mean")
     half = data.pivot(index="policy", columns="metric", values="half")
@@ -131,7 +102,6 @@ def _table(rows: Sequence[Row], path: Path) -> None:
         "as the paper counts them: hashes + observations": counted,
         "in this suite's arrays": stored,
     }
-    order = [f"{kind}, {memory}" for kind in THRESHOLDS for memory in MEMORIES]
     charts.bars(
         pd.concat(part.assign(y=names, panel=name) for name, part in panels.items()),
         path,
@@ -141,7 +111,7 @@ def _table(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("bytes per page (logarithmic scale)", "log", limits=(8.0, 3e5)),
             shared="all",
         ),
-        names=[dict(zip(mean.index, names, strict=True))[label] for label in order],
+        names=[dict(zip(mean.index, names, strict=True))[label] for label in KINDS],
     )
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Regions
-from crawl_envs.types.ledgers import FragmentLedger
 from crawl_envs.worlds.fragments.regions import RegionPages
-from scripts.experiments.longevity.setup.curves import WHOLE, points_of, stalenesses
-from scripts.experiments.longevity.setup.policies import (
-    FITTING,
-    FS_S,
-    OFFLINE,
-    ONLINE,
-    UNIFORM,
-    Candidate,
-    make_policy,
-    settings_at,
-)
-from scripts.experiments.longevity.setup.runs import ID, by_knob, in_stretches, ticking
+from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures.entrants import FITTING, FS_S, OFFLINE, ONLINE, UNIFORM
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.settings import Measurement
 
@@ -37,9 +24,6 @@ METRIC = "staleness"
 REFERENCE = UNIFORM
 REPETITIONS, QUICK_REPETITIONS = 5, 2
 PAGES, QUICK_PAGES = 500, 60
-
-
-Ledgers = list[FragmentLedger]
 
 
 class Weights(NamedTuple):
@@ -57,14 +41,14 @@ KINDS_OF_WEIGHT = {
 }
 """The content of lists matters more, or that of advertisements and the like: our choice."""
 TOLD = ", weights known"
-CANDIDATES: dict[str, Candidate] = {
+ENTRANTS = {
     UNIFORM: OFFLINE[UNIFORM],
-    FS_S: OFFLINE[FS_S]._replace(knobs=OFFLINE[FS_S].knobs[::2]),
-    FITTING: ONLINE[FITTING]._replace(knobs=ONLINE[FITTING].knobs[::2]),
+    FS_S: OFFLINE[FS_S].every(2),
+    FITTING: ONLINE[FITTING].every(2),
 }
 LABELS = (UNIFORM, FS_S, FS_S + TOLD, FITTING, FITTING + TOLD)
 COSTS = (0.1, 0.2)
-AT = tuple(name for kind in KINDS_OF_WEIGHT for name in settings_at(kind, COSTS))
+AT = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
 
 CLAIMS = (
     Claim(
@@ -96,97 +80,72 @@ def weighted(pages: RegionPages, weights: Weights) -> RegionPages:
     )
 
 
-def played(env: Any, judged: Any, make: Any, seed: int, seen: Weights, true: Weights) -> Ledgers:
-    """Return ledgers of weights ``true`` at every decision and the end.
+class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Pages whose fragments have weights, beside the same ones with the weights they are judged by.
 
-    The policy acts on the same pages with weights ``seen``: it observes divergences, or regions,
-    of these.
+    A policy observes divergences, or regions, of the weights that it is told.
 
     Args:
         env: the environment that the policy acts in.
         judged: the same one, for the true weights.
-        make: constructor of the policy from an environment.
-        seed: of pages and events.
         seen: weights that the policy is told.
         true: weights that its copies are judged by.
     """
-    env.reset(seed=seed)
-    drawn = env.unwrapped.instance
-    observation, _ = env.reset(seed=seed, options={"instance": weighted(drawn, seen)})
-    judged.reset(seed=seed, options={"instance": weighted(drawn, true)})
-    policy, records, over = make(env), [judged.unwrapped.ledger()], False
-    state, start = None, np.ones(1, np.bool_)
-    while not over:
-        policy.observe(env.unwrapped.last_log())
-        action, state = policy.predict(observation, state, start, deterministic=True)
-        observation, _, _, over, _ = env.step(action)
-        judged.step(action)
-        start = np.zeros(1, np.bool_)
-        records.append(judged.unwrapped.ledger())
-    return records
+
+    def __init__(self, env: Any, judged: Any, seen: Weights, true: Weights) -> None:
+        super().__init__(env)
+        self.judged, self.seen, self.true = judged, seen, true
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Draw the pages of a seed, and give them both weights."""
+        self.env.reset(seed=seed)
+        drawn: Any = self.unwrapped.instance
+        self.judged.reset(seed=seed, options={"instance": weighted(drawn, self.true)})
+        return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.seen)})
+
+    def step(self, action: Any) -> Any:
+        """Crawl the same pages in both environments."""
+        self.judged.step(action)
+        return self.env.step(action)
+
+    def ledger(self, core: Any) -> Any:
+        """Return the ledger of the true weights."""
+        return self.judged.unwrapped.ledger()
 
 
 def swept(
-    seed: int,
-    *,
-    num_pages: int,
-    kind: str,
-    given: Mapping[str, Any],
-    knobs: Sequence[float],
-    seen: Sequence[int],
-    true: Sequence[int],
-    **arguments: Any,
-) -> Mapping[str, float]:
+    seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
+) -> dict[str, float]:
     """Return cost and weighted staleness in both stretches, for each knob."""
-    env, judged = (ticking("quality", num_pages, **arguments) for _ in range(2))
+    envs = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
+    env = Weighted(*envs, seen, Weights(*true))
 
-    def play(knob: float) -> Mapping[str, float]:
-        make = partial(make_policy, knob=knob, kind=kind, given=given)
-        return in_stretches(
-            played(env, judged, make, seed, Weights(*seen), Weights(*true)), num_pages
-        )
-
-    return by_knob(knobs, play)
+    stretches = partial(plays.in_stretches, num_pages=num_pages)
+    return plays.sweep(env, entrant, seed, stretches, env.ledger)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
+def measurements(quick: bool) -> list[Measurement]:
     """Return all policies, told the weights or not, for both choices of weights."""
-    size = {"num_pages": QUICK_PAGES if quick else PAGES}
     settings = []
     for name, true in KINDS_OF_WEIGHT.items():
         measures = {}
         for label in LABELS:
-            candidate = CANDIDATES[label.removesuffix(TOLD)]
-            measures[label] = partial(
-                swept,
-                kind=candidate.kind,
-                given=dict(candidate.given),
-                knobs=candidate.knobs[:: 3 if quick else 1],
-                seen=tuple(true if label.endswith(TOLD) else ALIKE),
-                reveal=candidate.reveal,
-                base_versions=0,
-            )
-        settings.append(Measurement(name, measures, {"true": tuple(true), **size}, ID))
+            entrant = ENTRANTS[label.removesuffix(TOLD)].every(3 if quick else 1)
+            seen = true if label.endswith(TOLD) else ALIKE
+            measures[label] = partial(swept, entrant=entrant, seen=seen)
+        size = {"true": tuple(true), "num_pages": QUICK_PAGES if quick else PAGES}
+        settings.append(Measurement(name, measures, size, plays.ID))
     return settings
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost."""
-    return list(stalenesses(points_of(rows, WHOLE)))
-
-
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw weighted staleness against cost, a panel per choice of weights."""
-    from scripts.experiments.longevity.setup.charts import curves_by_cost
-
-    curves_by_cost(
-        points_of(rows, WHOLE),
-        path,
+derive = partial(curves.compared, stretch=curves.WHOLE)
+PICTURES = {
+    "staleness": partial(
+        pictures.curves_by_cost,
+        stretch=curves.WHOLE,
         title=f"{TITLE}: quality set, 60 days",
         labels=LABELS,
         black=(UNIFORM,),
         y_label="staleness: mean weighted divergence",
     )
-
-
-PICTURES = {"staleness": _picture}
+}

@@ -100,7 +100,7 @@ def test_the_critic_learns_what_follows(tmp_path):
         action, _ = agent.predict(observations, deterministic=True)
         observations, reward, *_ = env.step(action)
         rewards.append(reward)
-    followed = returns(np.array(rewards), 0.5)[:-10]
+    followed = returns(agent.model.reward_scale.scaled(np.array(rewards)), 0.5)[:-10]
     wrong = np.square(followed - np.array(values)[:-10]).mean()
     assert wrong < 0.7 * followed.var()  # better than the best constant
 
@@ -146,6 +146,10 @@ def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
     )
     for name, value in weights(agent).items():
         torch.testing.assert_close(weights(tuned)[name], value, rtol=0.0, atol=1e-6)
+    own, after = (each.model.reward_scale for each in (agent, tuned))
+    played = 4 * 36  # steps of the first round
+    assert own.rewards.count == pytest.approx(played, abs=0.1)
+    assert after.rewards.count == pytest.approx(played + tuned.model.num_timesteps, abs=0.1)
 
 
 def test_returns_are_discounted_sums():
@@ -158,6 +162,13 @@ def test_returns_are_discounted_sums():
             expected = expected + gamma ** (later - step) * rewards[later]
         np.testing.assert_allclose(row, expected, rtol=1e-6)
     np.testing.assert_allclose(returns(rewards, 0.0), rewards, rtol=1e-6)
+
+
+def test_a_policy_of_fragments_is_cloned(tmp_path):
+    world = {"num_pages": 6, "horizon": 6.0}
+    arguments = arguments_of(env_id="CrawlLongevity-v0", env_args=world)
+    agent = clone(arguments, CloneArguments(teacher="FragmentStatic", **BRIEF), tmp_path)
+    assert "age_0" in agent.features
 
 
 @pytest.mark.parametrize(

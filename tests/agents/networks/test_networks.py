@@ -68,10 +68,9 @@ def logits_of(policy, rows):
 
 
 def test_scaling_is_what_the_table_says():
-    features = (*FEATURES, "false_signal_rate", "temper")
-    rows = torch.tensor(
-        [[[3.0, 2.0, -1.0, 4.0, 0.5, 0.3, 0.2, -6.0], [1.0, 0.0, 1.0, 2.0, 0.1, 1.0, 0.0, 0.5]]]
-    )
+    features = (*FEATURES, "false_signal_rate", "temper", "age_0", "age_1")
+    first = [3.0, 2.0, -1.0, 4.0, 0.5, 0.3, 0.2, -6.0, 5.0, -1.0]
+    rows = torch.tensor([[first, [1.0, 0.0, 1.0, 2.0, 0.1, 1.0, 0.0, 0.5, 0.0, 0.0]]])
     expected = [
         np.log1p(150.0) - 3.0,
         np.log(3.0),
@@ -81,6 +80,8 @@ def test_scaling_is_what_the_table_says():
         np.arctanh(-0.4 / 1.02),
         np.log1p(40.0) - 3.0,
         -np.log(7.0),
+        np.log1p(250.0) - 3.0,
+        -3.0,  # there is no such copy
     ]
     scaled = PageScaling(features, 2.0)(rows)
     torch.testing.assert_close(scaled[0, 0], torch.tensor(expected, dtype=torch.float32))
@@ -88,12 +89,12 @@ def test_scaling_is_what_the_table_says():
 
 
 def test_scaling_is_free_of_units():
-    rows = rows_of(FEATURES)
-    in_hours = rows * torch.tensor([24.0, 1.0, 1.0, 7.0, 1.0 / 24.0, 1.0])
-    torch.testing.assert_close(
-        PageScaling(FEATURES, 2.0)(rows), PageScaling(FEATURES, 48.0)(in_hours)
-    )
-    assert not torch.allclose(PageScaling(FEATURES, 2.0)(rows), PageScaling(FEATURES, 48.0)(rows))
+    features = (*FEATURES, "age_0")
+    rows = rows_of(features)
+    in_hours = rows * torch.tensor([24.0, 1.0, 1.0, 7.0, 1.0 / 24.0, 1.0, 24.0])
+    days, hours = PageScaling(features, 2.0), PageScaling(features, 48.0)
+    torch.testing.assert_close(days(rows), hours(in_hours))
+    assert not torch.allclose(days(rows), hours(rows))
 
 
 @pytest.mark.parametrize("features", [FEATURES, MORTAL, SOURCES])

@@ -16,6 +16,7 @@ import pytest
 import torch
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecMonitor
 
@@ -23,7 +24,7 @@ import agents
 import policies
 from agents.runs import read_rows
 from agents.sb3 import hyperparameters
-from agents.sb3.algorithms import CONTRIB, algorithm_class
+from agents.sb3.algorithms import CONTRIB, algorithm_class, derived_from
 from agents.sb3.arguments import CHECKS, TrainArguments, check_model_arguments
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.comparison import mean_rewards
@@ -267,7 +268,7 @@ def test_the_progress_bar_ends_at_the_steps_that_are_made(algorithm, tmp_path, c
     [
         (
             {"algorithm": "sarsa"},
-            "algorithm must be one of a2c, dqn, maskableppo, ppo, recurrentppo, sac, got 'sarsa'",
+            "algorithm must be one of a2c, .*, recurrentppo, sac, or module:Class, got 'sarsa'",
         ),
         ({"env_id": "a:b:C-v0"}, "env_id must be the id of an environment, got 'a:b:C-v0'"),
         ({"steps": 0}, "steps must be an integer in .*, got 0"),
@@ -421,6 +422,79 @@ def test_a_network_of_ones_own_is_trained_and_loaded(tmp_path, monkeypatch):
         agents.load(tmp_path)
 
 
+class OwnPPO(PPO):
+    """An algorithm of one's own: the bonus of entropy fades."""
+
+    def __init__(self, *args, fade=0.5, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fade = fade
+
+    def train(self):
+        self.ent_coef *= self.fade
+        super().train()
+
+
+class OwnBase(OnPolicyAlgorithm):
+    """One that derives from none of the known ones."""
+
+    def __init__(self, policy, env, learning_rate, n_steps, gamma, gae_lambda, **kwargs):
+        given = {"ent_coef": 0.0, "vf_coef": 0.5, "max_grad_norm": 0.5, "use_sde": False}
+        sizes = {"n_steps": n_steps, "gamma": gamma, "gae_lambda": gae_lambda}
+        super().__init__(policy, env, learning_rate, sde_sample_freq=-1, **sizes, **given, **kwargs)
+
+    def train(self):
+        values, log_prob, _ = self.policy.evaluate_actions(
+            torch.as_tensor(self.rollout_buffer.observations).flatten(0, 1),
+            torch.as_tensor(self.rollout_buffer.actions).flatten(0, 1).flatten().long(),
+        )
+        gain = torch.as_tensor(self.rollout_buffer.advantages).flatten() * log_prob
+        self.policy.optimizer.zero_grad()
+        (values.square().mean() - gain.mean()).backward()
+        self.policy.optimizer.step()
+
+
+OWN_ALGORITHMS = [
+    (f"{__name__}:OwnPPO", {"model_args": {"fade": 0.25, "n_epochs": 1}}, "ppo"),
+    (f"{__name__}:OwnBase", {}, ""),
+    ("stable_baselines3:TD3", {"network": "mlp", "env_args": {**SMALL, "action": "scores"}}, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "base"), OWN_ALGORITHMS)
+def test_an_algorithm_of_ones_own_is_trained_and_loaded(name, given, base, tmp_path, monkeypatch):
+    agent = train(short(algorithm=name, steps=256, **given), tmp_path)
+    assert (type(agent.model).__name__, derived_from(name)) == (name.rpartition(":")[-1], base)
+    assert getattr(agent.model, "fade", 0.25) == 0.25
+    assert getattr(agent.model, "n_epochs", 1) == 1
+    again = agents.load(tmp_path)
+    one, two = agent.model.policy.state_dict(), again.model.policy.state_dict()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    monkeypatch.delitem(sys.modules, name.partition(":")[0])
+    with pytest.raises(ValueError, match=r"algorithm must be module:Class .* imported, got"):
+        agents.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_args": {"fades": 1.0}}, "model_args must be among .*fade, .*, got fades=1.0"),
+        ({"model_args": {"policy_kwargs": {}}}, "model_args must be among .*, got policy_kwargs="),
+        ({"model_args": {"n_epochs": 0}}, "n_epochs must be .* got 0"),
+        ({"algorithm": "json:dumps"}, "algorithm must be module:Class of a BaseAlgorithm"),
+        ({"algorithm": "nowhere:PPO"}, "in a module that is imported, got 'nowhere:PPO'"),
+    ],
+)
+def test_bad_arguments_of_ones_own_algorithm_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainArguments(**{"algorithm": f"{__name__}:OwnPPO", **changes})
+
+
+def test_a_network_that_scores_pages_needs_a_known_algorithm_off_policy(tmp_path):
+    scores = {**SMALL, "action": "scores"}
+    with pytest.raises(ValueError, match="network must be mlp or plain for stable_baselines3:TD3"):
+        train(short(algorithm="stable_baselines3:TD3", env_args=scores), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("env_id", "given", "form", "share"),
     [
@@ -480,15 +554,15 @@ def test_pages_of_a_trace_cannot_be_chosen():
         recommended("ppo", "CrawlTrace-v0", train_pages=5)
 
 
-def test_a_run_of_two_parts_falls_to_a_step_size_of_zero_once(tmp_path):
+def test_the_step_size_of_a_run_of_two_parts_falls_once(tmp_path):
     arguments = short(learning_rate="lin_0.01", steps=1024)
     first = train(arguments, tmp_path, until=512).model
     assert first.num_timesteps == 512
-    assert first.lr_schedule(0.0) == pytest.approx(0.005)
+    assert first.lr_schedule(0.0) == pytest.approx(0.01)  # of the rollout's start: a half is made
     second = train(arguments, tmp_path, resume=True).model
     assert second.num_timesteps == 1024
-    assert second.lr_schedule(0.0) == 0.0
-    assert second.lr_schedule(0.25) == pytest.approx(0.0025)
+    assert second.lr_schedule(0.0) == pytest.approx(0.005)
+    assert second.lr_schedule(0.5) == pytest.approx(0.01)
 
 
 def test_scaled_rewards_are_those_of_a_plain_computation():

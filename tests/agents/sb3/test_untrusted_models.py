@@ -157,7 +157,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
             {"network": "os:system"},
             "network must be module:Class of a",
         ),
-        ("arguments", {"algorithm": "os:system"}, "algorithm must be one of"),
+        ("arguments", {"algorithm": "os:system"}, "algorithm must be module:Class of a"),
         ("arguments", {"env_id": "os;"}, "env_id must be the id of an environment, got 'os;'"),
         ("arguments", {"env_id": 3}, "env_id must be the id of an environment, got 3"),
         ("arguments", {"env_args": [1]}, r"env_args must be arguments by name, got \[1\]"),

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 from scripts.present import charts
 from scripts.present.charts import Axis, Frame, Rule
@@ -182,3 +183,15 @@ def test_long_titles_are_wrapped(tmp_path: Path, drawn: list[Figure]) -> None:
     charts.lines(curves(), tmp_path / "lines.png", Frame("word " * 60))
     lines = drawn[0].get_suptitle().splitlines()
     assert 1 < len(lines) <= max(map(len, lines)) < 115
+
+
+def test_a_saved_picture_has_a_palette_and_looks_the_same(tmp_path: Path) -> None:
+    charts.lines(curves(), tmp_path / "lines.png", Frame("T"))
+    drawn = np.random.default_rng(0).normal(128.0, 40.0, (60, 60, 3)).clip(0, 255)
+    drawn[:40] = 255.0
+    picture = charts.with_palette(Image.fromarray(drawn.astype(np.uint8)))
+    with Image.open(tmp_path / "lines.png") as saved:
+        assert saved.mode == picture.mode == "P"
+    off = np.abs(np.asarray(picture.convert("RGB")) - drawn)
+    assert off[:40].max() == 0.0
+    assert np.median(off[40:]) < 15.0

@@ -1,4 +1,4 @@
 """Trainings of algorithms on tasks of the suite.
 
-Public modules: trainings.
+Public modules: checkpoints, trainings.
 """

@@ -28,13 +28,12 @@ from crawl_envs.types import FloatArray, Policy
 from scripts.study.rows import indexed
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
+from scripts.training.requests import APART
 
 RUNS = Path("runs") / "rl"
-"""Folders of the trainings."""
+"""Folders of the trainings, wherever the rows go."""
 FIRST_SEED = 5_000_000
 """First seed of evaluations: repetition i has EPISODES seeds from ``FIRST_SEED + i EPISODES``."""
-APART = 1000
-"""Difference of the training seeds of two repetitions: lane i of a training has its seed plus i."""
 EPISODES, VALIDATED = 16, 8
 """Episodes of an evaluation, and of a validation while learning."""
 TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
@@ -65,7 +64,7 @@ def trained(
     early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
     own = {"steps": steps, "seed": APART * seed, "belief": belief}
     arguments = recommended(algorithm, it.id, env_args={**given, **early}, **own)
-    out = RUNS / task / f"{algorithm}-{steps}" / f"seed-{seed}"
+    out = RUNS / task / f"{algorithm}-{steps}{'-belief' if belief else ''}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     started = time.process_time()
     train(arguments, out, validation=VALIDATED if curve else 0, progress=False)

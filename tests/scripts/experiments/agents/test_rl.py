@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import agents
 import policies
-from crawl_envs.evaluation import Row, evaluate
+from crawl_envs.evaluation import Row, evaluate, make_env
 from scripts.experiments.agents import rl
-from scripts.experiments.agents.setup import trainings
+from scripts.experiments.agents.setup import checkpoints, trainings
+from scripts.study.rows import write_rows
 from scripts.suite.tasks import AS_REWARD
 
 
@@ -60,9 +62,10 @@ def test_tables_and_pictures(tmp_path: Path) -> None:
     rows = [row for task in rl.ALL for row in rows_of(task)]
     rows = [*rows, *rl.derive(rows)]
     tables = {name: make(rows).splitlines() for name, make in rl.TABLES.items()}
-    assert all(len(lines) >= 2 + len(rl.ALL) for lines in tables.values())
     assert ".70 ± .1" in tables["larger budget"][2]
     assert "0k, 50 s (1 of 3)" in tables["times"][2]
+    assert [line.split(" | ")[3][:3] for line in tables["memory"][2:]] == [".70", ".70"]
+    assert tables["memory"][2].startswith("| noisy-unknown | - | - | .70")
     for name, draw in rl.PICTURES.items():
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
@@ -85,7 +88,10 @@ def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatc
     assert trainings.bound(3, task=task)["reward"] > reward
 
 
-def test_a_short_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("low", [0.0, 1.0])
+def test_a_short_training_and_its_checkpoint(
+    low: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(trainings, "EPISODES", 2)
     values = trainings.trained(
@@ -94,6 +100,19 @@ def test_a_short_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert values["steps[0]"] == 0.0
     assert 0.8 < values["reward"] < 1.0
     assert 0.8 < values["validated[0]"] < 1.0
+    write_rows(tmp_path / "rows.parquet", [Row("", "quality", rl.RANDOM, 0, "validated", low)], {})
+    checkpoints.main(trainings.RUNS, tmp_path)
+    file = tmp_path / "checkpoints" / "quality" / "a2c"
+    assert file.exists() == (low == 0.0)
+    if file.exists():
+        kept, whole = file / "model.zip", next(trainings.RUNS.rglob("model.zip"))
+        assert kept.stat().st_size < 0.6 * whole.stat().st_size
+        env = make_env("CrawlLongevity-v0", **trainings.TASKS["quality"].arguments)
+        observation, _ = env.reset(seed=1)
+        [one], [two] = (
+            agents.load(each.parent, env).scores(observation)[None] for each in (kept, whole)
+        )
+        np.testing.assert_array_equal(one, two)
     again = trainings.trained(
         0, task="quality", algorithm="a2c", steps=600, belief=False, curve=False
     )

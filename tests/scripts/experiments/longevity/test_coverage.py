@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 
-from scripts.experiments.longevity import coverage as longevity_coverage
+from scripts.experiments.longevity import coverage
 
 RATES = np.array([0.02, 0.1, 0.3, 1.0])
 """Change rates of pages that are either fresh or stale."""
@@ -37,9 +35,9 @@ def of_threshold(threshold: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("worth", [0.08, 0.32, 1.28])
 def test_the_worth_of_a_new_page_is_the_best_threshold(worth: float) -> None:
-    knobs = np.array(longevity_coverage.KNOBS)
+    knobs = np.array(coverage.KNOBS)
     cost, stale = np.array([of_threshold(knob) for knob in knobs]).T
-    result = longevity_coverage.weighed(knobs, cost, stale, worth, True)
+    result = coverage.weighed(knobs, cost, stale, worth, True)
     least = 0.0
     for rate in RATES:
 
@@ -49,23 +47,14 @@ def test_the_worth_of_a_new_page_is_the_best_threshold(worth: float) -> None:
 
         found = minimize_scalar(loss, bounds=(-3.0, 12.0), method="bounded")
         least += min(float(found.fun), 1.0) / RATES.size
-    assert result[longevity_coverage.METRIC] == pytest.approx(least, rel=1e-4)
-    assert result[longevity_coverage.BEST] == result[longevity_coverage.METRIC]
-    assert result[longevity_coverage.RATIO] == pytest.approx(1.0)
-    assert 0.5 < result[longevity_coverage.RATE] < 2.0
+    assert result[coverage.METRIC] == pytest.approx(least, rel=1e-4)
+    assert result[coverage.BEST] == result[coverage.METRIC]
+    assert result[coverage.RATIO] == pytest.approx(1.0)
+    assert 0.5 < result[coverage.RATE] < 2.0
 
 
 def test_a_knob_that_is_no_threshold_counts_at_its_best() -> None:
     cost, stale = np.array([0.4, 0.2, 0.1]), np.array([0.02, 0.05, 0.09])
-    result = longevity_coverage.weighed(np.array([1.0, 2.0, 3.0]), cost, stale, 0.32, False)
+    result = coverage.weighed(np.array([1.0, 2.0, 3.0]), cost, stale, 0.32, False)
     best = pytest.approx(0.05 + 0.32 * 0.2)
-    assert result == {longevity_coverage.METRIC: best, longevity_coverage.BEST: best}
-
-
-def test_the_pictures_are_drawn(tmp_path: Path) -> None:
-    [setting] = longevity_coverage.measurements(True)
-    rows = [row for label in setting.labels for row in setting.play(label, 0)]
-    rows += longevity_coverage.derive(rows)
-    for name, draw in longevity_coverage.PICTURES.items():
-        draw(rows, tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert result == {coverage.METRIC: best, coverage.BEST: best}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import pytest
 
 from policies.longevity.offline import FragmentStatic
 from policies.values.divergence.regions import RegionCurves
-from scripts.experiments.longevity import weights as longevity_weights
-from scripts.experiments.longevity.setup.runs import ledgers, ticking
-from scripts.experiments.longevity.weights import ALIKE, Weights, played, weighted
+from scripts.experiments.longevity.measures.plays import ledgers, ticking
+from scripts.experiments.longevity.weights import ALIKE, Weighted, Weights, weighted
 
 PAGES, SEED = 6, 4
 
@@ -76,29 +74,19 @@ def test_curves_of_weighted_pages_are_means_of_what_occurs() -> None:
 
 
 def test_what_a_policy_sees_changes_its_crawls_only() -> None:
-    given = {"seed": 2, "true": Weights(1, 16, 1)}
+    true = Weights(1, 16, 1)
     envs = [ticking("quality", 40, reveal="parameters") for _ in range(2)]
 
     def make(env: Any) -> FragmentStatic:
         return FragmentStatic(env, threshold=0.3)
 
-    alike = played(*envs, make, seen=ALIKE, **given)
-    told = played(*envs, make, seen=Weights(1, 16, 1), **given)
+    def played(seen: Weights, true: Weights) -> list[Any]:
+        env = Weighted(*envs, seen, true)
+        return ledgers(env, make, 2, env.ledger)[0]
+
+    alike, told, same = played(ALIKE, true), played(true, true), played(ALIKE, ALIKE)
     own, _ = ledgers(envs[0], make, 2)
     assert alike[-1].crawls == own[-1].crawls != told[-1].crawls
     assert alike[-1].divergence != own[-1].divergence
     assert alike[-1].fresh_time == pytest.approx(own[-1].fresh_time)
-    same = played(*envs, make, seed=2, seen=ALIKE, true=ALIKE)
     assert [record.divergence for record in same] == [record.divergence for record in own]
-
-
-def test_the_picture_is_drawn(tmp_path: Path) -> None:
-    rows = []
-    for setting in longevity_weights.measurements(True):
-        for label in setting.labels:
-            rows += setting.play(label, 0)
-    rows += longevity_weights.derive(rows)
-    assert {row.setting for row in rows} >= set(longevity_weights.AT)
-    for name, draw in longevity_weights.PICTURES.items():
-        draw(rows, tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000

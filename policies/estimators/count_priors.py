@@ -1,0 +1,123 @@
+r"""Empirical Bayes for counts: rates and shares of pages that share a distribution.
+
+With a Gamma distribution of rates, a page with n events in T days has the estimate
+:math:`(a + n)/(b + T)`; with a Beta distribution of shares, one with h of n successes has
+:math:`(a + h)/(a + b + n)`. A page without observations has the mean of the distribution.
+
+The mean is the pooled value of all pages, and only the weight is fitted by maximum likelihood.
+(Fitting the mean by likelihood as well is fragile: a few pages that lived for minutes and had a
+burst of changes make it hundreds a day.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import betaln, gammaln
+
+from crawl_envs.types import FloatArray, IntArray
+
+LOG_BOUNDS = (-9.0, 9.0)
+"""Bounds of the logarithm of a weight: the shape of a Gamma, the pseudo-counts of a Beta."""
+
+
+class RatePrior(NamedTuple):
+    """A Gamma distribution of rates: ``shape`` a and inverse scale ``days`` b."""
+
+    shape: float
+    days: float
+
+    @property
+    def mean(self) -> float:
+        """Mean rate."""
+        return self.shape / self.days
+
+    def estimate(self, counts: IntArray, days: FloatArray) -> FloatArray:
+        """Return the mean rate of each page given its events in so many days, (m,)."""
+        return (self.shape + counts) / (self.days + days)
+
+
+class SharePrior(NamedTuple):
+    """A Beta distribution of shares, by its two pseudo-counts."""
+
+    yes: float
+    no: float
+
+    @property
+    def mean(self) -> float:
+        """Mean share."""
+        return self.yes / (self.yes + self.no)
+
+    def estimate(self, yes: IntArray, total: IntArray) -> FloatArray:
+        """Return the mean share of each page given its successes among so many trials, (m,)."""
+        return (self.yes + yes) / (self.yes + self.no + total)
+
+
+def fit_rate_prior(counts: IntArray, days: FloatArray) -> RatePrior:
+    """Fit the Gamma distribution of rates to Poisson counts over exposures.
+
+    Its mean is all events over all days; its shape maximises the likelihood of the counts. Without
+    any event, half an event is assumed, with the weight of one page's mean exposure.
+
+    Args:
+        counts: events of each page, shape (m,).
+        days: exposure of each page, shape (m,); pages without exposure are ignored.
+
+    Raises:
+        ValueError: no page has any exposure.
+    """
+    seen = days > 0.0
+    if not seen.any():
+        raise ValueError("no page is alive in the window, so there is nothing to fit")
+    n, t = counts[seen].astype(np.float64), days[seen]
+    if n.sum() == 0.0:
+        return RatePrior(0.5 * t.mean() / t.sum(), t.mean())
+    mean = n.sum() / t.sum()
+
+    def likelihood(shape: float) -> float:
+        b = shape / mean
+        each = gammaln(shape + n) - gammaln(shape) - shape * np.log1p(t / b) - n * np.log(b + t)
+        return float(each.sum())
+
+    shape = _most_likely(likelihood)
+    return RatePrior(shape, shape / mean)
+
+
+def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
+    """Fit the Beta distribution of shares to binomial counts.
+
+    Its mean is all successes over all trials; the number of pseudo-counts maximises the
+    likelihood of the counts. Without any trial it is Jeffreys' prior, half a count each; an
+    outcome that never occurred counts half before the mean is computed.
+
+    Args:
+        yes: successes of each page, shape (m,).
+        total: trials of each page, shape (m,); pages without trials are ignored.
+    """
+    seen = total > 0
+    if not seen.any():
+        return SharePrior(0.5, 0.5)
+    h, n = yes[seen].astype(np.float64), total[seen].astype(np.float64)
+    mean = max(h.sum(), 0.5) / n.sum()
+    mean = min(mean, 1.0 - 0.5 / n.sum())
+
+    def likelihood(weight: float) -> float:
+        a, b = weight * mean, weight * (1.0 - mean)
+        return float(np.sum(betaln(a + h, b + n - h) - betaln(a, b)))
+
+    weight = _most_likely(likelihood)
+    return SharePrior(weight * mean, weight * (1.0 - mean))
+
+
+def _most_likely(likelihood: Callable[[float], float]) -> float:
+    """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
+    optimum = minimize_scalar(
+        lambda logarithm: -likelihood(float(np.exp(logarithm))),
+        bounds=LOG_BOUNDS,
+        method="bounded",
+        options={"xatol": 1e-7},
+    )
+    return float(np.exp(optimum.x))

@@ -1,0 +1,264 @@
+"""Compare markets of a shape with the published numbers of Han et al. 2020.
+
+Three shares of offers (section 4.1.1) and nine AUCs (Table 4) are compared. As in the paper,
+predictors are trained on the days from August 1 to the end of the year, selected on the next nine
+days and tested on the following 91. Training and test offers are different offers of the same
+world, so that brand and merchant together do not identify an offer, as in the paper's 1.3 million
+offers. There is no search: try other shapes with ``--set``. Writes ``market.csv``,
+``provenance.json`` and ``market.png``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from agents.predictors import FEATURES, MODELS, TASKS
+from agents.predictors.examples import Examples, examples
+from agents.predictors.predictor import Predictor
+from agents.progress import COUNT, ProgressBar
+from crawl_envs.instances.market import MarketShape
+from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.worlds.offers.log import MarketLog
+from scripts.cli.commands import command_of, one_line_errors
+from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, write_csv, write_provenance
+
+OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
+POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
+"""Shares of offers per day, of 1:20, 1:75 and 1:6 (Han et al. 2020, section 4.1.1)."""
+POSITIVES_BAND, AUC_BAND = 0.2, 0.03
+"""Tolerances of a share (relative) and of an AUC (absolute); both are our choice."""
+FULL = {"offers": 100_000, "days": 253, "per_day": 4_000}
+QUICK = {"offers": 1_000, "days": 40, "per_day": 300}
+QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 1}, "trees": {"trees": 10}}
+
+
+class Figure(NamedTuple):
+    """A measured number beside the paper's.
+
+    ``what`` is ``positives``, a share of offers per day, or ``auc``; ``model`` and ``features`` are
+    those of the predictor of an AUC. ``band`` is the tolerance.
+    """
+
+    what: str
+    task: str
+    model: str
+    features: str
+    measured: float
+    paper: float
+    band: float
+
+    @property
+    def near(self) -> bool:
+        """Whether the measured number is within the band around the paper's."""
+        return abs(self.measured - self.paper) <= self.band
+
+
+class Tables(NamedTuple):
+    """Examples for training, validation and test, and the log of the test examples."""
+
+    train: Examples
+    validation: Examples
+    test: Examples
+    log: MarketLog
+    test_days: range
+
+
+def make_tables(
+    shape: MarketShape, offers: int, days: int, per_day: int, seed: int, train_seed: int
+) -> Tables:
+    """Log one market, or two of the same world, and return examples from them.
+
+    Args:
+        shape: of the world and the markets.
+        offers: of each market.
+        days: of the record, >= 3.
+        per_day: examples per training day; twice as many per validation or test day.
+        seed: of the market to test on.
+        train_seed: of the market for training and validation.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    once, twice = UniformSample(per_day), UniformSample(2 * per_day)
+    split = split_days(days)
+    tested = logged(seed, offers, days, shape=shape)
+    learned = tested if train_seed == seed else logged(train_seed, offers, days, shape=shape)
+    return Tables(
+        examples(learned, split.train, sample=once, seed=seed),
+        examples(learned, split.validation, sample=twice, seed=seed),
+        examples(tested, split.test, sample=twice, seed=seed),
+        tested,
+        split.test,
+    )
+
+
+def shares(log: MarketLog, days: range) -> Iterator[Figure]:
+    """Yield the shares of offers with a price change, a click and an impression per day."""
+    labels = [log.labels(day) for day in days]
+    for number, task in enumerate(TASKS):
+        share = float(np.mean([each[number].mean() for each in labels]))
+        paper = POSITIVES[task]
+        yield Figure("positives", task, "", "", share, paper, POSITIVES_BAND * paper)
+
+
+def aucs(
+    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: ProgressBar
+) -> Iterator[Figure]:
+    """Train nine predictors of each model and yield their AUCs on the test days."""
+    from sklearn.metrics import roc_auc_score  # slow to import
+
+    row = bar.add_task("training", total=len(models) * len(TASKS) * len(FEATURES))
+    for model, task, features in itertools.product(models, TASKS, FEATURES):
+        paper, _ = TABLE_4[task][features]
+        bar.update(row, description=f"{model}: {task} from {features}")
+        predictor = Predictor(task, features, model, **settings.get(model, {}))
+        predictor.fit(tables.train, tables.validation)
+        area = float(roc_auc_score(tables.test.labels(task), predictor.predict(tables.test)))
+        bar.advance(row)
+        yield Figure("auc", task, model, features, area, paper, AUC_BAND)
+
+
+def shape_of(changes: Sequence[str]) -> MarketShape:
+    """Return the default shape with ``name=value`` arguments replaced.
+
+    Raises:
+        ValueError: a word of another form, an unknown name, or a value outside its range.
+    """
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(MarketShape)}
+    arguments = {}
+    for word in changes:
+        name, _, value = word.partition("=")
+        one_of("set", name, tuple(kinds))
+        try:
+            arguments[name] = kinds[name](value)
+        except ValueError:
+            raise ValueError(f"set must be {name}=NUMBER, got {word!r}") from None
+    return MarketShape(**arguments)
+
+
+def show(figures: Sequence[Figure], terminal: Console) -> None:
+    """Print the table of measured numbers beside the paper's."""
+    table = Table(title="A market of this shape, and that of Han et al. 2020")
+    for name in ("", "of", "from", "by", "measured", "paper", "off by", "near"):
+        table.add_column(name)
+    for one in figures:
+        sign = "[green]✓[/]" if one.near else "[bold red]✗[/]"
+        if one.what == "positives":
+            values = f"1:{1 / one.measured - 1:.1f}", f"1:{1 / one.paper - 1:.0f}"
+            off = f"{one.measured / one.paper - 1:+.0%}"
+        else:
+            values = f"{one.measured:.3f}", f"{one.paper:.3f}"
+            off = f"{one.measured - one.paper:+.3f}"
+        table.add_row(one.what, one.task, one.features, one.model, *values, off, sign)
+    terminal.print(table)
+
+
+def draw(figures: Sequence[Figure], path: Path) -> None:
+    """Draw measured numbers over the paper's and their bands."""
+    from matplotlib.figure import Figure as Picture  # slow to import
+
+    from scripts.present.charts import COLOURS, MARKERS, save
+
+    picture = Picture(figsize=(11.0, 4.6), layout="constrained")
+    left, right = picture.subplots(1, 2, width_ratios=(1, 3))
+    for axes, what in ((left, "positives"), (right, "auc")):
+        kept = [one for one in figures if one.what == what]
+        places = list(dict.fromkeys((one.task, one.features) for one in kept))
+        for at, place in enumerate(places):
+            one = next(one for one in kept if (one.task, one.features) == place)
+            spread = {"color": "#000000", "linewidth": 1.5, "label": None if at else "paper"}
+            axes.fill_between(
+                *((at - 0.35, at + 0.35), one.paper - one.band, one.paper + one.band),
+                **{"color": "#DDDDDD", "label": None if at else "near enough"},
+            )
+            axes.plot((at - 0.35, at + 0.35), (one.paper, one.paper), **spread)
+        models = list(dict.fromkeys(one.model for one in kept))
+        for number, model in enumerate(models):
+            mine = [one for one in kept if one.model == model]
+            step = 0.2 * (number - 0.5 * (len(models) - 1))
+            axes.plot(
+                [places.index((one.task, one.features)) + step for one in mine],
+                [one.measured for one in mine],
+                MARKERS[number],
+                color=COLOURS[number],
+                label=model or "measured",
+            )
+        axes.set_xticks(range(len(places)), ["\nfrom ".join(filter(None, p)) for p in places])
+        axes.tick_params(axis="x", labelsize=7)
+        axes.grid(axis="y", alpha=0.3)
+        axes.legend(fontsize=8)
+    left.set_yscale("log")
+    left.set(ylabel="share of offers per day", title="Positives")
+    right.set(ylabel="AUC on the test days", title="Predictions")
+    save(picture, path)
+
+
+def write(folder: Path, figures: Sequence[Figure]) -> None:
+    """Write the table and the picture."""
+    names = (*Figure._fields, "near")
+    write_csv(folder / "market.csv", names, [(*one, one.near) for one in figures])
+    draw(figures, folder / "market.png")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Arguments of the command."""
+
+    POSITIONAL: ClassVar = ()
+
+    seed: int = 0
+    """Seed of the test market."""
+    train_seed: int | None = None
+    """Seed of the training market [--seed plus 1]."""
+    model: list[str] | None = None
+    """trees or network; can be repeated [trees]."""
+    set: list[str] | None = None
+    """NAME=NUMBER of the shape; can be repeated."""
+    quick: bool = False
+    """Few offers and days, as a smoke test."""
+    out: Path | None = None
+    """Output folder [results/offers/market; runs/market with --quick]."""
+
+
+def main(options: Options) -> None:
+    """Measure, write and print."""
+    seed, quick = options.seed, options.quick
+    folder, size = options.out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
+    settings, start = QUICK_SETTINGS if quick else {}, time.perf_counter()
+    numbers = (seed, seed + 1 if options.train_seed is None else options.train_seed)
+    models = tuple(dict.fromkeys(options.model or ["trees"]))
+    for word in models:
+        one_of("model", word, MODELS)
+    shape = shape_of(options.set or ())
+    for name, number in zip(("seed", "train_seed"), numbers, strict=True):
+        whole(name, number, 0)
+    check_folder(folder)
+    with ProgressBar(COUNT) as bar:
+        tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
+        figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
+    about = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": numbers[1]}
+    seconds = time.perf_counter() - start
+    with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
+        write(folder, figures)
+        about["shape"] = asdict(shape)
+        write_provenance(folder / "provenance.json", "scripts.data.fit_market", seconds, **about)
+        show(figures, console())
+        typer.echo(f"-> {folder}")
+
+
+app = command_of(main, Options, __doc__)
+
+if __name__ == "__main__":
+    app()

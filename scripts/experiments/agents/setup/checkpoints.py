@@ -1,0 +1,76 @@
+"""Keep the best agent of each cell of ``agents_rl`` beside its rows: weights alone.
+
+Of the trainings in runs/rl, at the larger budget, the seed with the best validation at its end is
+kept for each task and algorithm, where that is above random crawling. A file has no state of the
+optimiser, so that it plays but does not go on; larger ones than 60 kB are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from agents.runs import read_rows
+from agents.sb3.loading import MODEL
+from agents.sb3.model_file import read_arguments
+from agents.sb3.validation import VALIDATION, ValidationRow
+from crawl_envs.types.files import replacing
+from scripts.cli.commands import command
+from scripts.experiments.agents.setup import trainings
+from scripts.study import rows as kept_rows
+from scripts.training.ranking import RANDOM
+
+OUT, MOST_BYTES = Path("results/agents/rl"), 60_000
+
+
+def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
+    """Yield task, algorithm, folder of the best seed and its last validation.
+
+    Of the trainings with an algorithm those with most steps count, with a belief if there are any.
+    """
+    reached = {}
+    for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
+        made = read_arguments(file.with_name(MODEL))
+        last = read_rows(file, ValidationRow)[-1].mean_reward
+        rank = (made.steps, made.belief, last)
+        cell = file.parents[2].name, made.algorithm
+        reached[cell] = max(reached.get(cell, (rank, file.parent)), (rank, file.parent))
+    for (task, algorithm), ((_, _, last), folder) in reached.items():
+        yield task, algorithm, folder, last
+
+
+def without_optimiser(model: Path, out: Path) -> None:
+    """Copy the file of a model, which is never compressed, without the arrays of optimisers."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        zipfile.ZipFile(model) as whole,
+        replacing(out) as unfinished,
+        zipfile.ZipFile(unfinished, "w") as kept,
+    ):
+        for name in whole.namelist():
+            if not name.partition("/")[0].endswith("optimizer"):
+                kept.writestr(zipfile.ZipInfo(name), whole.read(name))
+
+
+def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
+    """Copy, and print what was kept."""
+    rows, _ = kept_rows.read_rows(out / "rows.parquet")
+    played = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
+    random = {row.setting: row.value for row in played}
+    for task, algorithm, folder, reached in best_seeds(runs):
+        file = out / "checkpoints" / task / algorithm / MODEL
+        if reached > random.get(task, math.inf):
+            without_optimiser(folder / MODEL, file)
+            size, left = file.stat().st_size, ""
+            if size > MOST_BYTES:
+                file.unlink()
+                left = ", left out"
+            print(f"{file.parent}: {folder.name}, validation {reached:.4f}, {size} bytes{left}")
+
+
+app = command(main, __doc__)
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,149 @@
+"""Curves of staleness over refresh cost, and comparisons at equal cost or equal staleness.
+
+A policy has a point for each of its knobs, on each seed. Its curve is the linear interpolation of
+its Pareto front: points that no other of its points beats in both cost and staleness. Curves are
+compared seed by seed, on the same pages and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
+from scripts.experiments.longevity.measures.plays import ID, STRETCHES
+from scripts.study.rows import gathered
+
+WHOLE = "whole"
+"""Both stretches together; they are equally long."""
+COSTS = (0.05, 0.1, 0.2, 0.4)
+"""Refresh costs at which curves are compared."""
+RATIO = "cost ratio"
+
+
+class Points(NamedTuple):
+    """Points of a policy on a seed, by its knobs: cost and staleness, (K,) each."""
+
+    cost: FloatArray
+    staleness: FloatArray
+
+
+Curves = dict[str, dict[str, dict[int, Points]]]
+"""By setting, label and seed."""
+
+
+def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
+    """Return the points of all policies in a stretch, or in the WHOLE."""
+    stretches = tuple(STRETCHES) if stretch == WHOLE else (stretch,)
+    columns = [
+        [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
+    ]
+    curves: Curves = {}
+    for setting, label, seed in columns[0][0]:
+        key = setting, label, seed
+        cost, stale = (np.mean([part[key] for part in column], axis=0) for column in columns)
+        curves.setdefault(setting, {}).setdefault(label, {})[seed] = Points(cost, stale)
+    return curves
+
+
+def frontier(points: Points) -> Points:
+    """Return the points that no other beats in both, by rising cost and falling staleness."""
+    order = np.lexsort((points.staleness, points.cost))
+    cost, stale = points.cost[order], points.staleness[order]
+    before = np.minimum.accumulate(np.concatenate(([np.inf], stale[:-1])))
+    kept = stale < before
+    return Points(cost[kept], stale[kept])
+
+
+def staleness_at(points: Points, cost: float) -> float:
+    """Return the staleness of the curve at a cost; NaN below its least cost.
+
+    The last point stands for all higher costs: its policy would not use a larger budget.
+    """
+    best = frontier(points)
+    return float(np.interp(cost, best.cost, best.staleness, left=np.nan))
+
+
+def cost_at(points: Points, staleness: float) -> float:
+    """Return the least cost at which the curve is no staler; NaN outside its range."""
+    best = frontier(points)
+    return float(np.interp(-staleness, -best.staleness, best.cost, left=np.nan, right=np.nan))
+
+
+def at_cost(setting: str, cost: float) -> str:
+    """Return the name of the setting in which curves are compared at a cost."""
+    return f"{setting}, cost {cost:g}"
+
+
+def at_costs(setting: str, costs: Sequence[float] = COSTS) -> tuple[str, ...]:
+    """Return the names of the settings in which curves are compared at some costs."""
+    return tuple(at_cost(setting, cost) for cost in costs)
+
+
+def as_stale(setting: str, reference: str, cost: float) -> str:
+    """Return the name of the setting that compares costs at a reference's staleness at a cost."""
+    return f"{setting}, as stale as {reference} at {cost:g}"
+
+
+def by_seed(curves: Curves) -> Iterator[tuple[str, str, int, Points]]:
+    """Yield setting, label, seed and points of all curves."""
+    for setting, labels in curves.items():
+        for label, seeds in labels.items():
+            for seed, points in seeds.items():
+                yield setting, label, seed, points
+
+
+def known(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that are not NaN."""
+    return [row for row in rows if row.value == row.value]
+
+
+def stalenesses(
+    curves: Curves, metric: str = "staleness", costs: Sequence[float] = COSTS
+) -> list[Row]:
+    """Return the staleness of every curve at some costs, a setting for each cost."""
+    return known(
+        Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
+        for setting, label, seed, points in by_seed(curves)
+        for cost in costs
+    )
+
+
+def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> list[Row]:
+    """Return the cost of every other policy over a reference's, at equal staleness."""
+    rows = []
+    for setting, labels in curves.items():
+        for seed, base in labels.get(reference, {}).items():
+            for cost in costs:
+                name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
+                for label, seeds in labels.items():
+                    if label != reference and seed in seeds:
+                        ratio = cost_at(seeds[seed], stale) / cost
+                        rows.append(Row(ID, name, label, seed, RATIO, ratio))
+    return known(rows)
+
+
+def compared(
+    rows: Sequence[Row],
+    *,
+    stretch: str,
+    reference: str = "",
+    settings: Sequence[str] = (),
+    costs: Sequence[float] = COSTS,
+) -> list[Row]:
+    """Return stalenesses at equal cost, and costs at the staleness of a reference, if any.
+
+    Args:
+        rows: of sweeps.
+        stretch: one of STRETCHES, or the WHOLE.
+        reference: label; empty for none.
+        settings: those that are compared; empty: all.
+        costs: at which they are compared.
+    """
+    curves = points_of(rows, stretch)
+    kept = {name: curves[name] for name in settings or curves if name in curves}
+    ratios = cost_ratios(kept, reference, costs) if reference else []
+    return [*stalenesses(kept, costs=costs), *ratios]

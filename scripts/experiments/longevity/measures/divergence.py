@@ -1,0 +1,160 @@
+"""Divergence of a page from a copy: the realised curve, and that between snapshots.
+
+Between snapshots it is interpolated by eagerness as in Olston and Pandey's appendix B.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.contents import Contents, KeyArray
+
+
+def spells(contents: Contents, page: int) -> tuple[FloatArray, FloatArray, IntArray, KeyArray]:
+    """Return birth, death, size and key of the spells of a page, (n,) each."""
+    own = slice(contents.start[page], contents.start[page + 1])
+    return contents.birth[own], contents.death[own], contents.size[own], contents.key[own]
+
+
+def versions(contents: Contents, page: int, times: FloatArray) -> tuple[BoolArray, IntArray]:
+    """Return the fragments of the versions of a page at some times.
+
+    Args:
+        contents: of the pages.
+        page: row of the page.
+        times: in any order, (T,).
+
+    Returns:
+        Presence, a row per set of fragments with one key, (k, T) bool; and the number of fragments
+        of each set, (k,).
+    """
+    birth, death, sizes, key = spells(contents, page)
+    keys, number = np.unique(key, return_inverse=True)
+    there = (birth[:, None] < times) & (times <= death[:, None])
+    present = np.zeros((keys.size, times.size), np.bool_)
+    np.logical_or.at(present, number, there)
+    size = np.zeros(keys.size, np.int64)
+    size[number] = sizes
+    return present, size
+
+
+def distances(present: BoolArray, size: IntArray) -> FloatArray:
+    """Return the Jaccard distances of all pairs of versions, (T, T); 0 for two empty ones."""
+    weighed = present * size[:, None].astype(np.float64)
+    common = weighed.T @ present
+    own = np.diag(common)
+    union: FloatArray = own[:, None] + own - common
+    apart: FloatArray = np.divide(
+        union - common, union, out=np.zeros_like(union), where=union > 0.0
+    )
+    return apart
+
+
+def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, FloatArray]:
+    """Return the divergence of a page from the copy made at time 0, as steps.
+
+    Args:
+        contents: of the pages.
+        page: row of the page.
+        end: > 0.
+
+    Returns:
+        Times of its changes, rising from 0 to ``end``, (k + 1,); and the divergence between them,
+        (k,).
+    """
+    moments = np.concatenate(spells(contents, page)[:2])
+    within = np.unique(moments[(moments >= 0.0) & (moments < end)])
+    times = np.unique(np.concatenate(([0.0], within, [end])))
+    # The version at a time is that just before it, so each step is read at its end.
+    present, size = versions(contents, page, np.concatenate(([0.0], times[1:])))
+    held = present[:, :1]
+    common = size @ (present & held)
+    union = size @ (present | held)
+    apart = np.divide(union - common, union, out=np.zeros(union.size), where=union > 0)
+    return times, apart[1:]
+
+
+def utility(times: FloatArray, divergence: FloatArray) -> float:
+    """Return the utility t D(t) - int_0^t D of a refresh at the end (eq. 4), in days.
+
+    Args:
+        times: of changes of divergence, and the end, rising from 0, (k + 1,).
+        divergence: between them, (k,).
+    """
+    return float(times[-1] * divergence[-1] - np.diff(times) @ divergence)
+
+
+def at(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
+    """Return the value of a step function at some moments, the left limit at steps."""
+    place = np.searchsorted(times, moments, side="left") - 1
+    return steps[np.clip(place, 0, steps.size - 1)]
+
+
+def eagerness_of(apart: FloatArray) -> float:
+    """Return the eagerness E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
+
+    t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded, and the
+    quotient is clipped at 1, where fragments reappear. Steady growth has E = 1/2; content that is
+    replaced more often than snapshots are taken has E = 1.
+
+    Args:
+        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
+
+    Returns:
+        E, NaN where nothing differs.
+    """
+    near, far = np.diag(apart, 1)[:-1], np.diag(apart, 2)
+    differs = far > 0.0
+    if not differs.any():
+        return float("nan")
+    return float(np.minimum(near[differs] / far[differs], 1.0).mean())
+
+
+def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
+    """Return the mean divergence of a page that is refreshed every ``every`` snapshots.
+
+    Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1}, from the current copy (appendix B).
+
+    Args:
+        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
+        every: snapshots from refresh to refresh, >= 1; the first snapshot is a refresh.
+        eagerness: E, in [0, 1].
+    """
+    number = np.arange(len(apart) - 1)
+    held = number // every * every
+    early, late = apart[held, number], apart[held, number + 1]
+    return float(((1.0 - eagerness) * early + eagerness * late).mean())
+
+
+def interpolated_means(
+    contents: Contents,
+    times: FloatArray,
+    refreshes: tuple[int, ...],
+    eagerness: float | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the interpolated mean divergence of each page, and each page's eagerness.
+
+    A page without an eagerness takes the mean of the others, or 1/2 where none has one.
+
+    Args:
+        contents: of m pages.
+        times: of the snapshots, evenly spaced, (S,), S >= 3.
+        refreshes: snapshots from refresh to refresh of each schedule.
+        eagerness: E of all pages; None for each page's own.
+
+    Returns:
+        Mean divergence from the first snapshot to the last, (schedules, m), and each page's own E,
+        (m,), NaN where it has none.
+    """
+    apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
+    own = np.array([eagerness_of(page) for page in apart])
+    known = own[~np.isnan(own)]
+    used = np.where(np.isnan(own), known.mean() if known.size else 0.5, own)
+    if eagerness is not None:
+        used = np.full(own.size, eagerness)
+    means = [
+        [interpolated(page, every, eager) for page, eager in zip(apart, used, strict=True)]
+        for every in refreshes
+    ]
+    return np.array(means), own

@@ -1,0 +1,154 @@
+"""Lifetimes of fragments in snapshots: actual, and modelled in groups of pages that scroll alike.
+
+Olston and Pandey (2008), section 3.3: a group consists of pages that change equally often and have
+the same most common K; the model takes the group's empirical distribution of K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammainc
+
+from crawl_envs.types import FloatArray, IntArray
+from scripts.experiments.longevity.measures.snapshots import Runs, change_frequency, changed
+from scripts.study.rows import indexed
+
+CHURN, SHORT_SCROLL, SCROLL = "K = 1", "K = 2", "K > 2"
+GROUPS = (CHURN, SHORT_SCROLL, SCROLL)
+FREQUENCY, HALF_WIDTH = 0.25, 0.05
+"""Share of snapshots that differ from the one before: centre and half-width of a group."""
+MOST_LIVED = 28
+"""Longest lifetime in snapshots: among 30, no longer one is known from birth to death."""
+LATE = 15
+"""Least number of snapshots of a long lifetime: half of the paper's snapshots."""
+
+
+class Lifetimes(NamedTuple):
+    """Lifetimes of fragments, a row for each run between the first and the last snapshot.
+
+    Attributes:
+        page: (n,) int64.
+        lived: lifetime in snapshots, (n,) int64.
+        items: K >= 1, the number of snapshots after its birth up to its death that differ from the
+            one before: the updates that it survives (section 3.3), and the one that ends it,
+            (n,) int64.
+        size: number of fragments, (n,) int64.
+    """
+
+    page: IntArray
+    lived: IntArray
+    items: IntArray
+    size: IntArray
+
+
+def lifetimes(runs: Runs) -> Lifetimes:
+    """Return the lifetimes of fragments with known birth and death."""
+    updates = np.cumsum(changed(runs), axis=1)
+    kept = runs.whole
+    page, begin, end = runs.page[kept], runs.begin[kept], runs.end[kept]
+    items: IntArray = updates[page, end] - updates[page, begin]
+    return Lifetimes(page, end - begin, items, runs.size[kept])
+
+
+def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
+    """Return the most common K of each page's fragments, the least at ties; 0 without any."""
+    most = int(sample.items.max(initial=0)) + 1
+    place = sample.page * most + sample.items
+    count = np.bincount(place, sample.size.astype(np.float64), num_pages * most)
+    dominant: IntArray = np.argmax(count.reshape(num_pages, most), axis=1)
+    return dominant
+
+
+def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
+    """Return lifetimes, change frequencies and most common K of the pages of several records.
+
+    A page counts as a separate page in each record.
+    """
+    samples, frequency, dominant, before = [], [], [], 0
+    for runs in parts:
+        own = lifetimes(runs)
+        frequency.append(change_frequency(runs))
+        dominant.append(dominant_items(own, runs.num_pages))
+        samples.append(own._replace(page=own.page + before))
+        before += runs.num_pages
+    columns = (np.concatenate(column) for column in zip(*samples, strict=True))
+    return Lifetimes(*columns), np.concatenate(frequency), np.concatenate(dominant)
+
+
+def group_of(dominant: IntArray) -> IntArray:
+    """Return the index in GROUPS of each page by its most common K, -1 where K is 0 (unknown)."""
+    return np.minimum(dominant, 3) - 1
+
+
+def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
+    """Return the share of lifetimes up to each number of snapshots in the model.
+
+    Page updates are a Poisson process, with one or more between snapshots with probability
+    FREQUENCY; fragments with K live for K updates.
+
+    Args:
+        items: K of each set of fragments, (n,).
+        size: fragments in it, (n,).
+        lived: snapshots, (L,).
+    """
+    rate = -math.log1p(-FREQUENCY)
+    return _mixed(items, size, lambda number: gammainc(number, rate * lived))
+
+
+def modelled_as_seen(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
+    """Return :func:`modelled` with at most one update between two snapshots."""
+    from scipy.stats import nbinom
+
+    return _mixed(items, size, lambda number: nbinom.cdf(lived - number, number, FREQUENCY))
+
+
+def _mixed(items: IntArray, size: IntArray, law: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """Return the mean over fragments of a law of K, a function of (k, 1) that returns (k, L)."""
+    share = np.bincount(items, size) / size.sum()
+    support = np.flatnonzero(share)
+    return np.asarray(share[support] @ law(support[:, None]))
+
+
+def measured(
+    sample: Lifetimes, frequency: FloatArray, dominant: IntArray, group: str
+) -> dict[str, float]:
+    """Measure a group of pages.
+
+    Args:
+        sample: lifetimes of fragments of m pages.
+        frequency: how often each page changes, (m,).
+        dominant: most common K of each page, (m,).
+        group: one of GROUPS.
+
+    Returns:
+        ``pages`` and ``fragments``, their numbers; where there are any fragments also ``actual``
+        and ``model``, indexed, shares of lifetimes up to 0 .. MOST_LIVED snapshots; ``distance``,
+        the largest difference of both; ``distance_as_seen``, that to a model with at most one
+        update between snapshots; ``late``, actual minus model, averaged over LATE .. MOST_LIVED;
+        and ``short``, the share of fragments of K = 1.
+    """
+    kept = (np.abs(frequency - FREQUENCY) <= HALF_WIDTH + 1e-12) & (
+        group_of(dominant) == GROUPS.index(group)
+    )
+    rows = kept[sample.page]
+    size, lived, items = sample.size[rows], sample.lived[rows], sample.items[rows]
+    numbers = {"pages": float(kept.sum()), "fragments": float(size.sum())}
+    if not size.size:
+        return numbers
+    grid = np.arange(MOST_LIVED + 1.0)
+    count = np.bincount(np.minimum(lived, MOST_LIVED + 1), size, MOST_LIVED + 2)
+    actual = np.cumsum(count)[:-1] / size.sum()
+    model, as_seen = modelled(items, size, grid), modelled_as_seen(items, size, grid)
+    return {
+        **numbers,
+        **indexed("actual", actual),
+        **indexed("model", model),
+        "distance": float(np.abs(actual - model).max()),
+        "distance_as_seen": float(np.abs(actual - as_seen).max()),
+        "late": float((actual - model)[LATE:].mean()),
+        "short": float(size[items == 1].sum() / size.sum()),
+    }

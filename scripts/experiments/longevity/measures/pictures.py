@@ -1,0 +1,169 @@
+"""Pictures that several experiments have: curves by cost, cost ratios, means, distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from crawl_envs.evaluation import Row, mean_and_half_width
+from crawl_envs.types import FloatArray
+from scripts.experiments.longevity.measures.curves import RATIO, Curves, points_of
+from scripts.present import charts
+from scripts.study.means import entries, means, table
+
+STALENESS = "staleness: mean divergence over pages and time"
+MOST_COST = 0.72
+
+
+def mean_curves(curves: Curves) -> pd.DataFrame:
+    """Return means over seeds by knob: cost ``x`` and staleness ``y``, with ``half``, its interval.
+
+    Panels are settings.
+    """
+    parts = []
+    for setting, labels in curves.items():
+        for label, seeds in labels.items():
+            cost, stale = map(np.array, zip(*seeds.values(), strict=True))
+            mean, half = np.transpose([mean_and_half_width(list(column)) for column in stale.T])
+            part = {"x": cost.mean(axis=0), "y": mean, "half": np.nan_to_num(half)}
+            parts.append(pd.DataFrame(part).assign(label=label, panel=setting))
+    return pd.concat(parts)
+
+
+def curves_by_cost(
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    stretch: str,
+    title: str,
+    labels: Sequence[str],
+    black: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    measure: str = "staleness",
+    y_label: str = STALENESS,
+) -> None:
+    """Draw a point per threshold, and lines between, a panel per setting.
+
+    Args:
+        rows: of sweeps.
+        path: of the picture.
+        stretch: one of STRETCHES, or the WHOLE.
+        title: of the figure.
+        labels: policies, in order.
+        black: references among them, drawn black and dashed.
+        settings: those that are drawn; empty: all.
+        measure: on the vertical axis.
+        y_label: label of that axis.
+    """
+    curves = points_of(rows, stretch, measure)
+    data = mean_curves({name: curves[name] for name in settings or curves})
+    seeds = max(len(seeds) for labels in curves.values() for seeds in labels.values())
+    charts.lines(
+        data[data.x <= MOST_COST],
+        path,
+        charts.Frame(
+            f"{title}\na point per threshold, means over {seeds} seeds; bars: 95% intervals",
+            charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MOST_COST)),
+            charts.Axis(y_label),
+        ),
+        labels=labels,
+        black=black,
+    )
+
+
+def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
+    """Draw cost ratios with 95% intervals, by setting and policy."""
+    means_of_settings(
+        [row for row in rows if row.policy in labels],
+        path,
+        title=f"{title}\nmeans and 95% intervals over seeds",
+        metric=RATIO,
+        x=charts.Axis(
+            "refresh cost over that of the reference, at equal staleness", limits=(0.0, None)
+        ),
+        labels=labels,
+        line=charts.Rule(1.0, dash="-"),
+    )
+
+
+def means_of_settings(
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    metric: str,
+    x: charts.Axis,
+    labels: Sequence[str] = (),
+    line: charts.Rule | None = None,
+) -> None:
+    """Draw means with 95% intervals, a line for each setting, a mark for each label.
+
+    Args:
+        rows: the rows.
+        path: the picture.
+        title: what is drawn.
+        metric: drawn metric.
+        x: the horizontal axis.
+        labels: in order; empty: the only one, without a legend.
+        line: a vertical line.
+    """
+    names = {"setting": "y", "mean": "x"} | ({"policy": "label"} if labels else {})
+    charts.dots(
+        means(table(rows, metric)).rename(columns=names),
+        path,
+        charts.Frame(title, x, upright=[line] if line else ()),
+        labels=labels,
+    )
+
+
+def distributions(
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    title: str,
+    settings: Mapping[str, str],
+    labels: Sequence[str],
+    curves: tuple[str, str],
+    grid: FloatArray,
+    unit: str,
+) -> None:
+    """Draw observations as marks with 95% intervals, and theory as lines, a panel per setting.
+
+    Args:
+        rows: with two indexed metrics, shares at each of ``grid``.
+        path: the picture.
+        title: what is drawn.
+        settings: titles of the panels.
+        labels: in order.
+        curves: metrics of observations and theory.
+        grid: abscissae of the shares.
+        unit: label of the horizontal axis.
+    """
+    parts = []
+    for name, step in zip(curves, (max(1, grid.size // 30), 1), strict=True):
+        part = means(entries(rows, name), ("setting", "policy", "index"))
+        kept = part.setting.isin(list(settings)) & part.policy.isin(list(labels))
+        parts.append(part[kept & (part["index"] % step == 0)])
+    theory = parts[1].assign(policy="_" + parts[1].policy, half=0.0)
+    data = pd.concat([parts[0], theory]).rename(columns={"mean": "y", "policy": "label"})
+    own = {}
+    for place, label in enumerate(labels):
+        own[label] = {"linestyle": "none", "fillstyle": "none", "elinewidth": 1.0}
+        own[f"_{label}"] = {"color": charts.COLOURS[place], "marker": "", "linestyle": "-"}
+    charts.lines(
+        data.assign(x=grid[data["index"]], panel=data.setting.map(settings)),
+        path,
+        charts.Frame(
+            f"{title}\nlines: {curves[1]}; marks: {curves[0]}, with 95% intervals where "
+            "there are several runs",
+            charts.Axis(unit),
+            charts.Axis("share of fragments that live no longer", limits=(0.0, 1.02)),
+            columns=3,
+            size=(3.8, 3.8),
+        ),
+        labels=(*labels, *(f"_{label}" for label in labels)),
+        own=own,
+    )

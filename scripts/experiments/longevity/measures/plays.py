@@ -1,0 +1,244 @@
+"""Plays of policies on pages of fragments: refresh cost and staleness.
+
+The set-up of Olston and Pandey (2008), section 5: every two days a policy refreshes any set of
+pages, for 60 days; all copies are fresh at the start. Refresh cost is refreshes per page and tick,
+so that 1 is every page at every tick. Staleness is divergence, the mean over pages and over time
+(eq. 2). Ticks 1 to 15 and the slots that follow them are the warm-up, 16 to 30 the steady state;
+the two days before the first tick count for neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import policies
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.types.ledgers import FragmentLedger
+from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
+from policies.values.divergence.tabulated import TabulatedCurves
+from scripts.experiments.longevity.measures import sites
+from scripts.experiments.longevity.measures.snapshots import changed, runs_of
+from scripts.study.rows import indexed
+from scripts.study.settings import Measurement
+
+ID = "CrawlLongevity-v0"
+TICK, TICKS, WARM_TICKS = 2.0, 30, 15
+"""Days between ticks, ticks of a run, and ticks of the warm-up."""
+WARM_UP = TICK * WARM_TICKS
+"""Days of the warm-up."""
+PAGES, QUICK_PAGES = 1000, 60
+"""Pages per seed; ten seeds have as many as the paper's sets."""
+QUICK_STEP = 5
+"""With ``--quick`` every fifth knob of an entrant is played."""
+
+WARM, STEADY = "warm-up", "steady"
+STRETCHES = {WARM: (0, WARM_TICKS), STEADY: (WARM_TICKS, TICKS)}
+"""Stretches: first tick, and the one after the last."""
+
+Ledgers = list[FragmentLedger]
+
+
+def _of_snapshots(env: Any) -> TabulatedCurves:
+    """Return the average divergences of the snapshots that are played (section 3.4)."""
+    return TabulatedCurves.of_contents(env.contents(), TICK, TICK * TICKS)
+
+
+def _of_changes(env: Any) -> HolisticCurves:
+    """Return curves of the change frequencies of the snapshots that are played (section 3.4)."""
+    times = TICK * np.arange(1.0, TICKS + 1.0, dtype=np.float64)
+    changes = changed(runs_of(env.contents(), times)).sum(axis=1)
+    return HolisticCurves(changes / (times[-1] - times[0]))
+
+
+CURVES: dict[str, Callable[[Any], DivergenceCurves]] = {
+    "snapshots": _of_snapshots,
+    "changes of snapshots": _of_changes,
+    "earlier days": lambda env: sites.curves(env.site),
+    "days played": lambda env: sites.curves(env.site, of_played=True),
+}
+"""Curves that are measured on the contents of an environment, or of a recorded site."""
+
+HIDDEN = {"reveal": "importance", "base_versions": 0}
+PARAMETERS = {"reveal": "parameters", "base_versions": 0}
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A policy, and the values of its knob.
+
+    Attributes:
+        policy: its name in :mod:`policies`.
+        knobs: thresholds in days, of the naive form in divergence; of uniform refreshing intervals
+            in days; none with a hard budget.
+        given: further arguments of the policy.
+        sets: arguments that the knob sets, each to a multiple of it.
+        curves: of CURVES, those that the policy is given; empty for its own.
+        shown: arguments of the environment: what it reveals, and the number of base versions that
+            it compares copies with.
+    """
+
+    policy: str
+    knobs: tuple[float, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    sets: Mapping[str, float] = field(default_factory=lambda: {"threshold": 1.0})
+    curves: str = ""
+    shown: Mapping[str, Any] = field(default_factory=HIDDEN.copy)
+
+    def __repr__(self) -> str:
+        """Return the policy, and what is not the default: the description that rows keep."""
+        plain, told = Entrant(self.policy), [repr(self.policy)]
+        for name in ("knobs", "given", "sets", "curves", "shown"):
+            if getattr(self, name) != getattr(plain, name):
+                told.append(f"{name}={getattr(self, name)!r}")
+        return f"Entrant({', '.join(told)})"
+
+    def make(self, env: Any, knob: float | None = None) -> Any:
+        """Return the policy for an environment that was reset, with a knob or a hard budget."""
+        given = dict(self.given)
+        if knob is not None:
+            given |= {name: ratio * knob for name, ratio in self.sets.items()}
+        if self.curves:
+            given["curves"] = CURVES[self.curves](env.unwrapped)
+        return policies.make(self.policy, env, **given)
+
+    def every(self, step: int) -> Entrant:
+        """Return the entrant with every ``step``-th of its knobs."""
+        return replace(self, knobs=self.knobs[::step])
+
+
+def ticking(
+    instance: str, num_pages: int, *, tick: float = TICK, days: float = TICK * TICKS, **shown: Any
+) -> gymnasium.Env[Any, Any]:
+    """Return the environment of the paper's set-up, with further arguments of it."""
+    return gymnasium.make(
+        ID,
+        instance=instance,
+        num_pages=num_pages,
+        bandwidth=1.0 / tick,
+        horizon=days,
+        action="refresh",
+        **shown,
+    )
+
+
+def ledgers(
+    env: gymnasium.Env[Any, Any],
+    make: Callable[[Any], Any],
+    seed: int,
+    read: Callable[[Any], Any] = CrawlEnv.ledger,
+) -> tuple[list[Any], Any]:
+    """Play an episode step by step; return readings at every decision and the end, and the policy.
+
+    The policy is left as it was at its last decision.
+
+    Args:
+        env: a single environment.
+        make: function of the environment, reset, that returns the policy.
+        seed: of the episode.
+        read: function of the environment, without wrappers; by default it returns the ledger.
+    """
+    observation, _ = env.reset(seed=seed)
+    core: Any = env.unwrapped
+    policy = make(env)
+    learn = getattr(policy, "observe", None)
+    readings, state, start, over = [read(core)], None, np.ones(1, np.bool_), False
+    while not over:
+        if learn is not None:
+            learn(core.last_log())
+        action, state = policy.predict(observation, state, start, deterministic=True)
+        observation, _, _, over, _ = env.step(action)
+        start = np.zeros(1, np.bool_)
+        readings.append(read(core))
+    return readings, policy
+
+
+def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:
+    """Return the measures of decisions ``first`` to ``last`` - 1 and their slots.
+
+    They are the refresh ``cost``, ``staleness``, and ``holistic``, the share of page time with a
+    stale copy.
+    """
+    start, end = records[first], records[last]
+    alive = end.alive_time - start.alive_time
+    return {
+        "cost": (end.crawls - start.crawls) / (num_pages * (last - first)),
+        "staleness": (end.divergence_time - start.divergence_time) / alive,
+        "holistic": 1.0 - (end.fresh_time - start.fresh_time) / alive,
+    }
+
+
+def in_stretches(records: Ledgers, num_pages: float) -> dict[str, float]:
+    """Return the measures of both stretches, named ``<measure>, <stretch>``."""
+    return {
+        f"{measure}, {stretch}": value
+        for stretch, (first, last) in STRETCHES.items()
+        for measure, value in between(records, first, last, num_pages).items()
+    }
+
+
+def steady(records: Ledgers, num_pages: float) -> dict[str, float]:
+    """Return the measures from the end of the warm-up to that of the episode, named alike."""
+    found = between(records, WARM_TICKS, len(records) - 1, num_pages)
+    return {f"{measure}, {STEADY}": value for measure, value in found.items()}
+
+
+def sweep(
+    env: gymnasium.Env[Any, Any],
+    entrant: Entrant,
+    seed: int,
+    measure: Callable[[list[Any]], Mapping[str, float]],
+    read: Callable[[Any], Any] = CrawlEnv.ledger,
+) -> dict[str, float]:
+    """Play an episode with each knob, on the same pages and events; return indexed metrics.
+
+    Args:
+        env: a single environment.
+        entrant: the policy and its knobs.
+        seed: of the episodes.
+        measure: function of the readings of an episode that returns numbers by metric.
+        read: as for :func:`ledgers`.
+    """
+    measured = [
+        measure(ledgers(env, partial(entrant.make, knob=knob), seed, read)[0])
+        for knob in entrant.knobs
+    ]
+    return {
+        key: value
+        for name in measured[0]
+        for key, value in indexed(name, [values[name] for values in measured]).items()
+    }
+
+
+def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> dict[str, float]:
+    """Return cost and staleness of an entrant in both stretches, for each of its knobs."""
+    env = ticking(instance, num_pages, **entrant.shown)
+    return sweep(env, entrant, seed, partial(in_stretches, num_pages=num_pages))
+
+
+def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> list[Measurement]:
+    """Return the sweeps of all entrants on a set of pages, which names the setting."""
+    measures = {
+        label: partial(swept, entrant=entrant.every(QUICK_STEP if quick else 1))
+        for label, entrant in entrants.items()
+    }
+    size = {"instance": instance, "num_pages": QUICK_PAGES if quick else PAGES}
+    return [Measurement(instance, measures, size, ID)]
+
+
+def of_budget(records: Ledgers, num_pages: float) -> dict[str, float]:
+    """Return staleness, also of the second half, and crawls per page and day of an episode."""
+    whole = records[-1]
+    half = next(ledger for ledger in records if ledger.time >= whole.time / 2.0)
+    late = (whole.divergence_time - half.divergence_time) / (whole.alive_time - half.alive_time)
+    return {
+        "staleness": whole.divergence,
+        "second half": late,
+        "holistic": 1.0 - whole.freshness,
+        "crawls": whole.crawls / (num_pages * whole.time),
+    }

@@ -1,0 +1,141 @@
+"""Change frequency and longevity from snapshots of pages, as in Olston and Pandey (2008).
+
+A snapshot has the version of every page at its time: fragments that appear and disappear between
+two snapshots are missed, and lifetimes that touch the first or the last snapshot are censored.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.contents import Contents
+
+SNAPSHOTS, INTERVAL = 30, 2.0
+"""Number of snapshots, and days between them, as in the paper (section 3.1)."""
+
+
+class Runs(NamedTuple):
+    """Runs of contiguous snapshots with the same fragments, a row each.
+
+    Attributes:
+        num_pages: m.
+        snapshots: number of snapshots, S.
+        page: (n,) int64.
+        begin: first snapshot of the run, (n,) int64.
+        end: the snapshot after its last, (n,) int64.
+        size: number of fragments, (n,) int64.
+        whole: whether they are in neither the first nor the last snapshot, (n,) bool.
+    """
+
+    num_pages: int
+    snapshots: int
+    page: IntArray
+    begin: IntArray
+    end: IntArray
+    size: IntArray
+    whole: BoolArray
+
+
+def snapshot_times(snapshots: int = SNAPSHOTS, interval: float = INTERVAL) -> FloatArray:
+    """Return the times of snapshots, the first at 0: (S,)."""
+    return interval * np.arange(float(snapshots))
+
+
+def substitutes(missing: BoolArray) -> IntArray:
+    """Return the snapshot whose content stands for each: the last one that is not missing, (m, S).
+
+    Missing snapshots have the content of the previous one (section 3.1); the first is never
+    missing, whatever ``missing``, (m, S), says.
+    """
+    own = np.arange(missing.shape[1])
+    return np.maximum.accumulate(np.where(missing, 0, own), axis=1).astype(np.int64)
+
+
+def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = None) -> Runs:
+    """Return the runs of snapshots that contain the fragments of pages.
+
+    A fragment that disappears and reappears between two snapshots counts as present throughout.
+
+    Args:
+        contents: of m pages.
+        times: of the snapshots, rising, (S,).
+        standing: the snapshot whose content stands for each (:func:`substitutes`), (m, S); None
+            for each its own.
+
+    Raises:
+        ValueError: there are fewer than two times, or they do not rise.
+    """
+    if times.ndim != 1 or times.size < 2 or not np.all(np.diff(times) > 0.0):
+        raise ValueError(f"times must be 2 or more, and rise, got {times}")
+    begin = np.searchsorted(times, contents.birth, side="right")
+    end = np.searchsorted(times, contents.death, side="right")
+    page = contents.page
+    if standing is not None:  # the first snapshots with content of that time, or of a later one
+        wanted = np.arange(times.size + 1)
+        first_with = (standing[:, :, None] < wanted).sum(axis=1)
+        begin, end = first_with[page, begin], first_with[page, end]
+    order = np.lexsort((begin, contents.key, page))
+    order = order[begin[order] < end[order]]
+    page, key, begin, end = page[order], contents.key[order], begin[order], end[order]
+    same = np.zeros(page.size, np.bool_)
+    same[1:] = (page[1:] == page[:-1]) & (key[1:] == key[:-1])
+    joined = same.copy()
+    joined[1:] &= begin[1:] == end[:-1]
+    first = np.flatnonzero(~joined)
+    last = np.append(first[1:], page.size)[: first.size] - 1
+    fragment = np.cumsum(~same) - 1
+    outside = np.zeros(int(fragment[-1]) + 1 if page.size else 0, np.bool_)
+    outside[fragment[(begin == 0) | (end == times.size)]] = True
+    return Runs(
+        contents.num_pages,
+        times.size,
+        page[first],
+        begin[first],
+        end[last],
+        contents.size[order][first],
+        ~outside[fragment[first]],
+    )
+
+
+def changed(runs: Runs) -> BoolArray:
+    """Return whether each snapshot differs from the one before, (m, S); the first is False."""
+    differs = np.zeros((runs.num_pages, runs.snapshots + 1), np.bool_)
+    differs[runs.page, runs.begin] = True
+    differs[runs.page, runs.end] = True
+    differs[:, 0] = False
+    return differs[:, :-1]
+
+
+def change_frequency(runs: Runs) -> FloatArray:
+    """Return the share of snapshots that differ from the one before (section 3.2), (m,)."""
+    frequency: FloatArray = changed(runs)[:, 1:].mean(axis=1)
+    return frequency
+
+
+def longevity(runs: Runs) -> FloatArray:
+    """Return the mean number of contiguous snapshots that contain a fragment (section 3.2), (m,).
+
+    Fragments in the first or the last snapshot are excluded; NaN where a page has no others.
+    """
+    page, size = runs.page[runs.whole], runs.size[runs.whole].astype(np.float64)
+    lived = size * (runs.end - runs.begin)[runs.whole]
+    total = np.bincount(page, lived, runs.num_pages)
+    count = np.bincount(page, size, runs.num_pages)
+    mean = np.full(runs.num_pages, np.nan)
+    np.divide(total, count, out=mean, where=count > 0.0)
+    return mean
+
+
+def correlation(first: FloatArray, second: FloatArray) -> float:
+    """Return Pearson's coefficient over the pages on which both are known.
+
+    NaN with fewer than three such pages, or where one of the two is constant.
+    """
+    known = ~np.isnan(first) & ~np.isnan(second)
+    one, other = first[known], second[known]
+    if one.size < 3 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+        return float("nan")
+    return float(np.corrcoef(one, other)[0, 1])

@@ -1,0 +1,135 @@
+"""Baselines of solvers and estimators: the same equations by NumPy and SciPy, on drawn pages.
+
+They are plain uses of both libraries: formulas as printed, without loops over pages where
+there are functions of arrays. One more baseline avoids temporary arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray
+
+CRAWLS = 98
+"""Crawls per page, at slightly irregular intervals of about a day."""
+
+PRECISION = 1e-12
+"""Tolerance of the baselines for the logarithms of multipliers and rates."""
+
+SMOOTHING = 0.5
+"""Length of the imaginary intervals of LambdaLearnAndCrawl, in days."""
+
+
+class Solution(NamedTuple):
+    """Solution of a baseline."""
+
+    rates: FloatArray
+    multiplier: float
+    objective: float
+
+
+def pages(count: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return importance, (m,), change rates, (m,), and a bandwidth of a fifth of the pages."""
+    rng = np.random.default_rng(0)
+    return rng.lognormal(0.0, 2.0, count), rng.lognormal(-1.0, 1.6, count), 0.2 * count
+
+
+def mixed_pages(count: int) -> tuple[FloatArray, FloatArray, float, BoolArray]:
+    """Return the same pages, of which 4% have complete observation, (m,)."""
+    return *pages(count), np.arange(count) % 25 == 0
+
+
+def histories(count: int) -> tuple[FloatArray, BoolArray]:
+    """Return intervals between crawls, and whether each crawl found a change, (m, CRAWLS)."""
+    rng = np.random.default_rng(0)
+    change_rate = rng.lognormal(-1.0, 1.0, (count, 1))
+    intervals = rng.uniform(0.5, 1.5, (count, CRAWLS))
+    return intervals, rng.random(intervals.shape) < -np.expm1(-change_rate * intervals)
+
+
+def numpy_harmonic(
+    importance: FloatArray, change_rate: FloatArray, bandwidth: float, *, in_place: bool = False
+) -> Solution:
+    """Solve eq. 5 of Kolobov et al. 2019: sums by NumPy, their root by SciPy's brentq on ln lambda.
+
+    With ``in_place``, constant terms are computed once, and without temporary arrays.
+    """
+    from scipy.optimize import brentq
+
+    if in_place:
+        squares, products = change_rate**2, 4.0 * importance * change_rate
+        changes, roots = change_rate.sum(), np.empty_like(change_rate)
+
+    def printed(multiplier: float) -> FloatArray:
+        inside = change_rate**2 + 4.0 * importance * change_rate / multiplier
+        return (np.sqrt(inside) - change_rate) / 2.0
+
+    def excess(logarithm: float) -> float:
+        multiplier = math.exp(logarithm)
+        if not in_place:
+            return math.log(printed(multiplier).sum() / bandwidth)
+        np.multiply(products, 1.0 / multiplier, out=roots)
+        np.add(roots, squares, out=roots)
+        np.sqrt(roots, out=roots)
+        return math.log(0.5 * (roots.sum() - changes) / bandwidth)
+
+    # The rate is at most mu/lambda.
+    high = math.log(importance.sum() / bandwidth)
+    low = high - 2.0
+    while excess(low) < 0.0:
+        high, low = low, low - 2.0
+    multiplier = math.exp(brentq(excess, low, high, xtol=PRECISION))
+    rates = printed(multiplier)
+    return Solution(rates, multiplier, float(importance @ np.log1p(change_rate / rates)))
+
+
+def scipy_binary_periodic(
+    importance: FloatArray, change_rate: FloatArray, bandwidth: float
+) -> Solution:
+    """Solve eq. 5 of Busa-Fekete et al. by SciPy's lambertw, its multiplier by brentq."""
+    from scipy.optimize import brentq
+    from scipy.special import lambertw
+
+    weight = importance / importance.sum()
+    ratio = change_rate / weight
+
+    def rates(logarithm: float) -> FloatArray:
+        cost = math.exp(logarithm) * ratio
+        crawled = cost < 1.0
+        result = np.zeros(len(ratio))
+        interval = -1.0 - lambertw((cost[crawled] - 1.0) / math.e, -1).real
+        result[crawled] = change_rate[crawled] / interval
+        return result
+
+    def excess(logarithm: float) -> float:
+        return float(rates(logarithm).sum() / bandwidth) - 1.0
+
+    high = math.log(1.0 / ratio.min())
+    low = high - 2.0
+    while excess(low) < 0.0:
+        high, low = low, low - 2.0
+    logarithm = brentq(excess, low, high, xtol=PRECISION)
+    crawls = rates(logarithm)
+    crawled = crawls > 0.0
+    interval = change_rate[crawled] / crawls[crawled]
+    objective = float(weight[crawled] @ (-np.expm1(-interval) / interval))
+    return Solution(crawls, math.exp(logarithm), objective)
+
+
+def scipy_change_rates(intervals: FloatArray, changed: BoolArray) -> FloatArray:
+    """Solve eq. 10 of Kolobov et al. 2019, smoothed as in their Algorithm 4, by brentq per page."""
+    from scipy.optimize import brentq
+
+    estimates = np.empty(len(intervals))
+    for i, (lengths, seen) in enumerate(zip(intervals, changed, strict=True)):
+        waited = np.append(lengths[seen], SMOOTHING)
+        unchanged = lengths[~seen].sum() + SMOOTHING
+
+        def slope(logarithm: float, waited: FloatArray = waited, rest: float = unchanged) -> float:
+            return float((waited / np.expm1(math.exp(logarithm) * waited)).sum() - rest)
+
+        estimates[i] = math.exp(brentq(slope, math.log(1e-4), math.log(100.0), xtol=PRECISION))
+    return estimates

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from agents.predictors import FEATURES, TASKS
+from crawl_envs.instances.market import MarketShape, market
+from crawl_envs.worlds.offers.log import record
+from scripts.data import fit_market
+from scripts.data.fit_market import (
+    AUC_BAND,
+    Figure,
+    app,
+    make_tables,
+    shape_of,
+    shares,
+    show,
+)
+
+
+def test_quick_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(fit_market, "QUICK", {"offers": 400, "days": 20, "per_day": 200})
+    words = ["--quick", "--out", str(tmp_path), "--set", "click_share=0.2", "--train-seed", "3"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "market.csv").read_text("utf-8"))))
+    assert [row["task"] for row in rows if row["what"] == "positives"] == list(TASKS)
+    pairs = [(row["task"], row["features"]) for row in rows if row["what"] == "auc"]
+    assert pairs == [(task, features) for task in TASKS for features in FEATURES]
+    for row in rows:
+        off = abs(float(row["measured"]) - float(row["paper"]))
+        assert row["near"] == str(off <= float(row["band"]))
+    provenance = json.loads((tmp_path / "provenance.json").read_text("utf-8"))
+    assert provenance["shape"]["click_share"] == 0.2
+    assert (provenance["seed"], provenance["train_seed"]) == (0, 3)
+    assert (tmp_path / "market.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_shares_are_counted():
+    log = record(market(200, seed=1), 6, 1)
+    result = [figure.measured for figure in shares(log, range(2, 5))]
+    for number, share in enumerate(result):
+        events = [log.labels(day)[number][page] for day in (2, 3, 4) for page in range(200)]
+        assert share == pytest.approx(sum(map(bool, events)) / 600)
+
+
+def test_tables_are_of_one_market_or_of_two():
+    shape = MarketShape(merchants=20)
+    one = make_tables(shape, 100, 10, 100, 4, 4)
+    two = make_tables(shape, 100, 10, 100, 4, 5)
+    assert np.array_equal(one.test.columns.metadata, two.test.columns.metadata)
+    assert not np.array_equal(one.train.columns.metadata, two.train.columns.metadata)
+    assert one.train.day.max() < one.validation.day.min() < one.test.day.min()
+    assert list(one.test_days) == sorted(set(one.test.day.tolist()))
+
+
+def test_bands():
+    def figure(measured):
+        return Figure("auc", "price", "trees", "both", measured, 0.88, AUC_BAND)
+
+    assert figure(0.86).near
+    assert not figure(0.92).near
+    out = io.StringIO()
+    share = Figure("positives", "click", "", "", 1 / 61, 1 / 76, 0.1)
+    show([figure(0.92), share], Console(file=out, width=118))
+    assert "+0.040" in out.getvalue()
+    assert "1:60.0" in out.getvalue()
+
+
+def test_a_shape_by_words():
+    shape = shape_of(["merchants=7", "drift=0.5"])
+    assert shape == MarketShape(merchants=7, drift=0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "merchant=3"], "set 'merchant' is unknown; did you mean merchants"),
+        (["--set", "merchants=some"], "set must be merchants=NUMBER, got 'merchants=some'"),
+        (["--set", "drift"], "set must be drift=NUMBER, got 'drift'"),
+        (["--set", "drift=-1"], "drift must be"),
+        (["--set", "change_rate=1e6"], "change_rate must lie in [0, 1000], got 1000000.0"),
+        (["--model", "forest"], "model must be one of"),
+        (["--seed", "-1"], "seed must be"),
+        (["--train-seed", "-2"], "train_seed must be"),
+    ],
+)
+def test_bad_input_ends_in_one_line(tmp_path, words, message):
+    done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path), *words])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not list(tmp_path.iterdir())
+
+
+def interrupted(*arguments, **named):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "files"),
+    [
+        ("check_folder", "stopped; nothing was written", []),
+        ("make_tables", "stopped; nothing was written", []),
+        ("aucs", "stopped; nothing was written", []),
+        ("draw", "stopped while writing; {} may lack files of this run", ["market.csv"]),
+        (
+            *("write_provenance", "stopped while writing; {} may lack files of this run"),
+            ["market.csv", "market.png"],
+        ),
+    ],
+)
+def test_an_interrupt_anywhere_ends_in_one_line(tmp_path, monkeypatch, where, message, files):
+    monkeypatch.setattr(fit_market, "QUICK", {"offers": 400, "days": 20, "per_day": 200})
+    monkeypatch.setattr(fit_market, where, interrupted)
+    done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 130, done.output
+    assert done.output.splitlines()[-1] == message.format(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
