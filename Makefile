@@ -40,7 +40,7 @@ $(STAMP) $(DEMO_STAMP): $(VENV)/.%: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(DEMO_STAMP) ## rank the shipped policies and agents on a small suite; results go to results/mini
-	$(BIN)/python -m scripts.benchmark --suite mini $(DEMO_ARGS)
+	$(BIN)/python -m scripts.rank mini $(DEMO_ARGS)
 
 docs: setup ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

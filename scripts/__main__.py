@@ -1,4 +1,4 @@
-"""The commands as one: ``crawl-envs benchmark --suite mini`` is ``python -m scripts.benchmark``."""
+"""The commands as one: ``crawl-envs rank mini`` is ``python -m scripts.rank mini``."""
 
 from __future__ import annotations
 

@@ -16,31 +16,32 @@ First it says what the log contains. Writes summary.csv and log.png with that, r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-import policies as crawl_policies
 from crawl_envs.logs import CrawlLog
 from scripts.cli.commands import (
-    Fresh,
     at_least,
-    command,
+    command_of,
     default_folder,
     one_line_errors,
     words_of,
 )
-from scripts.logs import backtesting, options
+from scripts.logs import backtesting
 from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
 from scripts.logs.learning import check_hindsight
+from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
 from scripts.logs.summary import print_summary, write_summary
 from scripts.present import tables
-from scripts.study.rows import check_folder, write_csv, write_provenance
-from scripts.study.runner import STOPPED, Store, check_kept, run
-from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
+from scripts.study.entrants import candidate_of
+from scripts.study.rows import check_folder, write_csv
+from scripts.study.runner import STOPPED, Store, opened, play_missing
+from scripts.study.workers import PlayOptions, Workers
 
 POLICIES = "Greedy,BeliefNCIS"
 WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"
@@ -61,85 +62,75 @@ ARCHIVE = (
     "compare policies with RoundRobin."
 )
 
-Policies = Annotated[
-    str | None,
-    typer.Option(
-        help="Policies: a comma-separated list of names, or module:Class for one of your own.",
-        show_default=f"{REFERENCE},{POLICIES}; with signals {REFERENCE},{WITH_SIGNALS}",
-    ),
-]
-Agents = Annotated[
-    str | None,
-    typer.Option(
-        help="Folders of agents to play too, such as of python -m scripts.train index --log, or "
-        "names of shipped ones."
-    ),
-]
-Start = Annotated[
-    float | None, typer.Option(help="First played day of the log.", show_default="its middle")
-]
-Draws = Annotated[
-    int | None,
-    typer.Option(
-        help="Draws of the unknown changes.",
-        show_default=f"{STANDARD.draws}, or fewer of a large log",
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
-Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/backtest-LOG")]
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestOptions(PlayOptions, ReadingOptions):
+    """Arguments of ``scripts.backtest``."""
+
+    POSITIONAL: ClassVar = ("log",)
+
+    policies: str | None = None
+    """Policies: a comma-separated list of Name, Name:key=value, or module:Class for one of your
+    own [RoundRobin,Greedy,BeliefNCIS; with signals RoundRobin,Greedy,GreedyNCIS,BeliefNCIS]."""
+    agents: str | None = None
+    """Folders of agents to play too, such as of python -m scripts.train index --log, or names of
+    shipped ones."""
+    start: float | None = None
+    """First played day of the log [its middle]."""
+    draws: int | None = None
+    """Draws of the unknown changes [20, or fewer of a large log]."""
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0
+    out: Path | None = None
+    """Folder [runs/backtest-LOG]."""
 
 
-def main(
-    log: options.Log,
-    column: options.Column = None,
-    format: options.Format = None,
-    events: options.Events = None,
-    pages: options.Pages = None,
-    time_unit: options.TimeUnit = None,
-    clock_tolerance: options.ClockTolerance = options.CLOCK_TOLERANCE,
-    max_bad: options.MaxBad = options.MAX_BAD,
-    merge: options.Merge = None,
-    policies: Policies = None,
-    agents: Agents = None,
-    start: Start = None,
-    draws: Draws = None,
-    seed: Seed = 0,
-    workers: WorkerCount = None,
-    backend: Backend = DEFAULT_BACKEND,
-    out: Out = None,
-    fresh: Fresh = False,
-) -> None:
+def main(options: BacktestOptions) -> None:
     """Run the backtest."""
-    folder, title = out or default_folder("backtest", log[0].name), log[0].name
-    if draws is not None:
-        at_least(2, draws=draws)
-    chosen = chosen_workers(backend, workers)
-    reading = options.Reading(column, format, events, time_unit, clock_tolerance, max_bad, merge)
-    recorded = options.read_log(log, reading)
+    folder = options.out or default_folder("backtest", options.title)
+    if options.draws is not None:
+        at_least(2, draws=options.draws)
+    players = options.players
+    recorded = read_log(options)
     effort = backtesting.effort_for(recorded)
-    names = _names(policies, recorded, effort)
-    names += [name for name in words_of("--agents", agents) if name not in names]
-    effort = effort._replace(draws=effort.draws if draws is None else draws)
-    importance, group = options.weights_and_groups(recorded, pages, merge)
-    print_summary(recorded, title)
-    test = backtesting.backtest(recorded, start=start, importance=importance, group=group, draws=0)
+    names = names_of(options, recorded, effort)
+    effort = effort._replace(draws=effort.draws if options.draws is None else options.draws)
+    importance, group = weights_and_groups(recorded, options)
+    print_summary(recorded, options.title)
+    test = backtesting.backtest(
+        recorded, start=options.start, importance=importance, group=group, draws=0
+    )
     test.check(names)
     check_hindsight(names, recorded, test.start)
     check_folder(folder)
     if effort.above:
-        tables.console().print(
-            _less(effort, policies is None and effort.shares != SHARES), soft_wrap=True
-        )
-    store = played_in(folder, test, names, effort, seed, chosen, fresh)
+        left_out = options.policies is None and effort.shares != SHARES
+        tables.console().print(_less(effort, left_out), soft_wrap=True)
+    store = played_in(folder, test, names, effort, options, players)
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
-    archive = format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & set(log[0].suffixes))
-    write_summary(recorded, title, folder)
-    report(test, outcomes, title, folder, archive)
-    write_provenance(
-        folder / "provenance.json", "scripts.backtest", store.seconds, rows=len(store.rows)
-    )
+    suffixes = set(options.log[0].suffixes)
+    archive = options.format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & suffixes)
+    write_summary(recorded, options.title, folder)
+    report(test, outcomes, options.title, folder, archive)
+    store.sign("scripts.backtest")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
+
+
+def names_of(options: BacktestOptions, log: CrawlLog, effort: Effort) -> list[str]:
+    """Return the names of policies and agents, the reference first.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    usual = WITH_SIGNALS if log.sources else POLICIES
+    names = words_of("--policies", usual if options.policies is None else options.policies)
+    if options.policies is None and effort.shares != SHARES:
+        names.remove(SLOW)
+    names += words_of("--agents", options.agents)
+    chosen = list(dict.fromkeys([REFERENCE, *names]))
+    for name in chosen:
+        candidate_of(name)
+    return chosen
 
 
 def played_in(
@@ -147,27 +138,24 @@ def played_in(
     test: Backtest,
     names: Sequence[str],
     effort: Effort,
-    seed: int,
-    chosen: Workers,
-    fresh: bool,
+    options: BacktestOptions,
+    players: Workers,
 ) -> Store:
     """Play the policies where no rows are there yet, and return the rows.
 
     The draws are kept in the folder until all are played.
     """
-    saved, digest = folder / "backtest.npz", test.digest(seed)
+    saved, digest = folder / "backtest.npz", test.digest(options.seed)
     played = backtesting.measurements(saved, digest, names, effort.shares)
-    store = Store(folder / "rows.parquet", "backtest", played)
-    store.load(keep=not fresh)
+    store = opened(folder, "backtest", played, fresh=options.fresh)
     every = {
         (of.name, name, k) for of in played for name in of.labels for k in of.seeds(effort.draws)
     }
-    with one_line_errors(STOPPED.format(folder)):
-        if not every <= store.done:
+    if not every <= store.done:
+        with one_line_errors(STOPPED.format(folder)):
             if not backtesting.has(saved, digest, effort.draws):
-                backtesting.save(saved, test.drawn(effort.draws, seed), digest)
-            check_kept(played, effort.draws, store)
-            run(played, effort.draws, store, chosen, Console(stderr=True))
+                backtesting.save(saved, test.drawn(effort.draws, options.seed), digest)
+        play_missing(played, effort.draws, store, players, Console(stderr=True))
     saved.unlink(missing_ok=True)
     return store
 
@@ -180,19 +168,6 @@ def _less(effort: Effort, left_out: bool) -> str:
         f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
         f"{len(shares)}), as the log has over {effort.above} crawls{end or '.'}"
     )
-
-
-def _names(policies: str | None, log: CrawlLog, effort: Effort) -> list[str]:
-    """Return the names of policies, the reference first; ValueError for an unknown one."""
-    given = words_of("--policies", policies or (WITH_SIGNALS if log.sources else POLICIES))
-    if policies is None and effort.shares != SHARES:
-        given.remove(SLOW)
-    names = list(dict.fromkeys([REFERENCE, *given]))
-    for name in names:
-        crawl_policies.find(name)
-    if not given:
-        raise ValueError("policies must name at least one policy")
-    return names
 
 
 def report(
@@ -250,7 +225,7 @@ def saved_in_words(item: Outcome) -> str:
     return f"{mean:.0f}% ± {half:.0f}%"
 
 
-app = command(main, __doc__)
+app = command_of(main, BacktestOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -15,12 +15,11 @@ crawls; and with signals audit.csv and audit.png.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from crawl_envs.logs import (
@@ -33,9 +32,9 @@ from crawl_envs.logs import (
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import SignalAudit, audit_signals
-from scripts.cli.commands import command, default_folder
-from scripts.logs import options
+from scripts.cli.commands import command_of, default_folder
 from scripts.logs.fitting import BOTH, Fitted, fit_log
+from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
 from scripts.logs.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.rows import check_folder, write_csv
@@ -43,30 +42,24 @@ from scripts.study.rows import check_folder, write_csv
 SECONDS_PER_DAY = 86400.0
 AUDITED = ("precision", "recall", "delay")
 
-Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/estimate-LOG")]
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(ReadingOptions):
+    """Arguments of ``scripts.estimate``."""
+
+    out: Path | None = None
+    """Folder [runs/estimate-LOG]."""
 
 
-def main(
-    log: options.Log,
-    column: options.Column = None,
-    format: options.Format = None,
-    events: options.Events = None,
-    pages: options.Pages = None,
-    time_unit: options.TimeUnit = None,
-    clock_tolerance: options.ClockTolerance = options.CLOCK_TOLERANCE,
-    max_bad: options.MaxBad = options.MAX_BAD,
-    merge: options.Merge = None,
-    out: Out = None,
-) -> None:
+def main(options: EstimateOptions) -> None:
     """Estimate, audit and write."""
-    folder = out or default_folder("estimate", log[0].name)
-    reading = options.Reading(column, format, events, time_unit, clock_tolerance, max_bad, merge)
-    recorded = options.read_log(log, reading)
-    importance, group = options.weights_and_groups(recorded, pages, merge)
-    print_summary(recorded, log[0].name)
+    folder = options.out or default_folder("estimate", options.title)
+    recorded = read_log(options)
+    importance, group = weights_and_groups(recorded, options)
+    print_summary(recorded, options.title)
     fitted = fit_log(recorded, group)
     check_folder(folder)
-    write_summary(recorded, log[0].name, folder)
+    write_summary(recorded, options.title, folder)
     path = folder / "pages.csv"
     write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
     tell(recorded, fitted, path)
@@ -188,7 +181,7 @@ def _cell(value: float, low: float, high: float) -> str:
     return "unknown" if value != value else f"{value:.3g} ({low:.3g} to {high:.3g})"
 
 
-app = command(main, __doc__)
+app = command_of(main, EstimateOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -11,41 +11,31 @@ Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is t
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
 
 from agents.sb3.comparison import FIRST_SEED
-from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
-from scripts.cli.commands import (
-    Fresh,
-    at_least,
-    command,
-    default_folder,
-    one_line_errors,
-    words_of,
-)
+from scripts.cli.commands import at_least, command_of, default_folder, words_of
 from scripts.cli.options import PREFIX, named_values
 from scripts.present import tables
-from scripts.study.comparisons import OF_FRAGMENTS
-from scripts.study.rows import check_folder, write_provenance
-from scripts.study.runner import STOPPED, Store, check_kept, run
-from scripts.study.settings import Setting
-from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, chosen_workers
-from scripts.training.candidates import (
+from scripts.study.entrants import (
+    OF_FRAGMENTS,
     Candidate,
     applicable,
     candidate_of,
     candidates_of,
     chosen_names,
-    one_thread,
+    entered,
 )
+from scripts.study.runner import Store, opened, play_missing
+from scripts.study.settings import Setting
+from scripts.study.workers import PlayOptions
 from scripts.training.ranking import best_first, publish, rank_policies
 
 METRICS = {
@@ -60,28 +50,41 @@ USUAL_METRICS = {
     "CrawlOffers-v1": "offer_freshness",
     OF_FRAGMENTS: "divergence",
 }
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Metric of the ranking: {', '.join(METRICS)}.", show_default="by environment"
+    ),
+]
 
 
-@dataclass(frozen=True)
-class Evaluation(Setting):
-    """A setting with seeds from ``FIRST_SEED`` on.
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(PlayOptions):
+    """Arguments of ``scripts.evaluate``."""
 
-    Attributes:
-        learned: labels of agents, which run with one torch thread.
-    """
+    POSITIONAL: ClassVar = ("model", "env_id")
 
-    first_seed: int = FIRST_SEED
-    learned: tuple[str, ...] = ()
-
-    def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy in one repetition."""
-        with one_thread() if label in self.learned else contextlib.nullcontext():
-            return super().play(label, seed)
+    model: str
+    """Folder or name of an agent, or name of a policy."""
+    env_id: str
+    """Id, such as CrawlNCIS-v0 or module:MyCrawl-v0."""
+    env_arg: list[str] | None = None
+    """Argument of the environment, such as num_pages=1000; can be repeated [the arguments of the
+    training]."""
+    episodes: int = 32
+    """Number of seeds, one episode each."""
+    policies: str | None = None
+    """Policies to compare with: comma-separated list of Name, Name:key=value, or folders or names
+    of agents; or all policies. Oracles, which read the hidden state, must be named [common policies
+    that can act in the environment]."""
+    metric: Metric = None
+    out: Path | None = None
+    """Output folder [runs/evaluate-MODEL-ENV]."""
 
 
 def evaluation_of(
     candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
-) -> Evaluation:
+) -> Setting:
     """Return the checked setting that compares a candidate with other policies.
 
     Args:
@@ -102,17 +105,14 @@ def evaluation_of(
     others = candidates_of(named or chosen_names(name, specs))
     if others.get(candidate.label, candidate).digest != candidate.digest:
         raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
-    entrants = {candidate.label: candidate} | others
-    factories = {label: entrant.factory for label, entrant in entrants.items()}
-    able, refused = applicable(factories, name, arguments)
+    able, refused = applicable({candidate.label: candidate} | others, name, arguments)
     for label, reason in refused.items():
         if named or label == candidate.label:
             raise ValueError(f"{label} cannot act here: {reason}")
-    learned = tuple(label for label in able if entrants[label].learned)
-    return Evaluation(name, name, arguments, able, learned=learned)
+    return Setting(name, name, arguments, **entered(able), first_seed=FIRST_SEED)
 
 
-def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: Path) -> None:
+def report(setting: Setting, store: Store, agent: str, metric: str) -> None:
     """Write, draw and print the ranking.
 
     Raises:
@@ -128,74 +128,28 @@ def report(setting: Evaluation, store: Store, agent: str, metric: str, folder: P
     tables.console().print(title, soft_wrap=True)
     measured = f"{metric} ({METRICS[metric]})"
     look = {"agent": agent, "title": title, "metric": metric, "measured": measured}
-    publish(folder, rows, rank_policies(rows, metric, agent, best), best, **look)
+    publish(store.path.parent, rows, rank_policies(rows, metric, agent, best), best, **look)
 
 
-Model = Annotated[str, typer.Argument(help="Folder or name of an agent, or name of a policy.")]
-EnvId = Annotated[str, typer.Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
-EnvArg = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Argument of the environment, such as num_pages=1000; can be repeated.",
-        show_default="the arguments of the training",
-    ),
-]
-Episodes = Annotated[int, typer.Option(help="Number of seeds, one episode each.")]
-Policies = Annotated[
-    str | None,
-    typer.Option(
-        help="Policies to compare with: comma-separated list of Name, Name:key=value, or folders "
-        "or names of agents; or all policies. Oracles, which read the hidden state, must be named.",
-        show_default="common policies that can act in the environment",
-    ),
-]
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Metric of the ranking: {', '.join(METRICS)}.", show_default="by environment"
-    ),
-]
-Out = Annotated[
-    Path | None, typer.Option(help="Output folder.", show_default="runs/evaluate-MODEL-ENV")
-]
-
-
-def main(
-    model: Model,
-    env_id: EnvId,
-    env_arg: EnvArg = None,
-    episodes: Episodes = 32,
-    policies: Policies = None,
-    metric: Metric = None,
-    workers: WorkerCount = None,
-    backend: Backend = DEFAULT_BACKEND,
-    out: Out = None,
-    fresh: Fresh = False,
-) -> None:
+def main(options: EvaluateOptions) -> None:
     """Run the evaluation."""
-    folder = out or default_folder("evaluate", Path(model).name, env_id)
-    at_least(1, episodes=episodes)
-    if metric is not None:
-        one_of("metric", metric, METRICS)
-    chosen = chosen_workers(backend, workers)
-    candidate = candidate_of(model)
-    specs = words_of("--policies", policies)
-    setting = evaluation_of(candidate, env_id, named_values(env_arg or []), specs)
-    scored = metric or USUAL_METRICS.get(setting.id, "freshness")
-    check_folder(folder)
-    store = Store(folder / "rows.parquet", "evaluate", [setting])
-    store.load(keep=not fresh)
-    check_kept([setting], episodes, store)
-    with one_line_errors(STOPPED.format(folder)):
-        run([setting], episodes, store, chosen, Console(stderr=True))
-    report(setting, store, candidate.label, scored, folder)
-    write_provenance(
-        folder / "provenance.json", "scripts.evaluate", store.seconds, rows=len(store.rows)
-    )
+    folder = options.out or default_folder("evaluate", Path(options.model).name, options.env_id)
+    at_least(1, episodes=options.episodes)
+    if options.metric is not None:
+        one_of("metric", options.metric, METRICS)
+    players = options.players
+    candidate = candidate_of(options.model)
+    specs = words_of("--policies", options.policies)
+    setting = evaluation_of(candidate, options.env_id, named_values(options.env_arg or []), specs)
+    scored = options.metric or USUAL_METRICS.get(setting.id, "freshness")
+    store = opened(folder, "evaluate", [setting], fresh=options.fresh)
+    play_missing([setting], options.episodes, store, players, Console(stderr=True))
+    report(setting, store, candidate.label, scored)
+    store.sign("scripts.evaluate")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 
-app = command(main, __doc__)
+app = command_of(main, EvaluateOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -15,7 +15,6 @@ makes one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +25,6 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 
-import agents
 from crawl_envs import PRESETS
 from crawl_envs.envs.lettering import write
 from crawl_envs.evaluation import PolicyFactory
@@ -34,7 +32,7 @@ from crawl_envs.types.arguments import whole
 from scripts.cli.commands import command, default_folder, words_of
 from scripts.cli.options import named_values
 from scripts.present import tables
-from scripts.study.comparisons import policy_factories
+from scripts.study.entrants import candidate_of
 from scripts.study.settings import env_with
 
 PANEL, HEADING = (480, 400), 30
@@ -105,24 +103,11 @@ def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> 
 
 def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Yield the pictures of an episode of both policies, at most MOST_FRAMES."""
-    factories = players_of(film.policies)
-    names, panels = list(factories), [panels_of(film, seed, each) for each in factories.values()]
+    panels = [panels_of(film, seed, candidate_of(name).factory) for name in film.policies]
     console = Console(stderr=True)
     shown = zip(*panels, strict=True)
     for pictures in track(shown, film.env_id, MOST_FRAMES, console=console, transient=True):
-        yield side_by_side(names, pictures)
-
-
-def players_of(names: Sequence[str]) -> dict[str, PolicyFactory]:
-    """Return policies by name, and trained agents by name or folder.
-
-    Raises:
-        ValueError: an unknown name, or a malformed argument.
-    """
-    trained = [name for name in names if name in agents.names() or Path(name).is_dir()]
-    factories = policy_factories([name for name in names if name not in trained])
-    factories |= {name: partial(agents.load, name) for name in trained}
-    return {name: factories[name] for name in names}
+        yield side_by_side(film.policies, pictures)
 
 
 def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:

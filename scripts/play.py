@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
@@ -27,10 +27,10 @@ from crawl_envs.envs.window import Window
 from crawl_envs.evaluation import PolicyFactory, make_env, play
 from crawl_envs.types import Ledger
 from crawl_envs.types.arguments import whole
-from scripts.cli.commands import command, words_of
+from scripts.cli.commands import command_of, words_of
 from scripts.cli.options import named_values
 from scripts.present import tables
-from scripts.study.comparisons import policy_factories
+from scripts.study.entrants import candidates_of
 from scripts.study.settings import env_with
 
 ENV_ID = "CrawlNCIS-v0"
@@ -41,7 +41,6 @@ ARGUMENTS: Mapping[str, Any] = {
     "instance": "noisy",
 }
 """The episode, of 60 crawls; a page changes every second crawl or less often."""
-POLICIES = "GreedyNCIS,RoundRobin"
 MOST_PAGES = 40
 SIDE, HEADER, MARGIN = 120, 96, 16
 """Width of a cell, height of the words above the cells, and width of the border, in pixels."""
@@ -204,21 +203,26 @@ def show(game: Game) -> None:
         window.close()
 
 
-Policies = Annotated[
-    str, typer.Option(help="Policies to compare with: Name or Name:key=value, comma-separated.")
-]
-EnvArg = Annotated[
-    list[str] | None,
-    typer.Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
-]
-Seed = Annotated[int, typer.Option(help="Seed of the episode.")]
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions:
+    """Arguments of ``scripts.play``."""
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+
+    policies: str = "GreedyNCIS,RoundRobin"
+    """Policies to compare with: Name, Name:key=value, or folders or names of agents,
+    comma-separated."""
+    env_arg: list[str] | None = None
+    """Argument of the environment, such as num_pages=20; can be repeated."""
+    seed: int = 0
+    """Seed of the episode."""
 
 
-def main(policies: Policies = POLICIES, env_arg: EnvArg = None, seed: Seed = 0) -> None:
+def main(options: PlayOptions) -> None:
     """Play, and compare."""
-    whole("seed", seed, 0)
-    factories = policy_factories(words_of("--policies", policies))
-    game = Game(named_values(env_arg or []), seed)
+    whole("seed", options.seed, 0)
+    candidates = candidates_of(words_of("--policies", options.policies))
+    game = Game(named_values(options.env_arg or []), options.seed)
     try:
         show(game)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -228,10 +232,11 @@ def main(policies: Policies = POLICIES, env_arg: EnvArg = None, seed: Seed = 0) 
     if not game.over:
         console.print(f"stopped after {crawls} of {game.env.num_slots()} crawls: no comparison")
         return
+    factories = {label: candidate.factory for label, candidate in candidates.items()}
     console.print(scores(game, factories))
 
 
-app = command(main, __doc__)
+app = command_of(main, PlayOptions, __doc__)
 
 if __name__ == "__main__":
     app()

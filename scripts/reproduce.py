@@ -7,35 +7,35 @@ After each figure, claims.md of the paper is rewritten from all rows that exist.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from scripts import experiments
-from scripts.cli.commands import Fresh, command, one_line_errors
+from scripts.cli.commands import at_least, command_of
 from scripts.present import tables
 from scripts.present.claims import rows_of, write_claims
 from scripts.present.claims_table import claims_table
 from scripts.present.experiment import (
-    expected_of,
-    judged,
     paper_and_figure,
     pictures_of,
     repetitions_of,
+    sentences_of,
     settings_of,
     tables_of,
     with_derived,
 )
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
-from scripts.present.verdicts import Verdict
+from scripts.present.verdicts import write_verdicts
 from scripts.study.rows import base, check_folder, write_csv, write_provenance
-from scripts.study.runner import STOPPED, Store, check_kept, run
-from scripts.study.workers import DEFAULT_BACKEND, Backend, WorkerCount, Workers, chosen_workers
+from scripts.study.runner import opened, play_missing
+from scripts.study.workers import PlayOptions, Workers
 
 OUT, QUICK_OUT = Path("results"), Path("runs")
 
@@ -46,30 +46,23 @@ Figures = Annotated[
         f"{', '.join(experiments.papers())}: all figures of that paper."
     ),
 ]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Few pages and short episodes, as a smoke test.")
-]
-Repetitions = Annotated[
-    int | None,
-    typer.Option(help="Seeds per policy and setting.", show_default="set by the experiment"),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Output folder.", show_default="results; runs with --quick"),
-]
-Score = Annotated[
-    bool, typer.Option("--score", help="Check and draw the existing rows, without simulation.")
-]
 
 
-class Job(NamedTuple):
-    """An experiment, the options of its run, and the ``folder`` of its files."""
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(PlayOptions):
+    """Arguments of ``scripts.reproduce``."""
 
-    experiment: ModuleType
-    folder: Path
-    quick: bool
-    repetitions: int
-    workers: Workers
+    POSITIONAL: ClassVar = ("figures",)
+
+    figures: Figures
+    quick: bool = False
+    """Few pages and short episodes, as a smoke test."""
+    repetitions: int | None = None
+    """Seeds per policy and setting [set by the experiment]."""
+    score: bool = False
+    """Check and draw the existing rows, without simulation."""
+    out: Path | None = None
+    """Output folder [results; runs with --quick]."""
 
 
 def chosen(names: Sequence[str]) -> list[ModuleType]:
@@ -86,65 +79,50 @@ def chosen(names: Sequence[str]) -> list[ModuleType]:
     return list(selected.values())
 
 
-def main(
-    figures: Figures,
-    quick: Quick = False,
-    repetitions: Repetitions = None,
-    workers: WorkerCount = None,
-    backend: Backend = DEFAULT_BACKEND,
-    out: Out = None,
-    fresh: Fresh = False,
-    score: Score = False,
-) -> None:
+def main(options: ReproduceOptions) -> None:
     """Run experiments."""
-    console = tables.console()
-    if repetitions is not None and repetitions < 1:
-        raise ValueError(f"--repetitions must be >= 1, got {repetitions}")
-    players = chosen_workers(backend, workers)
-    if fresh and score:
+    if options.repetitions is not None:
+        at_least(1, repetitions=options.repetitions)
+    if options.fresh and options.score:
         raise ValueError("--fresh and --score exclude each other")
-    jobs = []
-    for experiment in chosen(figures):
+    players = options.players
+    jobs = {}
+    for experiment in chosen(options.figures):
         paper, figure = paper_and_figure(experiment)
-        folder = (out or (QUICK_OUT if quick else OUT)) / paper / figure
+        folder = (options.out or (QUICK_OUT if options.quick else OUT)) / paper / figure
         check_folder(folder)
-        count = repetitions if repetitions is not None else repetitions_of(experiment, quick)
-        jobs.append(Job(experiment, folder, quick, count, players))
-    for job in jobs:
-        reproduce(job, console, fresh=fresh, score=score)
+        jobs[folder] = experiment
+    for folder, experiment in jobs.items():
+        reproduce(experiment, folder, options, players)
 
 
-def reproduce(job: Job, console: Console, *, fresh: bool, score: bool) -> None:
+def reproduce(
+    experiment: ModuleType, folder: Path, options: ReproduceOptions, players: Workers
+) -> None:
     """Simulate the missing rows of an experiment (not with ``score``), and report."""
-    experiment, folder = job.experiment, job.folder
-    settings = settings_of(experiment, job.quick)
-    if not score:
+    console, settings = tables.console(), settings_of(experiment, options.quick)
+    if not options.score:
         for setting in settings:
             setting.check()
-    store = Store(folder / "rows.parquet", experiment.TITLE, settings)
-    store.load(keep=not fresh)
+    store = opened(folder, experiment.TITLE, settings, fresh=options.fresh)
     console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
-    if not score:
-        check_kept(settings, job.repetitions, store)
-    if not score:
-        with one_line_errors(STOPPED.format(folder)):
-            played = run(settings, job.repetitions, store, job.workers, console)
-        if played:
-            made = {"workers": job.workers.count, "rows": len(store.rows)}
+    if not options.score:
+        count = options.repetitions or repetitions_of(experiment, options.quick)
+        if play_missing(settings, count, store, players, console):
+            made = {"workers": players.count, "rows": len(store.rows)}
             path, module = folder.parent / "provenance.json", "scripts.reproduce"
             write_provenance(path, module, store.seconds, folder.name, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
-    if store.rows:
-        report(experiment, store.rows, folder, console, quick=job.quick)
-    else:
+    if not store.rows:
         raise ValueError(
             f"{folder} has no rows to score: without --score, the same command makes them"
         )
+    report(experiment, store.rows, folder, console, quick=options.quick)
     paper, _ = paper_and_figure(experiment)
-    page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=job.quick)
+    page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=options.quick)
     console.print(f"-> {page}")
-    if not job.quick:
+    if not options.quick:
         every = [experiments.find(name) for name in experiments.names()]
         console.print(f"-> {write_index(folder.parent.parent, every)}")
 
@@ -166,19 +144,20 @@ def report(
     page, made = folder / "README.md", tables_of(experiment)
     if made and page.exists() and not quick:
         fill(page, {name: table(rows) for name, table in made.items()})
-    expected = expected_of(experiment)
-    write_csv(folder / "verdicts.csv", Verdict._fields, judged(experiment, rows, expected, quick))
+    sentences = sentences_of(experiment, rows, quick)
+    write_verdicts(folder / "verdicts.csv", sentences)
     console.print()
     if quick:
         whole = OUT / "/".join(paper_and_figure(experiment))
-        console.print(claims_table(experiment, rows_of(whole, experiment), rows))
+        full = sentences_of(experiment, rows_of(whole, experiment), False)
+        console.print(claims_table(full, sentences))
         console.print(f"The full run and its pictures: {whole}")
     else:
-        console.print(claims_table(experiment, rows))
+        console.print(claims_table(sentences))
     console.print(f"\n-> {folder}")
 
 
-app = command(main, __doc__)
+app = command_of(main, ReproduceOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -48,14 +48,13 @@ from scripts.cli.commands import (
     one_line_errors,
     programs,
 )
-from scripts.logs import options as log_options
 from scripts.logs.learning import learn_from_log
+from scripts.logs.options import read_log, weights_and_groups
 from scripts.present.tables import console
-from scripts.study.comparisons import OF_FRAGMENTS
+from scripts.study.entrants import OF_FRAGMENTS, SIMPLE, candidates_of, chosen_names
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
 from scripts.training.baselines import baseline_rows, lane_rows
-from scripts.training.candidates import SIMPLE, candidates_of, chosen_names
 from scripts.training.jobs import INDEX, KINDS, OWN_CLASS, Job, job_of
 from scripts.training.options import GeneralistOptions, LogOptions, OwnOptions, RunOptions
 from scripts.training.ranking import best_in_words, compared, draw_curve, publish
@@ -192,12 +191,11 @@ def mean_rows(rows: Sequence[Row]) -> list[Row]:
 def run_on_log(options: LogOptions) -> None:
     """Learn an index from a log, and print the log-loss of its held-out crawls."""
     until, seed = options.until, options.seed
-    folder, started = options.out or default_folder(INDEX, options.log[0].name), time.perf_counter()
+    folder, started = options.out or default_folder(INDEX, options.title), time.perf_counter()
     if (folder / requests.RUN).exists():
         raise ValueError(f"{folder} holds a run in an environment; name another --out")
-    reading = log_options.Reading(*(getattr(options, name) for name in log_options.Reading._fields))
-    log = log_options.read_log(options.log, reading)
-    _, group = log_options.weights_and_groups(log, options.pages, reading.merge)
+    log = read_log(options)
+    _, group = weights_and_groups(log, options)
     last = math.inf if until is None else until
     loss, crawls = learn_from_log(log, group, folder, until=last, seed=seed, fresh=options.fresh)
     seconds = time.perf_counter() - started

@@ -16,7 +16,7 @@ import policies
 from crawl_envs.checks import check_policy
 from policies.base.registry import POLICIES, TAGS
 from scripts import benchmark, evaluate, speed
-from scripts.study.comparisons import is_oracle, policy_factories
+from scripts.study.entrants import candidate_of, is_oracle
 from scripts.study.rows import read_rows
 from scripts.timing import comparisons
 from tests.scripts.commands import done, refused, run
@@ -108,18 +108,18 @@ def test_the_commands_know_it(tmp_path):
         ),
         ("my_policies:Missing", "'my_policies:Missing' cannot be imported .*Missing"),
         ("my_policies:VALUE", "'my_policies:VALUE' must be a class of policies"),
-        ("my_policies", "policy 'my_policies' is unknown; .*, or module:Class"),
+        ("my_policies", "policy( or agent)? 'my_policies' is unknown; .*, or module:Class"),
     ],
 )
 def test_others_are_refused_in_words(name, message):
     with pytest.raises(ValueError, match=message):
         policies.make(name)
     with pytest.raises(ValueError, match=message):
-        policy_factories([name])
+        candidate_of(name)
 
 
 def test_specs_have_arguments():
-    (factory,) = policy_factories([f"{NAME}:threshold=0.5:believed=x"]).values()
+    factory = candidate_of(f"{NAME}:threshold=0.5:believed=x").factory
     assert factory.args == (NAME,)
     given = {name: value for name, value in factory.keywords.items() if name != "digest"}
     assert given == {"threshold": 0.5, "believed": "x"}

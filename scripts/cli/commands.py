@@ -129,7 +129,7 @@ def command_of(
 
     The text below a field is its help, and the end of the text in brackets the default as shown.
     Fields of ``kind.POSITIONAL`` are arguments without a name; fields with annotations of typer
-    keep those.
+    keep those. The help has those of a class before those of its base.
 
     Args:
         main: the function; its errors are printed in one line.
@@ -142,8 +142,9 @@ def command_of(
     hints = get_type_hints(kind, include_extras=True)
     entries = {entry.name: entry for entry in fields(kind)}
     positional: tuple[str, ...] = kind.POSITIONAL  # type: ignore[attr-defined]  # of such classes
+    own_first = [name for base in kind.__mro__ for name in inspect.get_annotations(base)]
     parameters = []
-    for field in (*positional, *(entry for entry in entries if entry not in positional)):
+    for field in dict.fromkeys((*positional, *(name for name in own_first if name in entries))):
         hint, default = hints[field], entries[field].default
         if not hasattr(hint, "__metadata__"):
             words, _, shown = texts[field].removesuffix(".").removesuffix("]").partition(" [")

@@ -23,8 +23,7 @@ default metric); ``REFERENCE`` (the label that others are compared with; optiona
 words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
 tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with the levels, trends
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
-Without ``CLAIMS``, the only claim is ``CLAIM``, tested by ``EXPECTED``. An experiment of our own
-has ``CLAIMS = ()``.
+An experiment of our own has ``CLAIMS = ()``.
 
 Pictures: ``plot(rows, path)`` for ``<METRIC>.png``; or ``PICTURES``, a mapping of file names to
 functions ``(rows, path)``. Both also receive the derived rows.

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-import agents
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row, play
@@ -43,6 +42,7 @@ from crawl_envs.worlds.lanes import Lanes
 from policies.base.registry import POLICIES
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log, parameters_of
+from scripts.study.entrants import candidate_of
 from scripts.study.equal_freshness import crawls_at
 from scripts.study.settings import Measurement
 
@@ -161,7 +161,8 @@ class Backtest:
         env.reset(seed=0)
         for policy in policies:
             entrant(policy, env)
-            if policy in POLICIES and policy not in crawl_policies.names("page"):
+            name = policy.partition(":")[0]
+            if name in POLICIES and name not in crawl_policies.names("page"):
                 raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
 
     def _env(self, share: float, changes: Changes) -> CrawlEnv:
@@ -191,9 +192,7 @@ def entrant(name: str, env: Any) -> Policy:
     Raises:
         ValueError: there is none, or it cannot act here.
     """
-    is_policy = name in POLICIES or ":" in name
-    made: Policy = crawl_policies.make(name, env) if is_policy else agents.load(name, env)
-    return made
+    return candidate_of(name).factory(env)
 
 
 def backtest(
@@ -294,22 +293,16 @@ def measurements(
     """Return the plays of a saved backtest: of the log, and of every policy at every budget."""
     saved = {"path": str(path.resolve()), "digest": digest}
     own = Measurement(OWN, {OWN: served}, saved)
+    digests = {name: candidate_of(name).digest for name in names}
+    files = {name: {"file_digest": each} if each else {} for name, each in digests.items()}
     return [own] + [
         Measurement(
             setting_of(share),
-            {name: partial(crawled, policy=name, **_file_of(name)) for name in names},
+            {name: partial(crawled, policy=name, **files[name]) for name in names},
             {**saved, "share": share},
         )
         for share in shares
     ]
-
-
-def _file_of(name: str) -> dict[str, str]:
-    """Return the digest of the file of an agent; nothing for a policy."""
-    if name in POLICIES or ":" in name:
-        return {}
-    content = agents.agent_file(name).read_bytes()
-    return {"file_digest": hashlib.sha256(content).hexdigest()[:16]}
 
 
 def setting_of(share: float) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 import typer
@@ -22,22 +23,12 @@ from crawl_envs.types.arguments import one_of
 from scripts.cli.options import named_values
 from scripts.present.tables import console, counted
 
-CLOCK_TOLERANCE, MAX_BAD = 60.0, 0.01
-
-Log = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, "
-        "CDX or CDXJ, or gzipped."
-    ),
-]
 Column = Annotated[
     list[str] | None,
     typer.Option(
         help="Name of a column in the file, such as url=page or time=fetched_at; can be repeated."
     ),
 ]
-Format = Annotated[str | None, typer.Option(help="Format.", show_default="by the name of the file")]
 TimeUnit = Annotated[
     str | None,
     typer.Option(
@@ -57,38 +48,46 @@ MaxBad = Annotated[
         min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may always be."
     ),
 ]
-Merge = Annotated[
-    list[str] | None,
-    typer.Option(help="Take URLs for one page that differ in: scheme (http, https) or www."),
-]
-Events = Annotated[
-    Path | None, typer.Option(help="Signals with times: a file with url, time and maybe source.")
-]
-Pages = Annotated[
-    Path | None,
-    typer.Option(help="Page table with url and importance, host or group; other pages count 0."),
-]
 
 
-class Reading(NamedTuple):
-    """How to read a log: the values of the options."""
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """Arguments of the commands that read a crawl log.
 
-    column: list[str] | None
-    format: str | None
-    events: Path | None
-    time_unit: str | None
-    clock_tolerance: float
-    max_bad: float
-    merge: list[str] | None
+    See :func:`scripts.cli.commands.command_of`.
+    """
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = ("log",)
+
+    log: list[Path]
+    """Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or
+    CDXJ, or gzipped."""
+    column: Column = None
+    format: str | None = None
+    """Format [by the name of the file]."""
+    events: Path | None = None
+    """Signals with times: a file with url, time and maybe source."""
+    pages: Path | None = None
+    """Page table with url and importance, host or group; other pages count 0."""
+    time_unit: TimeUnit = None
+    clock_tolerance: ClockTolerance = 60.0
+    max_bad: MaxBad = 0.01
+    merge: list[str] | None = None
+    """Take URLs for one page that differ in: scheme (http, https) or www."""
+
+    @property
+    def title(self) -> str:
+        """Name of the log: that of its first file."""
+        return self.log[0].name
 
 
-def read_log(paths: list[Path], options: Reading) -> CrawlLog:
+def read_log(options: ReadingOptions) -> CrawlLog:
     """Read the log that the options name."""
     merged = options.merge or ()
     for name in merged:
         one_of("merge", name, ("scheme", "www"))
     return read_crawl_log(
-        paths,
+        options.log,
         columns=columns(options.column),
         format=options.format,
         events=options.events,
@@ -105,9 +104,7 @@ def columns(pairs: list[str] | None) -> dict[str, str]:
     return {name: str(value) for name, value in named_values(pairs or [], "column").items()}
 
 
-def weights_and_groups(
-    log: CrawlLog, pages: Path | None, merge: list[str] | None = None
-) -> tuple[FloatArray, IntArray]:
+def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:
     """Return importance and group of the log's pages, (m,) each.
 
     They are those of the page table, if there is one; pages that are not in it are left at
@@ -116,10 +113,11 @@ def weights_and_groups(
     Raises:
         ValueError: the page table is not complete, or has none of the log's pages.
     """
+    pages = options.pages
     if pages is None:
         return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
     table = read_page_table(pages)
-    merged = "scheme" in (merge or ()), "www" in (merge or ())
+    merged = tuple(name in (options.merge or ()) for name in ("scheme", "www"))
     row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
     place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])
     if (place < 0).all():

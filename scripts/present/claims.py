@@ -10,26 +10,20 @@ from types import ModuleType
 from crawl_envs.evaluation import Row
 from crawl_envs.types.files import replacing
 from scripts.present.experiment import (
-    claims_of,
-    judged,
+    BESIDE,
+    EXPECTED,
     paper_and_figure,
     pictures_of,
+    sentences_of,
     with_derived,
 )
-from scripts.present.verdicts import Claim, Verdict
+from scripts.present.verdicts import ANSWERS, UNTESTED, Claim, Sentence, Verdict
 from scripts.study.rows import read_rows
 
 PAGE = "claims.md"
-SIGNS = {"yes": "✓", "no": "✗", "open": "?"}
-HOLDS, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
-    "holds",
-    "holds in part",
-    "does not hold",
-    "open",
-    "not tested",
-    "too few repetitions to judge",
-)
-
+ROUNDING = 1e-12
+"""Half-widths below this share of a mean are rounding."""
+SIGNS = dict(zip(ANSWERS, "✓✗?", strict=True))
 HEADS = {
     "ncis": "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals "
     "(Busa-Fekete et al.)",
@@ -80,18 +74,6 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
 """Claims that no experiment here can test."""
 
 
-def verdict_of(verdicts: Sequence[Verdict]) -> str:
-    """Return the summary of the verdicts of a claim's tests."""
-    answers = [verdict.holds for verdict in verdicts]
-    if not answers:
-        return UNTESTED
-    if all(answer == "yes" for answer in answers):
-        return HOLDS
-    if "no" not in answers:
-        return OPEN
-    return PARTLY if "yes" in answers else FAILS
-
-
 def write_claims(
     folder: Path, paper: str, experiments: Sequence[ModuleType], *, quick: bool
 ) -> Path:
@@ -111,7 +93,10 @@ def write_claims(
     beyond = BEYOND.get(paper, ())
     if beyond:
         contents += [_content("", claim, UNTESTED) for claim in beyond]
-        parts = ["## Beyond these experiments", *(_entry(claim, (), UNTESTED) for claim in beyond)]
+        parts = [
+            "## Beyond these experiments",
+            *(_entry(Sentence(claim, (), UNTESTED)) for claim in beyond),
+        ]
         sections.append("\n\n".join(parts))
     path = folder / PAGE
     tables = [_table(contents)] if contents else []
@@ -160,7 +145,6 @@ def _section(
     experiment: ModuleType, name: str, rows: Sequence[Row], quick: bool
 ) -> tuple[list[str], str]:
     """Return the table rows and the section of an experiment."""
-    claims = claims_of(experiment)
     figure = name.partition("_")[2]
     parts = [f"## {figure}: {experiment.TITLE}"]
     if rows:
@@ -173,32 +157,29 @@ def _section(
     else:
         parts.append(f"No rows yet: `python -m scripts.reproduce {name}`.")
     contents = []
-    for claim in claims:
-        verdicts = judged(experiment, rows, claim.tests, quick)
-        short = claim.tests and rows and (quick or not verdicts)
-        word = TOO_FEW if short else verdict_of(verdicts)
-        contents.append(_content(figure, claim, word))
-        parts.append(_entry(claim, verdicts, word))
-    others = judged(experiment, rows, getattr(experiment, "EXPECTED", ()), quick)
-    if hasattr(experiment, "CLAIMS") and others:
-        parts += [
-            "Beside the paper's claims:" if claims else "Expected:",
-            "\n".join(_lines(others)),
-        ]
+    for sentence in sentences_of(experiment, rows, quick):
+        claim, verdicts, answer = sentence
+        if claim.says not in (BESIDE, EXPECTED):
+            contents.append(_content(figure, claim, answer))
+            parts.append(_entry(sentence))
+        elif verdicts:
+            head = claim.says if claim.says == EXPECTED else "Beside the paper's claims"
+            parts += [f"{head}:", "\n".join(_lines(verdicts))]
     return contents, "\n\n".join(parts)
 
 
-def _content(figure: str, claim: Claim, word: str) -> str:
+def _content(figure: str, claim: Claim, answer: str) -> str:
     says = claim.says.replace("|", "\\|")
-    return f"| {figure} | {says} | {word} |"
+    return f"| {figure} | {says} | {answer} |"
 
 
 def _table(contents: Iterable[str]) -> str:
     return "\n".join(["| | claim | here |", "|---|---|---|", *contents])
 
 
-def _entry(claim: Claim, verdicts: Sequence[Verdict], word: str) -> str:
-    parts = [f"**{claim.says}** ({claim.source}) *{word}*"]
+def _entry(sentence: Sentence) -> str:
+    claim, verdicts, answer = sentence
+    parts = [f"**{claim.says}** ({claim.source}) *{answer}*"]
     if verdicts:
         parts.append("\n".join(_lines(verdicts)))
     if claim.note:
@@ -217,7 +198,7 @@ def _lines(verdicts: Sequence[Verdict]) -> list[str]:
 
 def _number(verdict: Verdict) -> str:
     """Format the mean and its interval, with two digits of the interval."""
-    if not 0.0 < verdict.half_width < math.inf:
+    if not ROUNDING * abs(verdict.measured) < verdict.half_width < math.inf:
         return f"{verdict.measured:.4g}"
     decimals = max(0, 1 - math.floor(math.log10(verdict.half_width)))
     return f"{verdict.measured:.{decimals}f} ± {verdict.half_width:.{decimals}f}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from crawl_envs.evaluation import Row
-from scripts.present.verdicts import Claim, Expected, Level, Verdict, judge
+from scripts.present.verdicts import Claim, Sentence, answer_of, judge
 from scripts.study.settings import Playable, Setting
 
 REPETITIONS = 100
 QUICK_SETTINGS, QUICK_HORIZON, QUICK_REPETITIONS = 3, 20.0, 5
+
+BESIDE, EXPECTED = "Not in the paper", "Expected"
+"""Heads of our own tests, where the paper has claims and where it has none."""
 
 Picture = Callable[[Sequence[Row], Path], None]
 
@@ -60,23 +63,23 @@ def tables_of(experiment: ModuleType) -> Mapping[str, Callable[[Sequence[Row]], 
     return dict(getattr(experiment, "TABLES", {}))
 
 
-def claims_of(experiment: ModuleType) -> tuple[Claim, ...]:
-    """Return the claims of the paper; the default claim is not tested by levels."""
-    if hasattr(experiment, "CLAIMS"):
-        return tuple(experiment.CLAIMS)
-    tests = tuple(item for item in experiment.EXPECTED if not isinstance(item, Level))
-    return (Claim(experiment.CLAIM, experiment.TITLE, tests),)
+def sentences_of(experiment: ModuleType, rows: Sequence[Row], quick: bool) -> list[Sentence]:
+    """Return the claims of the paper with verdicts, and last, if there are any, our own tests.
 
-
-def expected_of(experiment: ModuleType) -> list[Expected]:
-    """Return all expectations, without duplicates."""
-    tests = [test for claim in getattr(experiment, "CLAIMS", ()) for test in claim.tests]
-    return list(dict.fromkeys([*tests, *getattr(experiment, "EXPECTED", ())]))
-
-
-def judged(
-    experiment: ModuleType, rows: Sequence[Row], expected: Iterable[Expected], quick: bool
-) -> list[Verdict]:
-    """Return the verdicts; all are open if ``quick``, since sizes and times are reduced."""
-    verdicts = judge(rows, experiment.METRIC, expected)
-    return [verdict._replace(holds="open") for verdict in verdicts] if quick else verdicts
+    Args:
+        experiment: the experiment.
+        rows: its rows, the derived ones included.
+        quick: whether sizes and times are reduced, so that nothing is judged.
+    """
+    claims = list(experiment.CLAIMS)
+    own = tuple(getattr(experiment, "EXPECTED", ()))
+    if own:
+        claims.append(Claim(BESIDE if claims else EXPECTED, "", own))
+    sentences = []
+    for claim in claims:
+        verdicts = judge(rows, experiment.METRIC, claim.tests)
+        if quick:
+            verdicts = [verdict._replace(holds="open") for verdict in verdicts]
+        known = () if quick else verdicts
+        sentences.append(Sentence(claim, verdicts, answer_of(claim, known, played=bool(rows))))
+    return sentences

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +9,7 @@ from types import ModuleType
 from crawl_envs.types.files import replacing
 from scripts.present.claims import HEADS, PAGE, SIGNS
 from scripts.present.experiment import paper_and_figure, pictures_of
+from scripts.present.verdicts import counted_answers
 
 INDEX = "README.md"
 ABOUT = """# Results
@@ -18,7 +17,7 @@ ABOUT = """# Results
 Made by `python -m scripts.reproduce`, which rewrites this page. Each folder holds the rows, a
 summary, the tests with their 95% intervals, pictures, and the command, commit and versions of it.
 [crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
-scripts.benchmark --suite crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
+scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
 sentence by sentence.
 """
 
@@ -45,8 +44,7 @@ def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
 
 def _line(place: str, experiment: ModuleType, verdicts: Path) -> str:
     picture = f"{place}/{next(iter(pictures_of(experiment)))}.png"
-    with verdicts.open(encoding="utf-8", newline="") as file:
-        answers = Counter(line["holds"] for line in csv.DictReader(file))
+    answers = counted_answers(verdicts)
     tests = " ".join(f"{answers[word]}&nbsp;{SIGNS[word]}" for word in SIGNS if answers[word])
     title = experiment.TITLE.replace("|", "\\|")
     thumbnail = f'<a href="{picture}"><img src="{picture}" width="240" alt="{title}"></a>'

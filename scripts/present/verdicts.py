@@ -1,14 +1,22 @@
-"""Expectations of a figure as data, and verdicts on them from rows."""
+"""Expectations of a figure as data, verdicts on them from rows, and the file of these.
+
+The pages, the index and the table of the terminal show the :class:`Sentence` objects of an
+experiment, and the file ``verdicts.csv`` holds them.
+"""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.study.intervals import ENDS, Interval
+from scripts.study.rows import write_csv
 
 
 class Level(NamedTuple):
@@ -67,6 +75,19 @@ class Claim(NamedTuple):
     note: str = ""
 
 
+HOLDS, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
+    "holds",
+    "holds in part",
+    "does not hold",
+    "open",
+    "not tested",
+    "too few repetitions to judge",
+)
+"""Answers to a sentence."""
+ANSWERS = ("yes", "no", "open")
+"""Whether a test holds."""
+
+
 class Verdict(NamedTuple):
     """Result of a test: ``holds`` is ``yes``, ``no``, or ``open`` with too few rows.
 
@@ -79,6 +100,56 @@ class Verdict(NamedTuple):
     half_width: float
     holds: str
     source: str
+
+
+class Sentence(NamedTuple):
+    """A sentence of a paper with the verdicts of its tests; ``answer`` sums them up."""
+
+    claim: Claim
+    verdicts: Sequence[Verdict]
+    answer: str
+
+
+def answer_of(claim: Claim, verdicts: Sequence[Verdict], *, played: bool) -> str:
+    """Return the answer to a claim by the verdicts of its tests.
+
+    Args:
+        claim: the claim.
+        verdicts: of its tests.
+        played: whether there are rows; without verdicts, they are too few.
+    """
+    holds = [verdict.holds for verdict in verdicts]
+    if not holds:
+        return TOO_FEW if played and claim.tests else UNTESTED
+    if all(each == "yes" for each in holds):
+        return HOLDS
+    if "no" not in holds:
+        return OPEN
+    return PARTLY if "yes" in holds else FAILS
+
+
+COLUMNS = ("sentence", "passage", "answer", *Verdict._fields)
+"""Columns of ``verdicts.csv``; those of verdicts are empty for a sentence without any."""
+
+
+def write_verdicts(path: Path, sentences: Sequence[Sentence]) -> None:
+    """Write a line per verdict of each sentence."""
+    none = [""] * len(Verdict._fields)
+    lines = [
+        (claim.says, claim.source, answer, *verdict)
+        for claim, verdicts, answer in sentences
+        for verdict in verdicts or [none]
+    ]
+    write_csv(path, COLUMNS, lines)
+
+
+def counted_answers(path: Path) -> Counter[str]:
+    """Return how many tests of a file have each of ``ANSWERS``; each test counts once."""
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = {
+            tuple(line[name] for name in Verdict._fields): line for line in csv.DictReader(file)
+        }
+    return Counter(line["holds"] for line in lines.values() if line["holds"])
 
 
 def minus(metric: str, label: str) -> str:

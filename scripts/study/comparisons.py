@@ -8,26 +8,28 @@ take the place of seeds.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import policies
-from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances import names as synthetic_names
 from crawl_envs.instances import traces
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, LAWS
-from scripts.cli.options import plain_value
+from crawl_envs.types.arguments import one_of
 from scripts.study.bounds import BASELINE, LINES, OPTIMUM, baseline, fitted_baseline, optimum
+from scripts.study.entrants import (
+    OF_FRAGMENTS,
+    ON_FRAGMENTS,
+    Candidate,
+    candidates_of,
+    entered,
+)
 from scripts.study.settings import Setting
 
 ROUND_ROBIN = "RoundRobin"
@@ -39,16 +41,6 @@ USING_SIGNALS = (
 )
 CONTINUOUS = ("ThresholdNCIS",)
 """Policies that crawl at any time; with misspecified parameters, they spend another budget."""
-OF_FRAGMENTS = "CrawlLongevity-v0"
-"""The environment of pages with fragments."""
-ON_FRAGMENTS = (
-    ROUND_ROBIN,
-    *(
-        name
-        for name in policies.names(family="fragments", oracle=False)
-        if name != "CurrentDivergence"
-    ),
-)
 LOWER = ("penalty", "divergence")
 """Metrics for which lower is better."""
 BANDWIDTH = 100.0
@@ -84,18 +76,18 @@ class Comparison:
         metrics: metrics shown; the first ranks policies.
         references: labels for paired differences; the first is drawn, and with several metrics
             only the first is in the table.
+        note: caption of the table.
         lines: descriptions of the bounds, for legends.
         over: name of the repetitions, in the plural.
-        note: caption of the table.
     """
 
     setting: Setting
     title: str
     metrics: tuple[str, ...]
     references: tuple[str, ...]
-    lines: Mapping[str, str]
-    over: str
     note: str
+    lines: Mapping[str, str] = field(default_factory=dict)
+    over: str = "seeds"
 
 
 def is_id(name: str) -> bool:
@@ -108,63 +100,27 @@ def choices() -> tuple[str, ...]:
     return (*synthetic_names(), *traces.shipped())
 
 
-def policy_factories(specs: Sequence[str]) -> dict[str, PolicyFactory]:
-    """Parse policies of the command line: ``Name`` or ``Name:key=value``.
-
-    A policy of one's own is ``module:Class`` in place of ``Name``.
+def comparisons(
+    names: Sequence[str], trace: str | None, specs: Sequence[str], sizes: Sizes
+) -> list[Comparison]:
+    """Return the comparisons of the named settings and of the user's own trace.
 
     Raises:
-        ValueError: an unknown name, or a malformed argument.
+        ValueError: an unknown setting or policy, or one that its environment rejects.
     """
-    factories: dict[str, PolicyFactory] = {}
-    for spec in specs:
-        name, given = _parts(spec)
-        policies.find(name)
-        arguments = dict(_argument(spec, text) for text in given)
-        if ":" in name:
-            arguments["digest"] = _digest(policies.find(name))
-        factories[spec] = partial(own if ":" in name else policies.make, name, **arguments)
-    return factories
-
-
-def own(name: str, env: Any, *, digest: str, **arguments: Any) -> Any:
-    """Return a policy of one's own; the digest of its file distinguishes its rows from others."""
-    return policies.make(name, env, **arguments)
-
-
-def _digest(policy: type) -> str:
-    """Return a hash of the file of a class."""
-    return hashlib.sha256(Path(inspect.getfile(policy)).read_bytes()).hexdigest()[:16]
-
-
-def _parts(spec: str) -> tuple[str, list[str]]:
-    """Return the name of a policy of the command line, and the texts of its arguments."""
-    name, *given = spec.split(":")
-    if given and "=" not in given[0] and name not in policies.names(fragments=True):
-        return f"{name}:{given[0]}", given[1:]
-    return name, given
-
-
-def is_policy(spec: str) -> bool:
-    """Return whether a text of the command line names a policy, one's own or a registered one."""
-    name = _parts(spec)[0]
-    return ":" in name or name in policies.names(fragments=True)
-
-
-def _argument(spec: str, text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not (key.isidentifier() and equals and value):
-        raise ValueError(f"policy must be Name or Name:key=value, got {spec!r}")
-    return key, plain_value(value)
-
-
-def is_oracle(label: str) -> bool:
-    """Return whether a label is of a policy that reads the hidden state."""
-    name = _parts(label)[0]
-    if ":" in name:
-        with suppress(ValueError):  # a label of something else
-            return bool(getattr(policies.find(name), "oracle", False))
-    return name in policies.names(fragments=True, oracle=True)
+    for name in names:
+        if not is_id(name):
+            one_of("setting", name, choices(), "the id of an environment")
+    candidates_of(specs)
+    chosen = [
+        compare(name, specs, sizes) for name in dict.fromkeys((*names, *filter(None, [trace])))
+    ]
+    taken = [item.setting.name for item in chosen]
+    if len(set(taken)) < len(taken):
+        raise ValueError(f"--trace {trace} has the name of another setting: {taken[-1]!r}")
+    for item in chosen:
+        item.setting.check()
+    return chosen
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
@@ -196,17 +152,11 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Return the comparison of policies on a named synthetic instance."""
     has_signals = name not in WITHOUT_SIGNALS
     bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
-    chosen = specs or _that_differ(name, bandwidth)
     setting = Setting(
-        name=name,
-        id="CrawlNCIS-v0",
-        arguments={
-            "instance": name,
-            "num_pages": sizes.num_pages,
-            "bandwidth": bandwidth,
-            "horizon": sizes.horizon,
-        },
-        policies=policy_factories(chosen),
+        name,
+        "CrawlNCIS-v0",
+        _arguments(name, bandwidth, sizes),
+        **entered(candidates_of(specs or _that_differ(name, bandwidth))),
         bounds={OPTIMUM: optimum, BASELINE: baseline} if has_signals else {BASELINE: baseline},
     )
     note = f"{BASELINE}: optimal even intervals without signals (eq. 5); "
@@ -226,9 +176,8 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         ),
         metrics=("accuracy", "freshness"),
         references=tuple(setting.bounds),
-        lines=LINES,
-        over="seeds",
         note=note,
+        lines=LINES,
     )
 
 
@@ -239,30 +188,15 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """
     given = sizes.bandwidth
     bandwidth = CRAWLS_PER_PAGE * sizes.num_pages if given is None else given
-    chosen = list(specs or ON_FRAGMENTS)
-    if ROUND_ROBIN not in chosen:
-        chosen.insert(0, ROUND_ROBIN)
-    setting = Setting(
-        name=name,
-        id=OF_FRAGMENTS,
-        arguments={
-            "instance": name,
-            "num_pages": sizes.num_pages,
-            "bandwidth": bandwidth,
-            "horizon": sizes.horizon,
-        },
-        policies=policy_factories(chosen),
-    )
+    chosen = _with_round_robin(specs or ON_FRAGMENTS)
     return Comparison(
-        setting,
+        Setting(name, OF_FRAGMENTS, _arguments(name, bandwidth, sizes), **entered(chosen)),
         title=(
             f"{name}: {sizes.num_pages} pages with fragments, {bandwidth:g} crawls per day, "
             f"{sizes.horizon:g} days"
         ),
         metrics=("divergence", "freshness"),
         references=(ROUND_ROBIN,),
-        lines={},
-        over="seeds",
         note=(
             "divergence: importance-weighted mean distance between copies and live pages, lower is "
             "better; freshness: share of page time without an update since the last crawl."
@@ -275,18 +209,24 @@ def of_id(env_id: str, specs: Sequence[str]) -> Comparison:
 
     Round robin is always included.
     """
-    chosen = list(specs or USING_SIGNALS)
-    if ROUND_ROBIN not in chosen:
-        chosen.insert(0, ROUND_ROBIN)
     return Comparison(
-        Setting(name=env_id, id=env_id, arguments={}, policies=policy_factories(chosen)),
+        Setting(env_id, env_id, {}, **entered(_with_round_robin(specs or USING_SIGNALS))),
         title=env_id,
         metrics=("freshness",),
         references=(ROUND_ROBIN,),
-        lines={},
-        over="seeds",
         note="freshness: importance-weighted share of page time that is fresh.",
     )
+
+
+def _arguments(name: str, bandwidth: float, sizes: Sizes) -> dict[str, Any]:
+    """Return the arguments of the environment of a named instance."""
+    given = {"num_pages": sizes.num_pages, "bandwidth": bandwidth, "horizon": sizes.horizon}
+    return {"instance": name, **given}
+
+
+def _with_round_robin(names: Sequence[str]) -> dict[str, Candidate]:
+    """Return the candidates of names, with round robin in front unless it is among them."""
+    return candidates_of(names if ROUND_ROBIN in names else (ROUND_ROBIN, *names))
 
 
 def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
@@ -310,14 +250,12 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
             f"{windows[0][1] - windows[0][0]:.3g} days long, too short to crawl every page once "
             f"with {sizes.days_per_crawl:g} days per crawl; choose fewer days per crawl"
         )
-    chosen = list(specs or (IGNORING_SIGNALS if kind == "none" else USING_SIGNALS))
-    if ROUND_ROBIN not in chosen:
-        chosen.insert(0, ROUND_ROBIN)
+    usual = IGNORING_SIGNALS if kind == "none" else USING_SIGNALS
     setting = Setting(
-        name=record.name,
-        id="CrawlTrace-v0",
-        arguments={"trace": trace, "signals": kind, "days_per_crawl": sizes.days_per_crawl},
-        policies=policy_factories(chosen),
+        record.name,
+        "CrawlTrace-v0",
+        {"trace": trace, "signals": kind, "days_per_crawl": sizes.days_per_crawl},
+        **entered(_with_round_robin(specs or usual)),
         bounds={BASELINE: partial(fitted_baseline, trace=trace)},
         windows=windows,
     )

@@ -10,7 +10,6 @@ so that the interval of a mean is about Student's. A single seed has none: NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -23,15 +22,31 @@ from crawl_envs.types import FloatArray, IntArray
 LEVEL = 0.95
 
 
-class Median(NamedTuple):
-    """A sample median and an interval of the population median; NaN if undefined."""
+ENDS = ("", ", low", ", high")
+"""What the metrics of an estimate and of the ends of its interval add to its name."""
 
-    value: float
+
+class Interval(NamedTuple):
+    """An estimate, and the ends of its 95% interval; NaN where undefined."""
+
+    estimate: float
     low: float
     high: float
 
+    @property
+    def half(self) -> float:
+        """Half of its length."""
+        return (self.high - self.low) / 2.0
 
-def median_of(values: ArrayLike, level: float = LEVEL) -> Median:
+    def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
+        """Return the estimate and the ends as rows, with ``ENDS`` after the metric."""
+        return [
+            Row(id, setting, policy, 0, metric + end, value)
+            for end, value in zip(ENDS, self, strict=True)
+        ]
+
+
+def median_of(values: ArrayLike, level: float = LEVEL) -> Interval:
     """Return the median of values and an interval between two of them; NaN is ignored.
 
     The number X of n independent values below the population median is binomial (n, 1/2), for any
@@ -45,13 +60,13 @@ def median_of(values: ArrayLike, level: float = LEVEL) -> Median:
     ordered = np.sort(given[~np.isnan(given)])
     count = ordered.size
     if count == 0:
-        return Median(np.nan, np.nan, np.nan)
+        return Interval(np.nan, np.nan, np.nan)
     below = binom.cdf(np.arange(count // 2 + 1), count, 0.5)
     rank = int(np.searchsorted(below, 0.5 * (1.0 - level), side="right"))
     middle = float(np.median(ordered))
     if rank == 0:
-        return Median(middle, np.nan, np.nan)
-    return Median(middle, float(ordered[rank - 1]), float(ordered[count - rank]))
+        return Interval(middle, np.nan, np.nan)
+    return Interval(middle, float(ordered[rank - 1]), float(ordered[count - rank]))
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
@@ -70,32 +85,6 @@ REPETITIONS = 2_000
 """Number of bootstrap samples."""
 MANY = 20_000
 """The same of paired differences, whose sign decides who is tied."""
-
-ENDS = ("", ", low", ", high")
-"""What the metrics of an estimate and of the ends of its interval add to its name."""
-
-Aggregate = Callable[[FloatArray], FloatArray]
-"""From scores (..., n, k) to numbers (...)."""
-
-
-class Interval(NamedTuple):
-    """An estimate, and the ends of its 95% interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-    @property
-    def half(self) -> float:
-        """Half of its length."""
-        return (self.high - self.low) / 2.0
-
-    def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
-        """Return the estimate and the ends as rows, with ``ENDS`` after the metric."""
-        return [
-            Row(id, setting, policy, 0, metric + end, value)
-            for end, value in zip(ENDS, self, strict=True)
-        ]
 
 
 def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:

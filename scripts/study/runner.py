@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,13 @@ from rich.console import Console
 
 from agents.progress import COUNT, ProgressBar
 from crawl_envs.evaluation import Row
-from scripts.study.rows import base, origin, read_rows, write_rows
+from scripts.cli.commands import one_line_errors
+from scripts.study.rows import base, check_folder, origin, read_rows, write_provenance, write_rows
 from scripts.study.settings import Playable
 from scripts.study.workers import Unit, Workers, play_all
 
+ROWS = "rows.parquet"
+"""File of the rows in the folder of a job."""
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
 
@@ -143,10 +147,63 @@ class Store:
         about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
         write_rows(self.path, self.rows, {**about, "runs": self.runs})
 
+    def sign(self, module: str, **more: Any) -> None:
+        """Write provenance.json beside the rows; ``module`` is the command."""
+        path = self.path.with_name("provenance.json")
+        write_provenance(path, module, self.seconds, rows=len(self.rows), **more)
+
     @property
     def done(self) -> set[tuple[str, str, int]]:
         """Setting, policy and seed of all units that have rows."""
         return {(row.setting, row.policy, row.seed) for row in self.rows}
+
+
+def opened(
+    folder: Path,
+    title: str,
+    settings: Sequence[Playable],
+    *,
+    fresh: bool,
+    begin_with: Path | None = None,
+) -> Store:
+    """Return the rows of a folder, which is made and claimed for this command.
+
+    Args:
+        folder: folder of ``ROWS``.
+        title: title of the job.
+        settings: settings of the job.
+        fresh: whether to discard the rows of an earlier run.
+        begin_with: file of rows for a folder that has none, if there is one.
+
+    Raises:
+        ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
+    """
+    check_folder(folder)
+    store = Store(folder / ROWS, title, settings)
+    store.load(keep=not fresh)
+    if begin_with is not None and begin_with.exists() and not store.rows:
+        shutil.copyfile(begin_with, store.path)
+        store.load()
+    return store
+
+
+def play_missing(
+    settings: Sequence[Playable], count: int, store: Store, workers: Workers, console: Console
+) -> int:
+    """Simulate one kept unit of every policy again, then all units that have no rows.
+
+    An interrupt ends the command with the way to go on. The arguments are those of :func:`run`.
+
+    Returns:
+        The number of new units.
+
+    Raises:
+        ValueError: of :func:`check_kept`.
+    """
+    with one_line_errors(STOPPED.format(store.path.parent)):
+        with console.status("kept rows: one of every policy is played again"):
+            check_kept(settings, count, store)
+        return run(settings, count, store, workers, console)
 
 
 def run(

@@ -6,6 +6,7 @@ functions. Both are run by label and seed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,7 @@ class Setting:
             windows, it also receives ``window=``.
         windows: windows of a recorded trace; if any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
+        learned: labels of agents, which run with one thread of torch.
         most: largest number of repetitions, of a slow setting.
     """
 
@@ -74,6 +76,7 @@ class Setting:
     bounds: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
     first_seed: int = 0
+    learned: tuple[str, ...] = ()
     most: int | None = None
 
     @property
@@ -101,15 +104,26 @@ class Setting:
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of one policy or bound on one seed."""
         given = {"window": self.windows[seed]} if self.windows else {}
-        rows = evaluate(
-            self.id,
-            {label: self.policies[label]} if label in self.policies else {},
-            [self.first_seed + seed],
-            setting=self.name,
-            bounds={label: partial(self.bounds[label], **given)} if label in self.bounds else None,
-            **self.arguments_of(seed),
-        )
-        return [row._replace(seed=seed) for row in rows if row.value == row.value]
+        with self.threads(label):
+            rows = evaluate(
+                self.id,
+                {label: self.policies[label]} if label in self.policies else {},
+                [self.first_seed + seed],
+                setting=self.name,
+                bounds={label: partial(self.bounds[label], **given)}
+                if label in self.bounds
+                else None,
+                **self.arguments_of(seed),
+            )
+            return [row._replace(seed=seed) for row in rows if row.value == row.value]
+
+    def threads(self, label: str) -> contextlib.AbstractContextManager[None]:
+        """Return the block in which a label is played: with one thread of torch, if it learned."""
+        if label not in self.learned:
+            return contextlib.nullcontext()
+        from agents.sb3.torch_threads import threads
+
+        return threads(1)
 
     def check(self) -> None:
         """Make and reset the environment and make the policies; ValueError if one fails."""

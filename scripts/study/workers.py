@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -24,6 +26,26 @@ WorkerCount = Annotated[
     int | None,
     typer.Option("--workers", help="Workers.", show_default="one per processor; local: 1"),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions:
+    """Arguments of the commands that simulate; see :func:`scripts.cli.commands.command_of`."""
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    """Fields that are arguments without a name."""
+
+    workers: WorkerCount = None
+    backend: Backend = DEFAULT_BACKEND
+    out: Path | None = None
+    """Output folder."""
+    fresh: bool = False
+    """Discard what is there and start anew."""
+
+    @property
+    def players(self) -> Workers:
+        """The workers of the options, as of :func:`chosen_workers`."""
+        return chosen_workers(self.backend, self.workers)
 
 
 class Unit(NamedTuple):

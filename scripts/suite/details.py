@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from crawl_envs.evaluation import PolicyFactory, Row, make_env, play
+from scripts.study.entrants import Candidate
 from scripts.study.means import table
 from scripts.suite.entrants import LEAST_SERVED, TaskSetting
 from scripts.suite.tasks import FIRST_SEED, MEASURED, Task
-from scripts.training.candidates import Candidate
 
 SHORT = 1.0
 """Horizon of the episodes in which kernels are compiled and memory is counted."""

@@ -15,6 +15,7 @@ from crawl_envs.types import Instance, IntArray, Policy
 from policies import solvers
 from scripts.study.bounds import optimum
 from scripts.study.clairvoyant import clairvoyant
+from scripts.study.entrants import Candidate, applicable, candidates_of, entered
 from scripts.study.settings import Setting
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import (
@@ -32,7 +33,6 @@ from scripts.suite.tasks import (
     WINDOWS,
     Task,
 )
-from scripts.training.candidates import Candidate, applicable, candidates_of, one_thread
 
 BOUND, BUDGET = "bound", "budget"
 """Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
@@ -95,12 +95,10 @@ class TaskSetting(Setting):
     """A task with its entrants; repetitions of recorded tasks go through the windows in turn.
 
     Attributes:
-        learned: labels of agents, which run with one torch thread.
         refused: why others cannot act, by label.
     """
 
     first_seed: int = FIRST_SEED
-    learned: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def seeds(self, count: int) -> Sequence[int]:
@@ -114,18 +112,13 @@ class TaskSetting(Setting):
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of an entrant or of the bound in one repetition."""
-        if label in self.learned:
-            with one_thread():
-                return self._rows(label, seed)
-        return self._rows(label, seed)
-
-    def _rows(self, label: str, seed: int) -> list[Row]:
         plain = replace(self, arguments=self.arguments_of(seed), windows=())
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
-            fresh = least_served(
-                self.id, plain.arguments, self.policies[label], self.first_seed + seed
-            )
+            with self.threads(label):
+                fresh = least_served(
+                    self.id, plain.arguments, self.policies[label], self.first_seed + seed
+                )
             rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
         return [row for row in rows if row.value == row.value]
 
@@ -141,7 +134,7 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
     """Return all shipped policies but oracles, the shipped agents, and those of one's own.
 
     Args:
-        given: names as of :func:`scripts.training.candidates.candidate_of`.
+        given: names as of :func:`scripts.study.entrants.candidate_of`.
 
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
@@ -157,21 +150,18 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     )
     recorded = windows if task.bound == CLAIRVOYANT else ()
     first = {"window": list(windows[0])} if recorded else {}
-    factories = {label: candidate.factory for label, candidate in candidates.items()}
     try:
-        able, refused = applicable(factories, task.id, {**task.arguments, **first})
+        able, refused = applicable(candidates, task.id, {**task.arguments, **first})
     except RuntimeError as error:
         raise RuntimeError(f"task {task.name}, first choice: {error}") from error
-    played = {task.bound: PLAYED[task.bound]} if task.bound in PLAYED else {}
+    if task.bound in PLAYED:
+        able[task.bound] = Candidate(task.bound, PLAYED[task.bound])
     return TaskSetting(
         task.name,
         task.id,
         task.arguments,
-        {**able, **played},
-        {BOUND: partial(bound_of, kind=task.bound, metric=task.metric)},
-        recorded,
-        learned=tuple(
-            label for label in able if candidates[label].learned and label not in agents.names()
-        ),
+        **entered(able),
+        bounds={BOUND: partial(bound_of, kind=task.bound, metric=task.metric)},
+        windows=recorded,
         refused=refused,
     )

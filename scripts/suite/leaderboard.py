@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,9 @@ from typing import Any
 from rich.console import Console
 
 from crawl_envs.types.files import replacing
-from scripts.study.rows import check_folder, write_csv, write_provenance
-from scripts.study.runner import Store, check_kept, run
+from scripts.study.entrants import Candidate, candidate_of
+from scripts.study.rows import write_csv, write_provenance
+from scripts.study.runner import ROWS, Store, opened, play_missing
 from scripts.study.workers import Workers
 from scripts.suite.details import Detail, costs_of, kept_costs, with_freshness
 from scripts.suite.entrants import TaskSetting, entrants, setting_of
@@ -28,11 +28,10 @@ from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import Standing, by_track, scores_of, standings
 from scripts.suite.tables import Played, table_of, tables_of
 from scripts.suite.tasks import SUITES
-from scripts.training.candidates import Candidate, candidate_of
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Results of the checkout; a wheel has none."""
-ROWS, BOARD = "rows.parquet", "leaderboard.csv"
+BOARD = "leaderboard.csv"
 PROVENANCE, REPORT = "provenance.json", "report.html"
 
 
@@ -46,12 +45,14 @@ def play_suite(
     *,
     fresh: bool,
     score: bool = False,
+    module: str = "scripts.rank",
 ) -> Store:
     """Play all tasks of a suite that have no rows yet; one kept unit per entrant must agree.
 
     With entrants of one's own, the rows of the shipped ones are taken from the committed
     leaderboard, if there is one; ``fresh`` then plays those of one's own anew. With ``score``,
     nothing is played or timed: tables, pictures and report are made of what the folder has.
+    ``module`` is the command, for the provenance.
 
     Raises:
         ValueError: an unknown entrant, one of one's own that fails, kept rows that disagree, rows
@@ -66,16 +67,15 @@ def play_suite(
     else:
         with _failures_in_one_line(own, folder):
             settings = _settings(name, candidates, own, console)
-            store = _store(name, settings, folder, given, fresh)
-            with console.status("kept rows: one of every entrant is played again"):
-                check_kept(settings, count, store)
-            run(settings, count, store, workers, console)
+            base = COMMITTED / name / ROWS if given or not fresh else None
+            store = opened(folder, name, settings, fresh=fresh, begin_with=base)
+            play_missing(settings, count, store, workers, console)
             costs = costs_of(SUITES[name], candidates, settings)
     store.rows = [row for row in store.rows if row.seed < count]
     played = _scored(name, store, costs, own)
     publish(played, folder, console)
     more |= {"seeds": int(played.scores.seed.nunique()), "runs": store.runs}
-    write_provenance(folder / PROVENANCE, "scripts.benchmark", store.seconds, **more)
+    write_provenance(folder / PROVENANCE, module, store.seconds, **more)
     with console.status("the report"):
         write_report(folder / REPORT, played, candidates)
     return store
@@ -147,21 +147,6 @@ def _settings(
             said = f"{label} cannot act in {', '.join(names)}: {reason}"
             console.print(said, soft_wrap=True, markup=False)
     return settings
-
-
-def _store(
-    name: str, settings: Sequence[TaskSetting], folder: Path, given: Sequence[str], fresh: bool
-) -> Store:
-    """Return the rows of a folder, or those of the committed leaderboard if it has none."""
-    path, committed = folder / ROWS, COMMITTED / name / ROWS
-    check_folder(folder)
-    store = Store(path, name, settings)
-    store.load(keep=not fresh)
-    if (given or not fresh) and not store.rows and committed.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(committed, path)
-        store.load()
-    return store
 
 
 def _scored(name: str, store: Store, costs: Mapping[str, Detail], own: Sequence[str]) -> Played:

@@ -26,8 +26,6 @@ NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE = (
 )
 MEASURED = "noisy"
 """Task in which decisions are timed, memory is counted and the freshness of pages is compared."""
-LOWER = ("penalty", "divergence")
-"""Metrics of which less is better."""
 AS_REWARD: Mapping[str, Callable[[float], float]] = {
     "freshness": lambda value: value,
     "divergence": lambda value: 1.0 - value,

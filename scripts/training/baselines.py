@@ -12,8 +12,8 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy
+from scripts.study.entrants import candidates_of, chosen_names
 from scripts.study.rows import read_rows, write_rows
-from scripts.training.candidates import candidates_of, chosen_names
 
 REWARD = "reward"
 """The metric of the rows: the mean reward per step of an episode."""
@@ -60,7 +60,7 @@ def baseline_rows(
         arguments: arguments of the environment.
         episodes: number of seeds.
         folder: folder of the saved rows.
-        specs: as for :func:`scripts.training.candidates.chosen_names`.
+        specs: as for :func:`scripts.study.entrants.chosen_names`.
         seed: the first seed.
 
     Raises:

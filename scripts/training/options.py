@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
-from scripts.logs import options as log_options
+from scripts.logs.options import ReadingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +143,14 @@ class IndexOptions(RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOptions(OutOptions):
+class LogOptions(OutOptions, ReadingOptions):
     """Learn an index from the crawls of a log of one's own.
 
     Nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from
     --column to --merge are those of scripts.backtest.
     """
+
+    POSITIONAL: ClassVar = ()
 
     log: list[Path]
     """Crawl log to learn from; can be repeated."""
@@ -156,14 +158,6 @@ class LogOptions(OutOptions):
     """Last day of the log to learn from [its last crawl]."""
     seed: int = 0
     """Seed of the training."""
-    column: log_options.Column = None
-    format: log_options.Format = None
-    events: log_options.Events = None
-    pages: log_options.Pages = None
-    time_unit: log_options.TimeUnit = None
-    clock_tolerance: log_options.ClockTolerance = log_options.CLOCK_TOLERANCE
-    max_bad: log_options.MaxBad = log_options.MAX_BAD
-    merge: log_options.Merge = None
 
 
 @dataclass(frozen=True, kw_only=True)

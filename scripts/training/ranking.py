@@ -12,11 +12,12 @@ from rich.table import Table
 
 from crawl_envs.evaluation import Row, summarize
 from scripts.present import charts
+from scripts.present.comparison import means_and_differences
 from scripts.present.tables import console, plus_minus
-from scripts.study.comparisons import LOWER, is_oracle, is_policy
+from scripts.study.comparisons import LOWER
+from scripts.study.entrants import SIMPLE, is_oracle, is_policy
 from scripts.study.rows import write_csv
 from scripts.training.baselines import REWARD
-from scripts.training.candidates import SIMPLE
 
 RANDOM = "RandomCrawl"
 SHOWN = 4
@@ -151,12 +152,10 @@ def draw_ranking(
     """Draw the mean of every policy with its 95% interval, and the difference to the agent."""
     level, ahead = f"{measured}, with 95% intervals", f"{agent} minus each, on the same seeds"
     data = pd.DataFrame(ranking)
-    data = data.assign(y=data.policy, label=(data.policy == agent).map({True: OWN, False: OTHER}))
-    shown = data.assign(x=data["mean"], half=data.half_width, panel=level)
-    apart = data.assign(x=data.difference, half=data.difference_half_width, panel=ahead)
+    data = data.assign(label=(data.policy == agent).map({True: OWN, False: OTHER}))
     rule = charts.Rule(0.0, panel=ahead)
     charts.dots(
-        pd.concat([shown, apart[apart.policy != agent]]),
+        means_and_differences(data, level, ahead),
         path,
         charts.Frame(title, shared="y", upright=[rule], legend="none"),
         labels=(OTHER, OWN),

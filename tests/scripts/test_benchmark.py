@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.evaluation import summarize
+from scripts import rank
 from scripts.benchmark import app
 from scripts.cli.options import plain_value
 from scripts.study.comparisons import WINDOWS, Sizes, compare
@@ -116,20 +117,21 @@ def test_values_are_read_as_people_write_them(text: str, value: object) -> None:
     [
         (["--settings", "unifrom"], "setting 'unifrom' is unknown; did you mean uniform"),
         (["--settings", ","], "--settings must be names separated by commas, got ','"),
-        (["--policies", "Gredy"], "policy 'Gredy' is unknown; did you mean Greedy or"),
+        (["--policies", "Gredy"], "policy or agent 'Gredy' is unknown; did you mean Greedy or"),
         (["--policies", "Greedy:terms"], "must be Name or Name:key=value, got 'Greedy:terms'"),
         (["--policies", "GreedyNCISApprox:terms=0"], "setting uniform: terms must be"),
         (["--policies", "Greedy:color=1"], "setting uniform: unknown argument 'color'"),
         (["--policies", "CurveFitting"], "setting uniform: env must be .* with fragments"),
         (["--bandwidth", "0"], "--bandwidth must be finite and > 0, got 0"),
-        (["--seeds", "0"], "--seeds must be >= 1, got 0"),
         (["--workers", "-1"], "--workers must be >= 1, got -1"),
-        (["--num-pages", "0"], "--num-pages must be >= 1, got 0"),
-        (["--horizon", "nan"], "--horizon must be finite and > 0, got nan"),
         (["--horizon", "0.001"], "setting uniform: horizon must hold"),
         (["--trace", "/nowhere"], "trace must be a folder"),
         (["--trace", "garden-handbook", "--signals", "smoke"], "signals must be one of"),
         (["--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
+        (["--agents", "runs/mine"], "policy or agent 'runs/mine' is unknown"),
+        (["--score"], "--score does not apply without --suite"),
+        (["--suite", "mini", "--settings", "noisy"], "--settings does not apply with --suite"),
+        (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -151,3 +153,22 @@ def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert "not a whole Parquet file" in result.stderr
     assert path.read_bytes() == before
+
+
+def test_a_suite_is_ranked_by_the_command_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[rank.RankOptions] = []
+    monkeypatch.setattr(rank, "main", lambda options, module: asked.append(options))
+    given = ["--suite", "mini", "--policies", "a:B,a:C", "--fresh", "--workers", "2"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0
+    same = "the same as python -m scripts.rank mini --policies a:B,a:C --fresh --workers 2"
+    assert set(result.output.split()) == set(same.split())
+    assert asked == [rank.RankOptions(suite="mini", policies="a:B,a:C", workers=2, fresh=True)]
+
+
+def test_agents_are_compared_as_policies_are(tmp_path: Path) -> None:
+    entrants = ["--settings", "noisy", "--policies", "Greedy", "--agents", "noisy-index"]
+    result = CliRunner().invoke(app, [*TINY, *entrants, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    policies = {row.policy for row in read_rows(tmp_path / "rows.parquet")[0]}
+    assert {"Greedy", "noisy-index"} < policies

@@ -26,7 +26,7 @@ def test_a_command_gets_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         main(["benchmark", "--seeds", "0"])
     assert done.value.code == 2
-    assert "--seeds must be >= 1, got 0" in capsys.readouterr().err
+    assert "seeds must be an integer >= 1, got 0" in capsys.readouterr().err
 
 
 def test_policies_of_ones_own_lie_in_the_current_folder(tmp_path: Path) -> None:

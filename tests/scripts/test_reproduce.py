@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 from scripts import experiments
 from scripts.present.experiment import (
-    claims_of,
-    expected_of,
     paper_and_figure,
     pictures_of,
+    sentences_of,
     settings_of,
     with_derived,
 )
@@ -37,12 +36,13 @@ def test_experiments_are_whole(name: str) -> None:
     assert experiment.TITLE
     assert experiment.CLAIM.endswith(".")
     assert pictures_of(experiment)
-    assert claims_of(experiment) or expected_of(experiment)
+    sentences = sentences_of(experiment, [], False)
+    assert sentences
     paper, figure = paper_and_figure(experiment)
     committed = ROOT / "results" / paper / figure / "rows.parquet"
     rows = with_derived(experiment, read_rows(committed)[0]) if committed.exists() else []
     known = {*names, *(row.setting for row in rows)}
-    for item in expected_of(experiment):
+    for item in (test for sentence in sentences for test in sentence.claim.tests):
         if isinstance(item, Level):
             assert item.setting in names
             assert item.policy in labels
@@ -173,7 +173,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
             ["fig3"],
             "figure 'fig3' is in several papers: name lambdacrawl_fig3 or",
         ),
-        (["ncis_fig3", "--repetitions", "0"], "--repetitions must be >= 1, got 0"),
+        (["ncis_fig3", "--repetitions", "0"], "repetitions must be an integer >= 1, got 0"),
         (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
         (["ncis_fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
         (["ncis_fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),

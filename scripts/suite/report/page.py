@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scripts.study.comparisons import LOWER
+from scripts.study.entrants import Candidate
 from scripts.study.means import means, table
 from scripts.study.rows import replacing
 from scripts.suite.entrants import BOUND, BUDGET
@@ -17,8 +19,7 @@ from scripts.suite.report import charts, episode
 from scripts.suite.report.rendering import TEMPLATES, rendered
 from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
 from scripts.suite.tables import Played
-from scripts.suite.tasks import LOWER, Task
-from scripts.training.candidates import Candidate
+from scripts.suite.tasks import Task
 
 MOST_CHOSEN = 8
 BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")

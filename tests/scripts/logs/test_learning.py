@@ -11,7 +11,7 @@ import pytest
 import agents
 from agents.index import StoredIndex, learning
 from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
-from crawl_envs.logs import CrawlLog, read_crawl_log
+from crawl_envs.logs import CrawlLog, hosts_of, read_crawl_log
 from policies.scheduler import CrawlScheduler
 from scripts import backtest, train
 from scripts.logs import backtesting, example_log
@@ -79,7 +79,7 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     done(commands.run(train.app, *own, out=tmp_path / "own"))
     with (tmp_path / "own" / "curve.csv").open(encoding="utf-8") as file:
         curve = list(csv.DictReader(file))
-    groups = np.unique(backtest.options.hosts_of(log.urls).astype(str), return_inverse=True)[1]
+    groups = np.unique(hosts_of(log.urls).astype(str), return_inverse=True)[1]
     history, held_out = histories_of(log, groups.astype(np.int64), 100.0)
     rng = np.random.default_rng(0)
     rounds = list(learned([history], HIDDEN, LEARNING_RATE, rng, [held_out]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -8,7 +9,17 @@ import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.present import claims
-from scripts.present.verdicts import Claim, Level, Range, Trend, Verdict
+from scripts.present.experiment import sentences_of
+from scripts.present.verdicts import (
+    Claim,
+    Level,
+    Range,
+    Trend,
+    Verdict,
+    answer_of,
+    counted_answers,
+    write_verdicts,
+)
 from scripts.study.rows import write_rows
 
 VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
@@ -16,7 +27,7 @@ VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
 def experiment(name: str, **more: Any) -> ModuleType:
     module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
-    said: dict[str, Any] = {"TITLE": f"Title of {name}", "CLAIM": "One. Two.", "METRIC": "accuracy"}
+    said: dict[str, Any] = {"TITLE": f"Title of {name}", "METRIC": "accuracy", "CLAIMS": ()}
     module.__dict__.update(said, plot=None, **more)
     return module
 
@@ -36,7 +47,7 @@ def rows() -> list[Row]:
 @pytest.mark.parametrize(
     ("answers", "word"),
     [
-        ([], "not tested"),
+        ([], "too few repetitions to judge"),
         (["yes", "yes"], "holds"),
         (["yes", "open"], "open"),
         (["open"], "open"),
@@ -46,7 +57,8 @@ def rows() -> list[Row]:
 )
 def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
     verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
-    assert claims.verdict_of(verdicts) == word
+    claim = Claim("A is better.", "section 1", (above("A", "B"),))
+    assert answer_of(claim, verdicts, played=True) == word
 
 
 def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
@@ -58,8 +70,8 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
     whole = experiment(
         "p_fig1", CLAIMS=sentences, EXPECTED=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
     )
-    old = experiment("p_fig2", EXPECTED=(above("A", "B"),))
-    missing = experiment("p_fig3", EXPECTED=(above("A", "B"),))
+    one = (Claim("One. Two.", "section 4", (above("A", "B"),)),)
+    old, missing = experiment("p_fig2", CLAIMS=one), experiment("p_fig3", CLAIMS=one)
     for figure, module in (("fig1", whole), ("fig2", old)):
         write_rows(tmp_path / figure / "rows.parquet", rows(), {"title": module.TITLE})
     path = claims.write_claims(tmp_path, "p", [whole, old, missing], quick=False)
@@ -130,3 +142,19 @@ def test_derived_rows_are_judged(tmp_path: Path) -> None:
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "- A > B (twice): m=2 0.2020 ± 0.0050 ✓" in page
+
+
+def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -> None:
+    test = above("A", "B")
+    sentences = (Claim("A.", "1", (test,)), Claim("So A.", "2", (test,)), Claim("Nobody.", "3"))
+    module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=(above("B", "A"),))
+    write_verdicts(tmp_path / "verdicts.csv", sentences_of(module, rows(), False))
+    with (tmp_path / "verdicts.csv").open(encoding="utf-8") as file:
+        lines = [(line["sentence"], line["answer"], line["holds"]) for line in csv.DictReader(file)]
+    assert lines == [
+        ("A.", "holds", "yes"),
+        ("So A.", "holds", "yes"),
+        ("Nobody.", "not tested", ""),
+        ("Not in the paper", "does not hold", "no"),
+    ]
+    assert counted_answers(tmp_path / "verdicts.csv") == {"yes": 1, "no": 1}

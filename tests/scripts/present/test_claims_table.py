@@ -7,6 +7,7 @@ from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from scripts.present.claims_table import claims_table
+from scripts.present.experiment import sentences_of
 from scripts.present.verdicts import Claim, Range, Trend
 
 
@@ -32,7 +33,8 @@ def rows(settings: tuple[str, ...], lead: float) -> list[Row]:
 
 def printed(quick: list[Row] | None, full: list[Row]) -> list[list[str]]:
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(claims_table(experiment(), full, quick))
+    beside = None if quick is None else sentences_of(experiment(), quick, True)
+    console.print(claims_table(sentences_of(experiment(), full, False), beside))
     lines = console.export_text().splitlines()
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
 

@@ -16,7 +16,7 @@ def test_the_interval_is_the_narrowest_that_covers_enough(count: int) -> None:
     values = np.random.default_rng(count).permutation(np.arange(count)).astype(float)
     median = median_of(values)
     rank = int(median.low) + 1  # values are 0, 1, ...: the r-th smallest is r - 1
-    assert median.value == (count - 1) / 2
+    assert median.estimate == (count - 1) / 2
     assert median.high == count - rank
     assert 1.0 - 2.0 * binom.cdf(rank - 1, count, 0.5) >= 0.95
     assert 1.0 - 2.0 * binom.cdf(rank, count, 0.5) < 0.95
@@ -40,7 +40,7 @@ def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
 
 def test_few_values_have_no_interval_and_none_no_median() -> None:
     median = median_of([3.0, 1.0, 2.0, np.nan])
-    assert median.value == 2.0
+    assert median.estimate == 2.0
     assert np.isnan([median.low, median.high]).all()
     assert np.isnan(median_of([])).all()
 

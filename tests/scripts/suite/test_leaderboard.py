@@ -21,7 +21,8 @@ import policies
 from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
 from policies import solvers
-from scripts.benchmark import app
+from scripts.rank import app
+from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.intervals import Interval
 from scripts.study.rows import read_rows, write_rows
 from scripts.study.runner import Store
@@ -32,7 +33,6 @@ from scripts.suite.episodes import least_served
 from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.scores import Place, Standing
 from scripts.suite.tables import REASONS, Played, table_of, tables_of
-from scripts.training.candidates import Candidate, candidate_of
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -60,7 +60,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def ranked(*words: str) -> tuple[str, pd.DataFrame]:
-    given = ["--suite", "small", "--seeds", "2", "--backend", "local", *words]
+    given = ["small", "--seeds", "2", "--backend", "local", *words]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 0, result.output
     return result.output, pd.read_csv("runs/small/leaderboard.csv")
@@ -101,7 +101,7 @@ def test_what_is_there_is_scored_anew_without_playing(
     folder = small / "runs" / "small"
     names = ("leaderboard.csv", "scores.csv", "tracks.csv", "README.md", "provenance.json")
     before = {name: (folder / name).read_text("utf-8") for name in names}
-    for name in ("run", "check_kept", "setting_of", "costs_of"):
+    for name in ("opened", "play_missing", "setting_of", "costs_of"):
         monkeypatch.setattr(leaderboard, name, None)
     for _ in range(2):
         ranked("--score")
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_scored_gets_one_line(
     file.unlink()
     if text is not None:
         file.write_text(text)
-    result = CliRunner().invoke(app, ["--suite", "small", "--seeds", "2", "--score"])
+    result = CliRunner().invoke(app, ["small", "--seeds", "2", "--score"])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -169,7 +169,7 @@ def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(
     path = small / "runs" / "small" / "rows.parquet"
     rows, about = read_rows(path)
     write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
-    result = CliRunner().invoke(app, ["--suite", "small", "--seeds", "2", "--score"])
+    result = CliRunner().invoke(app, ["small", "--seeds", "2", "--score"])
     assert result.exit_code == 2
     assert "task scores, GreedyNCIS, seed 0: no rows; the command without --score" in result.stderr
 
@@ -211,7 +211,7 @@ def test_it_says_where_a_policy_of_ones_own_cannot_act_and_why(small: Path) -> N
     assert f"{OWN} cannot act in noisy: too few pages for me" in output
     assert table.set_index("policy").tasks[OWN] == 1
     leaderboard.SUITES["small"] = (page,)  # type: ignore[index]
-    given = ["--suite", "small", "--seeds", "2", "--backend", "local", "--policies", OWN]
+    given = ["small", "--seeds", "2", "--backend", "local", "--policies", OWN]
     result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
     assert result.exit_code == 2
     assert "cannot act in any task of the suite: too few pages for me" in result.stderr
@@ -256,7 +256,7 @@ def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
     monkeypatch.setattr(leaderboard, "entrants", few)
     monkeypatch.setenv("PYTHONPATH", str(small), prepend=os.pathsep)
     (small / "scripts_suite_own.py").write_text(FAILING.format(error=error))
-    given = ["--suite", "small", "--seeds", "9", *workers, "--policies", OWN]
+    given = ["small", "--seeds", "9", *workers, "--policies", OWN]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 2
     told = "ValueError: two lines" if "two" in error else "ZeroDivisionError: "
@@ -275,7 +275,7 @@ def test_the_error_of_a_shipped_policy_is_raised(
         raise RuntimeError("RoundRobin in noisy, seed 0 failed: KeyError: 1")
 
     monkeypatch.setattr(leaderboard, "setting_of", fail)
-    given = ["--suite", "small", "--policies", "RoundRobin"]
+    given = ["small", "--policies", "RoundRobin"]
     assert isinstance(CliRunner().invoke(app, given).exception, RuntimeError)
 
 
@@ -287,7 +287,7 @@ def few(given: Sequence[str]) -> dict[str, Candidate]:
 def test_agents_of_one_name_are_refused(small: Path) -> None:
     for name in ("a", "b"):
         shutil.copytree(SHIPPED / "noisy-index", small / name / "mine")
-    given = ["--suite", "small", "--agents", "a/mine,b/mine"]
+    given = ["small", "--agents", "a/mine,b/mine"]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 2
     assert "entrants must have different names, got 'mine' twice" in result.stderr
@@ -380,20 +380,13 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--suite", "crawl-v0"], "--suite 'crawl-v0' is unknown; did you mean crawl-v1|must be"),
-        (["--suite", "mini", "--settings", "noisy"], "--settings does not apply with --suite"),
-        (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
-        (
-            ["--suite", "mini", "--policies", "Gredy"],
-            "policy or agent 'Gredy' is unknown; did you mean G",
-        ),
-        (["--suite", "mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
-        (["--suite", "mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
-        (["--agents", "runs/mine"], "--agents does not apply without --suite"),
-        (["--suite", "mini", "--seeds", "0"], "--seeds must be >= 1, got 0"),
-        (["--score"], "--score does not apply without --suite"),
-        (["--suite", "mini", "--score", "--fresh"], "--fresh and --score exclude each other"),
-        (["--suite", "mini", "--score", "--out", "nowhere"], "nowhere has no leaderboard to score"),
+        (["crawl-v0"], "suite 'crawl-v0' is unknown; did you mean crawl-v1|must be"),
+        (["mini", "--policies", "Gredy"], "policy or agent 'Gredy' is unknown; did you mean G"),
+        (["mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
+        (["mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
+        (["mini", "--seeds", "0"], "seeds must be an integer >= 1, got 0"),
+        (["mini", "--score", "--fresh"], "--fresh and --score exclude each other"),
+        (["mini", "--score", "--out", "nowhere"], "nowhere has no leaderboard to score"),
     ],
 )
 def test_bad_input_gets_one_line(words: list[str], message: str) -> None:

@@ -17,6 +17,7 @@ from scipy import stats
 
 import policies
 from crawl_envs.evaluation import Row, play, simulate
+from scripts.study.entrants import Candidate
 from scripts.suite import episodes
 from scripts.suite.details import Detail
 from scripts.suite.entrants import BOUND, BUDGET
@@ -26,7 +27,6 @@ from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import scores_of, standings
 from scripts.suite.tables import Played, gains_of
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
-from scripts.training.candidates import Candidate
 
 NASTY = "<img src=x onerror=\"console.error('ran')\">&'</script>"
 PLAYERS = ("GreedyNCIS", "Greedy", "RoundRobin")

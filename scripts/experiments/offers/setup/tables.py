@@ -13,7 +13,7 @@ from crawl_envs.types import FloatArray
 from scripts.experiments.offers.setup.measures import NAMES
 from scripts.experiments.offers.setup.paper import Table
 from scripts.experiments.offers.setup.strategies import KAB5, LAMBDA_ML
-from scripts.study.intervals import Median, median_of, signed_rank
+from scripts.study.intervals import Interval, median_of, signed_rank
 from scripts.study.rows import gathered, write_csv
 
 Groups = Mapping[str, Sequence[str]]
@@ -196,7 +196,7 @@ def _of_days(
         [days.get((name, LAMBDA_ML, seed), np.full(own.shape[1], np.nan)) for seed in both]
     )
     ratio = np.divide(own, base, out=np.full(own.shape, np.nan), where=base > 0.0) - 1.0
-    gain = Median(np.nan, np.nan, np.nan) if label == LAMBDA_ML else median_of(ratio)
+    gain = Interval(np.nan, np.nan, np.nan) if label == LAMBDA_ML else median_of(ratio)
     return [*median_of(own), *gain, signed_rank(own, base)]
 
 

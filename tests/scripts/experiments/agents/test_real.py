@@ -19,8 +19,7 @@ from policies.ncis.belief import warm_start
 from scripts.experiments.agents import real
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.recorded import past
-from scripts.present.experiment import judged
-from scripts.present.verdicts import minus
+from scripts.present.verdicts import judge, minus
 from scripts.study import intervals
 from scripts.study.equal_freshness import ENDS as ENDS_OF_SAVED
 from scripts.study.settings import Measurement
@@ -211,7 +210,7 @@ def test_crawls_saved_at_the_freshness_of_another() -> None:
 def test_the_formula_is_a_bar_to_clear() -> None:
     rows = made([*real.EIGHT_SITES])
     rows += real.derive(rows)
-    verdicts = {item.claim: item for item in judged(real, rows, real.EXPECTED, False)}
+    verdicts = {item.claim: item for item in judge(rows, real.METRIC, real.EXPECTED)}
     above = verdicts[f"{real.HISTORY} > {real.FORMULA}"]
     assert above.measured == pytest.approx((3.6 + 4.4 + 5.2) / 3 / 8 / 2, abs=0.01)
     assert above.holds == "yes"

@@ -1,11 +1,19 @@
-"""Agents and policies to compare: their names, and whether they can act in an environment."""
+"""Entrants by name: policies, those of one's own, and agents; and whether they can act.
+
+All commands read these names:
+
+* ``Name`` or ``Name:key=value``: a registered policy, with arguments;
+* ``module:Class`` or ``module:Class:key=value``: a policy of one's own;
+* a folder with the file of an agent, or the name of a shipped agent.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,21 +25,24 @@ import agents
 import policies
 from agents.catalog import AGENT_FILES, SHIPPED
 from agents.runs import read_object
-from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.cli.options import PREFIX
-from scripts.study.comparisons import (
-    OF_FRAGMENTS,
-    ON_FRAGMENTS,
-    is_oracle,
-    is_policy,
-    policy_factories,
-)
+from scripts.cli.options import PREFIX, plain_value
 from scripts.study.settings import env_with
 
+OF_FRAGMENTS = "CrawlLongevity-v0"
+"""The environment of pages with fragments."""
+ON_FRAGMENTS = (
+    "RoundRobin",
+    *(
+        name
+        for name in policies.names(family="fragments", oracle=False)
+        if name != "CurrentDivergence"
+    ),
+)
+"""Policies on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
 """Policies without parameters, which any agent should exceed."""
 USUAL = (
@@ -49,7 +60,7 @@ class Candidate(NamedTuple):
         factory: function of an environment that returns the policy.
         env_id: id of the training environment; empty if unknown.
         env_args: arguments of the training environment.
-        learned: True for agents, False for analytic policies.
+        learned: True for agents in folders, which run with one thread of torch.
         training_seconds: wall time of the training, NaN if unknown, 0 for analytic policies.
     """
 
@@ -57,7 +68,7 @@ class Candidate(NamedTuple):
     factory: PolicyFactory
     env_id: str = ""
     env_args: Mapping[str, Any] = {}
-    learned: bool = True
+    learned: bool = False
     training_seconds: float = 0.0
 
     @property
@@ -66,27 +77,36 @@ class Candidate(NamedTuple):
         return str(getattr(self.factory, "keywords", {}).get("digest", ""))
 
 
-def candidate_of(model: str) -> Candidate:
-    """Return the candidate of a name: folder or name of an agent, or name of a policy.
+def candidate_of(name: str | Path) -> Candidate:
+    """Return the candidate of a name.
 
     Raises:
-        ValueError: an unknown name, or a file that is damaged or foreign.
+        ValueError: an unknown name, a malformed argument of a policy, or a file of an agent that is
+            damaged or foreign.
     """
-    shipped = model in agents.names()
-    folder = SHIPPED / model if shipped else Path(model)
-    files = [folder / name for name in AGENT_FILES if (folder / name).exists()]
+    given = str(name)
+    shipped = given in agents.names()
+    folder = SHIPPED / given if shipped else Path(given)
+    files = [folder / file for file in AGENT_FILES if (folder / file).exists()]
     if files:
-        digest = hashlib.sha256(files[0].read_bytes()).hexdigest()[:16]
         label = folder.resolve().name
-        label = f"agent {label}" if label in policies.names(fragments=True) else label
-        named = model if shipped else str(folder)
-        factory, seconds = partial(loaded, named, digest=digest), _training_seconds(folder)
-        return Candidate(label, factory, *_trained_on(files[0]), training_seconds=seconds)
-    if not is_policy(model):
+        return Candidate(
+            f"agent {label}" if label in policies.names(fragments=True) else label,
+            partial(loaded, given if shipped else str(folder), digest=_digest(files[0])),
+            *_trained_on(files[0]),
+            learned=not shipped,
+            training_seconds=_training_seconds(folder),
+        )
+    if not is_policy(given):
         known = (*policies.names(fragments=True), *agents.names())
         also = f"a folder with {' or '.join(AGENT_FILES)}, or module:Class"
-        one_of("policy or agent", model, known, also)
-    return Candidate(model, policy_factories([model])[model], learned=False)
+        one_of("policy or agent", given, known, also)
+    policy, arguments = _parts(given)
+    kind = policies.find(policy)
+    named = dict(_argument(given, text) for text in arguments)
+    if ":" in policy:
+        named["digest"] = _digest(Path(inspect.getfile(kind)))
+    return Candidate(given, partial(own if ":" in policy else policies.make, policy, **named))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
@@ -102,6 +122,48 @@ def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
             raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
         candidates[candidate.label] = candidate
     return candidates
+
+
+def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
+    """Return the arguments of a :class:`scripts.study.settings.Setting` of candidates by label."""
+    return {
+        "policies": {label: each.factory for label, each in candidates.items()},
+        "learned": tuple(label for label, each in candidates.items() if each.learned),
+    }
+
+
+def is_policy(name: str) -> bool:
+    """Return whether a name is that of a policy, one's own or a registered one."""
+    policy, _ = _parts(name)
+    return ":" in policy or policy in policies.names(fragments=True)
+
+
+def is_oracle(label: str) -> bool:
+    """Return whether a label is of a policy that reads the hidden state."""
+    name, _ = _parts(label)
+    if ":" in name:
+        with suppress(ValueError):  # a label of something else
+            return bool(getattr(policies.find(name), "oracle", False))
+    return name in policies.names(fragments=True, oracle=True)
+
+
+def _parts(name: str) -> tuple[str, list[str]]:
+    """Return the policy of a name, and the texts of its arguments."""
+    policy, *given = name.split(":")
+    if given and "=" not in given[0] and policy not in policies.names(fragments=True):
+        return f"{policy}:{given[0]}", given[1:]
+    return policy, given
+
+
+def _argument(name: str, text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not (key.isidentifier() and equals and value):
+        raise ValueError(f"policy must be Name or Name:key=value, got {name!r}")
+    return key, plain_value(value)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def _training_seconds(folder: Path) -> float:
@@ -136,6 +198,11 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
+def own(name: str, env: Any, *, digest: str, **arguments: Any) -> Any:
+    """Return a policy of one's own; the digest of its file distinguishes its rows from others."""
+    return policies.make(name, env, **arguments)
+
+
 def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
     """Return the agent in a folder, or a shipped one, for an environment.
 
@@ -144,13 +211,6 @@ def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
     """
     agent: Policy = agents.load(folder, env)
     return agent
-
-
-def one_thread() -> contextlib.AbstractContextManager[None]:
-    """Return a block in which torch uses one thread."""
-    from agents.sb3.torch_threads import threads
-
-    return threads(1)
 
 
 def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
@@ -166,7 +226,7 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     if core.action_form in ("page", "rates") and isinstance(policy, CompilablePolicy):
         policy.compile(core.problem, core.num_slots(), core.rng())
         return
-    observation, _ = env.reset(seed=FIRST_SEED)
+    observation, _ = env.reset(seed=0)
     policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)
 
 
@@ -188,9 +248,9 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
 
 
 def applicable(
-    factories: Mapping[str, PolicyFactory], env_id: str, env_args: Mapping[str, Any]
-) -> tuple[dict[str, PolicyFactory], dict[str, str]]:
-    """Return the policies that can act in an environment, and why the others cannot, by label.
+    candidates: Mapping[str, Candidate], env_id: str, env_args: Mapping[str, Any]
+) -> tuple[dict[str, Candidate], dict[str, str]]:
+    """Return those that can act in an environment, and why the others cannot, by label.
 
     Raises:
         ValueError: an argument that the environment does not have, or rejects.
@@ -199,10 +259,10 @@ def applicable(
     env = env_with(env_id, env_args)
     env.reset(seed=0)
     able, refused = {}, {}
-    for label, factory in factories.items():
+    for label, candidate in candidates.items():
         try:
-            try_choosing(env, factory)
-            able[label] = factory
+            try_choosing(env, candidate.factory)
+            able[label] = candidate
         except ValueError as error:
             refused[label] = str(error)
         except Exception as error:
