@@ -8,6 +8,7 @@ from mpmath import gammainc, mp
 
 from crawl_envs.evaluation import Row
 from policies import solvers
+from scripts.experiments.measures.page_rates import ID
 from scripts.experiments.ncis import (
     fig7 as ncis_fig7,
 )
@@ -23,7 +24,6 @@ from scripts.experiments.ncis import (
 from scripts.experiments.ncis import (
     saved as ncis_saved,
 )
-from scripts.experiments.ncis.setup.page_rates import ID
 from scripts.present.verdicts import judge
 from scripts.study.rows import indexed
 
