@@ -1,4 +1,4 @@
 """What several experiments measure, as functions of a seed, and what they compute from rows.
 
-Public modules: courses, over_pages, page_rates, signal_estimates.
+Public modules: costs, courses, derived, long_run, over_pages, page_rates, signal_estimates.
 """

@@ -15,6 +15,7 @@ from crawl_envs.types import FloatArray
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.courses import course
+from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
@@ -146,18 +147,10 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
     """Return jackknife pseudo-values, one per seed, of the settling time of mean courses.
 
     ``values`` and ``reference`` have a row per seed. A single course is too noisy to resolve 1%:
-    the time is that of the means over all n seeds, T, and over all but one, T_i. The pseudo-values
-    n T - (n - 1) T_i have the mean and the spread of the jackknife.
+    the time is that of the means over seeds.
     """
-    count = len(values)
-    whole = settling(values.mean(axis=0), reference.mean(axis=0), start)
-    if count == 1:
-        return [whole]
-    rest = (np.arange(count) != seed for seed in range(count))
-    parts = [
-        settling(values[kept].mean(axis=0), reference[kept].mean(axis=0), start) for kept in rest
-    ]
-    return [count * whole - (count - 1) * part for part in parts]
+    both = np.stack([values, reference], axis=1)
+    return jackknifed(both, lambda kept: settling(*kept.mean(axis=0), start))
 
 
 def _entry(time: float) -> int:
