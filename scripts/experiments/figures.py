@@ -24,7 +24,7 @@ __all__ = ["Axis", "Frame", "Rule", "Series", "averages", "bars", "dots", "lines
 
 Text = str | Mapping[str, str]
 """A text with ``{setting}`` and ``{policy}`` in it; or one by setting, of the settings drawn."""
-Places = str | Sequence[float] | Mapping[str, Sequence[float]]
+Places = str | Sequence[float] | Mapping[str, float] | Mapping[str, Sequence[float]]
 
 
 class Series(NamedTuple):
@@ -123,34 +123,45 @@ def lines(
     bands: bool = False,
     own: Mapping[str, Mapping[str, Any]] | None = None,
     median: bool = False,
+    more: pd.DataFrame | None = None,
 ) -> Picture:
     """Return a picture with a line per label.
 
     Args:
         series: what is drawn.
         frame: everything around it.
-        at: where: the text before the number in the name of a setting; or, of metrics with an
-            index, the place of each index, which may differ between settings.
+        at: where: the text before the number in the name of a setting; the place of each
+            setting; or, of metrics with an index, that of each index, in all settings or by
+            setting.
         labels: labels in order; empty: all.
         black: references among them, drawn black and dashed.
         bands: draw intervals as bands without markers, instead of bars.
         own: properties of the lines of some labels, instead of those of the style.
         median: draw medians, instead of means.
+        more: further marks, with the columns of the chart.
     """
 
     def picture(rows: Sequence[Row], path: Path) -> None:
-        data, seeds = averages(rows, series, indexed=not isinstance(at, str), median=median)
-        data = _placed(data, at).rename(columns={"average": "y"})
+        data, seeds = averages(rows, series, indexed=_by_index(at), median=median)
+        data = pd.concat([_placed(data, at).rename(columns={"average": "y"}), more])
         given = {"labels": labels, "black": black, "bands": bands, "own": own}
         charts.lines(data, path, _titled(frame, seeds=seeds), **given)
 
     return picture
 
 
+def _by_index(at: Places) -> bool:
+    """Return whether places are those of indices."""
+    one = next(iter(at.values())) if isinstance(at, Mapping) else at
+    return not isinstance(one, str | float)
+
+
 def _placed(data: pd.DataFrame, at: Places) -> pd.DataFrame:
     """Add the column ``x``; panels stay in their order."""
     if isinstance(at, str):
         return pd.concat(numbered(part, at) for _, part in data.groupby("panel", sort=False))
+    if isinstance(at, Mapping) and not _by_index(at):
+        return data.assign(x=data.setting.map(at))
     if isinstance(at, Mapping):
         pairs = zip(data.setting, data["index"], strict=True)
         return data.assign(x=[at[setting][index] for setting, index in pairs])

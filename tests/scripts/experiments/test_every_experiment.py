@@ -21,7 +21,11 @@ from scripts.study.rows import read_rows
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 PLAYED = ("ncis", "lambdacrawl", "offers")
-QUICK = [name for name in experiments.names() if name.startswith(PLAYED)]
+QUICK = [
+    name
+    for name in experiments.names()
+    if name.startswith(PLAYED) and name != "offers_tables"  # played with other predictors
+]
 SCORED = [
     name
     for name in experiments.names()

@@ -13,10 +13,7 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import draw_urls
 from crawl_envs.types import Instance
 from policies import solvers
-from scripts import experiments
-from scripts.experiments.lambdacrawl import budget as lambdacrawl_budget
 from scripts.experiments.lambdacrawl import concave as lambdacrawl_concave
-from scripts.experiments.lambdacrawl import fig1 as lambdacrawl_fig1
 from scripts.experiments.lambdacrawl import fig2 as lambdacrawl_fig2
 from scripts.experiments.lambdacrawl import fig3 as lambdacrawl_fig3
 from scripts.experiments.lambdacrawl import learners as lambdacrawl_learners
@@ -24,7 +21,7 @@ from scripts.experiments.lambdacrawl import props as lambdacrawl_props
 from scripts.experiments.lambdacrawl import shift as lambdacrawl_shift
 from scripts.experiments.lambdacrawl import spread as lambdacrawl_spread
 from scripts.experiments.measures import costs as crawl_costs
-from scripts.experiments.measures.costs import BINARY_BOUND, BLC_EPS, J_B, J_H, LC
+from scripts.experiments.measures.costs import BLC_EPS, J_B, J_H, LC
 from scripts.study.rows import indexed
 
 
@@ -140,48 +137,6 @@ class TestLearning:
         assert result["rates_distance_day_21"] == 0.3
         assert result["rates_distance_day_240"] == late
 
-    @pytest.mark.parametrize(("second", "above"), [(2.1, 1.0), (1.9, 0.0)])
-    def test_above_on_all_days(self, second: float, above: float) -> None:
-        courses = {"LLC": [3.0, 2.0, 1.0], "LLCA": [3.1, second, 1.5]}
-        rows = [
-            Row("", "s", label, 0, metric, value)
-            for label, course in courses.items()
-            for metric, value in {
-                **indexed(J_H, course),
-                **indexed(J_B, course),
-                "limit": 1.0,
-                "limit_b": 1.0,
-            }.items()
-        ]
-        result = {row[2:5:2]: row.value for row in lambdacrawl_fig3.derive(rows)}
-        assert result["LLCA", "above_LLC_on_all_days"] == above
-        assert ("LLC", "above_LLC_on_all_days") not in result
-
-    def test_what_is_derived_of_a_course(self) -> None:
-        course = [2.0, 1.5, 1.04, 1.01]
-        values = {
-            **indexed(J_H, course),
-            **indexed(J_B, [3.0, 2.0, 1.5, 1.1]),
-            "limit": 1.0,
-            "limit_b": 1.0,
-        }
-        rows = [Row("", "s", "LLC", 0, metric, value) for metric, value in values.items()]
-        result = {row.metric: row.value for row in lambdacrawl_fig3.derive(rows)}
-        assert result == pytest.approx(
-            {
-                "day_0": 2.0,
-                "day_1": 1.5,
-                "day_7": 1.01,
-                "final": 1.01,
-                "excess": 0.01,
-                "excess_b": 0.1,
-                "days_to_5%": 2.0,
-                "days_to_2%": 3.0,
-                "never_within_5%": 0.0,
-                "never_within_2%": 0.0,
-            }
-        )
-
 
 def test_longest_intervals_are_those_of_a_slow_count() -> None:
     rng = np.random.default_rng(0)
@@ -216,14 +171,6 @@ def test_pages_exchange_their_change_rates_at_half_time() -> None:
     assert not instance.complete.any()
 
 
-def test_the_window_of_a_budget_holds_enough_crawls_and_days() -> None:
-    for budget in lambdacrawl_budget.BUDGETS:
-        window = lambdacrawl_budget.window(budget, quick=False)
-        assert window["start"] * budget >= 30.0 - 1e-9
-        assert (window["end"] - window["start"]) * budget >= 40.0 - 1e-9
-        assert window["start"] >= 100.0
-
-
 def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """With known rates and LC's crawls the regret is zero."""
     names = lambdacrawl_learners
@@ -242,35 +189,7 @@ def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert abs(result["regret[1]"]) < 0.3
 
 
-def test_learners_are_compared_in_a_window_that_all_play() -> None:
-    names = lambdacrawl_learners
-    short = np.arange(20.0, 9.0, -1.0)[: names.COMMON + 1]
-    courses = {names.EVEN: short, names.LLC: 1.5 * short, names.MIRROR: [*(3.0 * short), 12.0, 8.0]}
-    rows = [
-        Row("", "unobserved", label, 0, metric, value)
-        for label, course in courses.items()
-        for metric, value in indexed(J_B, course).items()
-    ]
-    rows.append(Row("", "unobserved", BINARY_BOUND, 0, "J_b_limit", 5.0))
-    result = {row[2:5:2]: row.value for row in names.derive(rows)}
-    assert short[names.COMMON] == 11.0
-    assert result[names.MIRROR, "last_J_b"] == 33.0
-    assert result[names.MIRROR, "J_b_above"] == pytest.approx(2.0)
-    assert result[names.LLC, "J_b_above"] == pytest.approx(0.5)
-    assert result[names.MIRROR, "J_b_over_bound"] == pytest.approx(33.0 / 5.0 - 1.0)
-    assert result[names.MIRROR, "J_b_over_bound_at_end"] == pytest.approx(8.0 / 5.0 - 1.0)
-    assert names.TIMES[names.COMMON : names.COMMON + 2] == (2000.0, 5000.0)
-    assert names.EARLY_TIMES[-1] == 5000.0
-
-
 def test_growth_is_a_slope_of_logarithms() -> None:
     horizons = np.array(lambdacrawl_learners.HORIZONS[:4])
     assert lambdacrawl_learners.growth(3.0 * horizons**0.5) == pytest.approx(0.5)
     assert np.isnan(lambdacrawl_learners.growth(np.array([1.0, -1.0, 2.0, 3.0])))
-
-
-def test_a_number_that_papers_share_asks_for_the_paper() -> None:
-    assert experiments.find("lambdacrawl_fig3") is lambdacrawl_fig3
-    assert experiments.find("lambdacrawl_fig1") is lambdacrawl_fig1
-    with pytest.raises(ValueError, match="'fig3' is in several papers: name lambdacrawl_fig3 or"):
-        experiments.find("fig3")
