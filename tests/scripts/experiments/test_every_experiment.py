@@ -18,13 +18,14 @@ from scripts.present.experiment import (
     with_derived,
 )
 from scripts.study.rows import read_rows
+from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 PLAYED = ("ncis", "lambdacrawl", "offers")
 QUICK = [
     name
     for name in experiments.names()
-    if name.startswith(PLAYED) and name != "offers_tables"  # played with other predictors
+    if name.startswith(PLAYED) and name != "offers_tables"  # which has a test of its files
 ]
 SCORED = [
     name
@@ -34,7 +35,10 @@ SCORED = [
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_quick_run_has_what_is_expected_and_is_drawn(name: str, tmp_path: Path) -> None:
+def test_a_quick_run_has_what_is_expected_and_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict_by_history(monkeypatch)  # in place of predictors, which take long
     experiment = experiments.find(name)
     settings = settings_of(experiment, quick=True)
     rows = [
