@@ -2,15 +2,23 @@
 
 A module ``<paper>.<figure>`` defines what is simulated, what is expected, and how it is drawn.
 
-Simulation, one of two:
+What is simulated, one of three:
 
 * policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
-  the environment), ``policies()`` and ``bounds()`` (as in
-  :class:`scripts.study.settings.Setting`);
-* anything else: ``measurements(quick)``, a sequence of
-  :class:`scripts.study.settings.Measurement`. Each maps labels to functions of a seed that
-  return numbers by metric. The runner calls them in worker processes, saves rows as they arrive
-  and can resume. With ``quick``, all of them together should take a few seconds.
+  the environment), ``POLICIES`` (for each label, a policy in the form ``Name`` or
+  ``Name:key=value`` of the command line) and ``BOUNDS`` (for each label, a function of an
+  instance; optional);
+* functions of a seed that return numbers by metric: ``SETTINGS`` (for each name, arguments of
+  the functions), ``MEASURES`` (for each label, a function, see
+  :class:`scripts.study.settings.Measurement`), and optionally ``ID`` (an environment, for the
+  rows), ``ONLY`` (settings that have some of the labels only, and which) and ``MOST`` (the
+  largest useful number of repetitions of a setting). :mod:`scripts.experiments.measures` has
+  functions for several experiments;
+* anything else: ``measurements(quick)``, a sequence of measurements.
+
+The runner plays them in worker processes, saves rows as they arrive and can resume. ``QUICK``
+replaces arguments in all settings of a quick run, ``QUICK_SETTINGS`` are the names of those that
+it plays (optional, all). All of it together should take a few seconds.
 
 Arrays of numbers, such as one per page or a time series, are indexed metrics
 (:func:`scripts.study.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
@@ -25,8 +33,9 @@ tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with th
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
 An experiment of our own has ``CLAIMS = ()``.
 
-Pictures: ``plot(rows, path)`` for ``<METRIC>.png``; or ``PICTURES``, a mapping of file names to
-functions ``(rows, path)``. Both also receive the derived rows.
+Pictures: ``PICTURES``, a mapping of file names to functions ``(rows, path)``, which also receive
+the derived rows; :mod:`scripts.experiments.figures` makes the usual ones. Or ``plot(rows, path)``,
+for ``<METRIC>.png``.
 
 Tables: an optional ``TABLES``, a mapping of names to functions of all rows that return a Markdown
 table. It is written to the README.md of the results, if there is one, between the lines ``<!-- NAME
@@ -45,8 +54,8 @@ from types import ModuleType
 
 from crawl_envs.types.arguments import one_of
 
-MEASURES = "measures"
-"""The package of measures that several experiments share."""
+SHARED = "measures"
+"""The folder of what experiments share."""
 
 
 def names() -> tuple[str, ...]:
@@ -55,9 +64,8 @@ def names() -> tuple[str, ...]:
         f"{paper.name}_{figure.name}"
         for folder in __path__
         for paper in pkgutil.iter_modules([folder])
-        if paper.name != MEASURES
         for figure in pkgutil.iter_modules([str(Path(folder) / paper.name)])
-        if not figure.ispkg
+        if paper.name != SHARED and not figure.ispkg
     )
     return tuple(sorted(figures, key=_natural))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from crawl_envs.evaluation import Row
 from scripts.present.verdicts import Claim, Sentence, answer_of, judge
-from scripts.study.settings import Playable, Setting
+from scripts.study.entrants import candidate_of
+from scripts.study.settings import Measurement, Playable, Setting
 
-REPETITIONS = 100
-QUICK_SETTINGS, QUICK_HORIZON, QUICK_REPETITIONS = 3, 20.0, 5
+REPETITIONS, QUICK_REPETITIONS = 100, 5
 
 BESIDE, EXPECTED = "Not in the paper", "Expected"
 """Heads of our own tests, where the paper has claims and where it has none."""
@@ -26,16 +27,31 @@ def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
 
 
 def settings_of(experiment: ModuleType, quick: bool) -> list[Playable]:
-    """Return the settings; of an environment, ``quick`` takes the first few, shortened."""
+    """Return the settings; with ``quick``, those and as short as the experiment says."""
     if hasattr(experiment, "measurements"):
         return list(experiment.measurements(quick))
-    named = list(experiment.SETTINGS.items())[: QUICK_SETTINGS if quick else None]
-    shorter = {"horizon": QUICK_HORIZON} if quick else {}
-    policies, bounds = experiment.policies(), experiment.bounds()
-    return [
-        Setting(name, experiment.ID, {**arguments, **shorter}, policies, bounds)
-        for name, arguments in named
-    ]
+    named = dict(experiment.SETTINGS)
+    if quick:
+        kept, less = getattr(experiment, "QUICK_SETTINGS", named), getattr(experiment, "QUICK", {})
+        named = {name: {**named[name], **less} for name in kept}
+    if hasattr(experiment, "MEASURES"):
+        return [_measurement(experiment, *item) for item in named.items()]
+    policies = {label: candidate_of(spec).factory for label, spec in experiment.POLICIES.items()}
+    bounds = getattr(experiment, "BOUNDS", {})
+    return [Setting(name, experiment.ID, given, policies, bounds) for name, given in named.items()]
+
+
+def _measurement(experiment: ModuleType, name: str, arguments: Mapping[str, Any]) -> Measurement:
+    """Return the measurement of the labels of a setting."""
+    measures = dict(experiment.MEASURES)
+    labels = getattr(experiment, "ONLY", {}).get(name, measures)
+    return Measurement(
+        name,
+        {label: measures[label] for label in labels},
+        arguments,
+        getattr(experiment, "ID", ""),
+        most=getattr(experiment, "MOST", {}).get(name),
+    )
 
 
 def repetitions_of(experiment: ModuleType, quick: bool) -> int:

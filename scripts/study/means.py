@@ -24,10 +24,10 @@ def paired(values: pd.DataFrame, base: pd.DataFrame, *, ratio: bool = False) -> 
 
     Args:
         values: a table with ``value``.
-        base: a table with one value per setting and seed.
+        base: a table with one value per setting and seed, or per index of them.
         ratio: divide instead of subtracting.
     """
-    keys = ["setting", "seed"]
+    keys = [name for name in ("setting", "seed", "index") if name in base]
     both = values.join(base.set_index(keys)["value"].rename("base"), on=keys, how="inner")
     value = both["value"] / both["base"] if ratio else both["value"] - both["base"]
     return both.assign(value=value).drop(columns="base")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 
 import policies as crawl_policies
-from crawl_envs import instances
 from crawl_envs.evaluation import Row
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BLC,
     BLC_EPS,
@@ -25,18 +25,20 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     LC,
     LCA,
     UC,
-    Pages,
-    binary_bound,
-    formula_costs,
+    both_costs,
+    drawn,
 )
-from scripts.experiments.lambdacrawl.setup.long_run import (
+from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.long_run import (
     CRAWL_RATE,
     Counted,
     compiled_costs,
     proportionality,
     stepped_costs,
 )
+from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
+from scripts.study.means import means, numbered, paired, table
 from scripts.study.settings import Measurement
 
 TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
@@ -116,13 +118,6 @@ EXPECTED = (
 )
 
 
-def drawn(seed: int, num_pages: int, budget: float) -> Any:
-    """Return the instance of a seed."""
-    return instances.make(
-        "lambdacrawl", num_pages=num_pages, bandwidth=budget * num_pages, seed=seed
-    )
-
-
 def window(budget: float, quick: bool) -> dict[str, float]:
     """Return the window for a budget in crawls per page and day."""
     first, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
@@ -134,21 +129,17 @@ def by_formula(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
     """Return costs by formula: both, or only that of a bound; an infinite cost is left out."""
-    instance = drawn(seed, num_pages, budget)
-    if label == BINARY_BOUND:
-        best = {J_B: binary_bound(instance)}
-        return best | shares(best, instance)
-    pages = Pages(instance.importance, instance.change_rate, instance.complete)
-    costs = formula_costs(label, pages, instance.bandwidth)
-    metrics = {J_H: costs[J_H], J_B: costs[J_B], CRAWL_RATE: budget}
-    return metrics | shares(metrics, instance)
+    instance = drawn(seed, num_pages, budget=budget)
+    costs = both_costs(label, instance)
+    rate = {} if label == BINARY_BOUND else {CRAWL_RATE: budget}
+    return costs | rate | shares(costs, instance)
 
 
 def crawled(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
     """Return costs of a policy in compiled code, in a window."""
-    instance = drawn(seed, num_pages, budget)
+    instance = drawn(seed, num_pages, budget=budget)
     costs = compiled_costs(instance, COMPILED[label](), seed, start, end)
     return {**costs, **shares(costs, instance)}
 
@@ -231,15 +222,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return GREEDY-HARMONIC's J_h over the bound, minus 1."""
-    return list(_derived(rows))
-
-
-def _derived(rows: Sequence[Row]) -> Iterator[Row]:
-    bounds = {(row.setting, row.seed): row.value for row in rows if row[2:5:2] == (BOUND, J_H)}
-    for row in rows:
-        key = row.setting, row.seed
-        if row[2:5:2] == (GREEDY, J_H) and key in bounds:
-            yield row._replace(metric="J_h_over_bound", value=row.value / bounds[key] - 1.0)
+    return beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
 def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
@@ -247,11 +230,6 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
 
     Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
     """
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, numbered, paired, table
-
     values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
     bound = values[values.policy == BOUNDS[metric]]
     parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]

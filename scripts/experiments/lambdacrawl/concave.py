@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import policies as crawl_policies
-from crawl_envs import instances
 from crawl_envs.evaluation import Row, simulate
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
 from crawl_envs.types import FloatArray
 from policies import solvers
 from policies.base.allocated import PageRates
-from scripts.experiments.lambdacrawl.setup.costs import BLC_EPS, FLOOR, LC, UC
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.costs import BLC_EPS, FLOOR, LC, UC, drawn
+from scripts.experiments.measures.derived import beside, in_standard_errors
 from scripts.present.verdicts import Claim, Level, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "LambdaCrawl for other concave penalties"
 CLAIM = "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."
@@ -39,9 +38,11 @@ POLICIES: dict[str, Callable[..., Any]] = {
     BLC_EPS: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates", floor=FLOOR),
     UC: partial(crawl_policies.make, "UniformCrawl", action_form="rates"),
 }
-SIZE = {"num_pages": 1000, "start": 500.0, "end": 2500.0}
+SETTINGS = {
+    name: {"penalty": name, "num_pages": 1000, "start": 500.0, "end": 2500.0} for name in PENALTIES
+}
 QUICK = {"num_pages": 100, "start": 50.0, "end": 250.0}
-MOST = 100_000
+MOST_CHANGES = 100_000
 """Changes up to which a simulated penalty rises; no page misses as many."""
 GAP, SCORE, ABOVE, STARVED = "J_C_gap", "J_C_errors", "J_C_above", "starved"
 """Simulation over formula, minus 1; its mean in standard errors; cost over that of OWN, minus 1;
@@ -76,11 +77,9 @@ def measure(
     seed: int, *, label: str, penalty: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
     """Return the cost of a policy from ``start`` to ``end``, and how far the formula is from it."""
-    instance = instances.make(
-        "lambdacrawl", num_pages=num_pages, bandwidth=CRAWLS_PER_PAGE * num_pages, seed=seed
-    )
+    instance = drawn(seed, num_pages)
     function = PENALTIES[penalty]
-    table = function(np.arange(MOST + 1.0))
+    table = function(np.arange(MOST_CHANGES + 1.0))
     policy = POLICIES[label](**({"penalty": function} if label == OWN else {}))
     early, late = (
         simulate(instance, policy, time, seed, penalty=table, requests=False).ledger
@@ -98,55 +97,21 @@ def measure(
     return {METRIC: cost, GAP: cost / formula - 1.0, STARVED: starved}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements of all policies, by penalty."""
-    measures = {label: partial(measure, label=label) for label in POLICIES}
-    size = QUICK if quick else SIZE
-    return [Measurement(name, measures, {"penalty": name, **size}, ID) for name in EVERYWHERE]
+MEASURES = {label: partial(measure, label=label) for label in POLICIES}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return mean gaps in standard errors, and costs over those of the optimum."""
-    return [*_errors(rows), *_over(rows)]
+    return in_standard_errors(rows, {GAP: SCORE}) + beside(rows, OWN, {METRIC: ABOVE})
 
 
-def _errors(rows: Sequence[Row]) -> Iterator[Row]:
-    gaps: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        if row.metric == GAP:
-            gaps.setdefault((row.setting, row.policy), []).append(row.value)
-    for (setting, label), values in gaps.items():
-        if len(values) > 1:
-            error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-            yield Row(ID, setting, label, 0, SCORE, float(np.mean(values)) / error)
-
-
-def _over(rows: Sequence[Row]) -> Iterator[Row]:
-    costs = [row for row in rows if row.metric == METRIC]
-    least = {(row.setting, row.seed): row.value for row in costs if row.policy == OWN}
-    for row in costs:
-        best = least.get((row.setting, row.seed))
-        if row.policy != OWN and best is not None:
-            yield row._replace(metric=ABOVE, value=row.value / best - 1.0)
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw by how much policies cost more than the optimum for the penalty."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    values = table(rows, ABOVE)
-    data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy"))
-    charts.dots(
-        data.assign(x=data["mean"], y=data.policy, panel="C(n): " + data.setting),
-        path,
-        charts.Frame(
-            f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, R = 0.2 m per day; "
-            "bars: 95% intervals",
-            charts.Axis(f"simulated cost above that of {OWN}, in %"),
-            upright=[charts.Rule(0.0)],
+PICTURES = {
+    "above": figures.dots(
+        [Series(ABOVE, "C(n): {setting}", label="", factor=100.0)],
+        Frame(
+            f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
+            Axis(f"simulated cost above that of {OWN}, in %"),
+            upright=[Rule(0.0)],
         ),
     )
-
-
-PICTURES = {"above": plot}
+}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import policies as crawl_policies
-from crawl_envs import instances
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
-from crawl_envs.types import Instance
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BLC,
     BOUND,
@@ -22,13 +18,14 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     J_B,
     J_H,
     LC,
-    Pages,
-    binary_bound,
-    formula_costs,
+    MIXED,
+    UNOBSERVED,
+    both_costs,
+    drawn,
 )
-from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
+from scripts.experiments.measures.derived import below, beside
+from scripts.experiments.measures.long_run import compiled_costs
 from scripts.present.verdicts import Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
 CLAIM = (
@@ -59,14 +56,18 @@ SIMULATED: dict[str, Callable[[], Any]] = {
 HARMONIC = (FORMULA, LC + POISSON, LC + EVEN, GREEDY_H, BOUND)
 BINARY = (BLC_FORMULA, BLC + POISSON, BLC + EVEN, GREEDY_B, BINARY_BOUND)
 
-MIXED, UNOBSERVED = "mixed", "unobserved"
-LARGE = {"num_pages": 100_000, "start": 60.0, "end": 120.0}
-SMALL = {"num_pages": 1000, "start": 200.0, "end": 1200.0}
-QUICK = {"num_pages": 200, "start": 20.0, "end": 60.0}
-LARGE_DRAWS = 6
 KINDS = (UNOBSERVED, MIXED)
-LARGER = tuple(f"{kind}, m=100000" for kind in KINDS)
-SMALLER = tuple(f"{kind}, m=1000" for kind in KINDS)
+LARGER, SMALLER = (tuple(f"{kind}, m={size}" for kind in KINDS) for size in (100_000, 1000))
+SETTINGS = {
+    name: {"kind": kind, "num_pages": num_pages, "start": start, "end": end}
+    for names, num_pages, start, end in (
+        (LARGER, 100_000, 60.0, 120.0),
+        (SMALLER, 1000, 200.0, 1200.0),
+    )
+    for name, kind in zip(names, KINDS, strict=True)
+}
+QUICK, QUICK_SETTINGS = {"num_pages": 200, "start": 20.0, "end": 60.0}, SMALLER
+MOST = dict.fromkeys(LARGER, 6)
 EVERYWHERE = (*LARGER, *SMALLER)
 ALONE = (LARGER[0], SMALLER[0])
 BELOW = {J_H: "J_h_below", J_B: "J_b_below"}
@@ -89,97 +90,58 @@ EXPECTED = (
 )
 
 
-def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """Return the instance of a seed, with or without signals."""
-    bandwidth = CRAWLS_PER_PAGE * num_pages
-    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    if kind == MIXED:
-        return instance
-    none = np.zeros(num_pages, np.bool_)
-    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
-
-
 def crawled(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
     """Return costs of a policy, simulated from ``start`` to ``end``."""
-    return compiled_costs(drawn(seed, kind, num_pages), SIMULATED[label](), seed, start, end)
+    return compiled_costs(drawn(seed, num_pages, kind), SIMULATED[label](), seed, start, end)
 
 
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
     """Return costs by formula, or those of a bound."""
-    instance = drawn(seed, kind, num_pages)
-    pages = Pages(instance.importance, instance.change_rate, instance.complete)
-    if label == BINARY_BOUND:
-        return {J_B: binary_bound(instance)}
-    name = label.partition(",")[0]
-    costs = formula_costs(name, pages, instance.bandwidth)
-    return {metric: costs[metric] for metric in (J_H, J_B)}
+    return both_costs(label.partition(",")[0], drawn(seed, num_pages, kind))
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of all labels, with and without signals, at both sizes."""
-    measures = {
-        label: partial(crawled if label in SIMULATED else by_formula, label=label)
-        for label in (*HARMONIC, *BINARY)
-    }
-    sizes = (
-        {SMALLER: (QUICK, None)}
-        if quick
-        else {LARGER: (LARGE, LARGE_DRAWS), SMALLER: (SMALL, None)}
-    )
-    return [
-        Measurement(name, measures, {"kind": kind, **size}, ID, most=most)
-        for names, (size, most) in sizes.items()
-        for name, kind in zip(names, KINDS, strict=True)
-    ]
+MEASURES = {
+    label: partial(crawled if label in SIMULATED else by_formula, label=label)
+    for label in (*HARMONIC, *BINARY)
+}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return costs relative to the Poisson policies', and harmonic ones relative to the bound."""
-    return list(_derived(rows))
+    compared = [
+        row
+        for labels, base in ((HARMONIC, FORMULA), (BINARY, BLC_FORMULA))
+        for row in beside(rows, base, BELOW, below, labels)
+        if row.policy not in (FORMULA, BLC_FORMULA)
+    ]
+    return compared + beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
 
 
-def _derived(rows: Sequence[Row]) -> Iterator[Row]:
-    values = {(row.setting, row.policy, row.seed, row.metric): row.value for row in rows}
-    for (setting, label, seed, metric), value in values.items():
-        if metric not in BELOW:
-            continue
-        base = values.get((setting, FORMULA if label in HARMONIC else BLC_FORMULA, seed, metric))
-        if base is not None and label not in (FORMULA, BLC_FORMULA):
-            yield Row(ID, setting, label, seed, BELOW[metric], 1.0 - value / base)
-        bound = values.get((setting, BOUND, seed, metric))
-        if metric == J_H and label == GREEDY_H and bound is not None:
-            yield Row(ID, setting, label, seed, "J_h_over_bound", value / bound - 1.0)
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw costs over those of the Poisson policies' formulas, a panel per cost."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    parts = []
-    for metric, labels, base in ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA)):
-        panel = f"{COST_NAMES[metric]},\nin % of that of {base}"
-        values = table([row for row in rows if row.policy in labels], BELOW[metric])
-        parts.append(means(values).assign(panel=panel))
-    data = pd.concat(parts)
-    data = data.assign(x=100.0 * (1.0 - data["mean"]), half=100.0 * data["half"])
-    data = data.rename(columns={"setting": "label", "policy": "y"})
-    charts.dots(
-        data,
-        path,
-        charts.Frame(
+PICTURES = {
+    "costs": figures.dots(
+        [
+            Series(
+                BELOW[metric],
+                f"{COST_NAMES[metric]},\nin % of that of {base}",
+                "{setting}",
+                labels,
+                factor=-100.0,
+                plus=100.0,
+            )
+            for metric, labels, base in (
+                (J_H, HARMONIC, FORMULA),
+                (J_B, BINARY, BLC_FORMULA),
+            )
+        ],
+        Frame(
             f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
-            charts.Axis("% of the Poisson policy's cost"),
+            Axis("% of the Poisson policy's cost"),
             shared="none",
-            upright=[charts.Rule(100.0)],
+            upright=[Rule(100.0)],
         ),
     )
-
-
-PICTURES = {"costs": plot}
+}

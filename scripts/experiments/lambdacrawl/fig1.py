@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, draw_urls
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments.measures.costs import (
     AT_PAR,
     BINARY_OPT,
     BLC,
     BLC_EPS,
     BOUND,
     CC,
+    ENDLESS,
     INFINITE,
     J_B,
     J_H,
@@ -29,11 +29,12 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     UC,
     Pages,
     allocated,
+    cost_bars,
     formula_costs,
     saved,
 )
+from scripts.experiments.measures.derived import beside
 from scripts.present.verdicts import Claim, Level, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Costs of policies that know change rates (LambdaCrawl paper, figure 1)"
 CLAIM = (
@@ -44,10 +45,11 @@ METRIC = J_H
 REFERENCE = LC
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 
-FULL, FULL_DRAWS = 18_532_314, 3
-SMALL, QUICK_PAGES = 100_000, 2_000
-BOTH = ("m=18532314", "m=100000")
+SETTINGS = {f"m={size}": {"num_pages": size} for size in (18_532_314, 100_000)}
+BOTH = tuple(SETTINGS)
 WHOLE = BOTH[:1]
+MOST = dict.fromkeys(WHOLE, 3)
+QUICK, QUICK_SETTINGS = {"num_pages": 2_000}, BOTH[1:]
 PAPER = "section 7, figure 1"
 OVER_LC, PART = "J_h_over_LC", "crawls_complete"
 OVER_BEST = "J_b_over_BINARY-OPT"
@@ -161,42 +163,23 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     return metrics
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements: the whole set three times, and smaller ones for intervals."""
-    measures = {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)}
-    sizes = {BOTH[1]: QUICK_PAGES} if quick else {BOTH[0]: FULL, BOTH[1]: SMALL}
-    return [
-        Measurement(name, measures, {"num_pages": size}, most=FULL_DRAWS if name in WHOLE else None)
-        for name, size in sizes.items()
-    ]
+MEASURES = {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return LC's savings against each other policy, J_h over LC's, and J_b over the least."""
-    derived = list(saved(rows, LC))
-    derived += [
-        row._replace(metric=OVER_BEST, value=1.0 / (1.0 - row.value) - 1.0)
-        for row in saved(rows, BINARY_OPT, (J_B,))
-        if row.policy in POISSON
+    return [
+        *beside(rows, LC, SAVED, saved),
+        *beside(rows, BINARY_OPT, {J_B: OVER_BEST}, labels=POISSON),
+        *beside(rows, LC, {J_H: OVER_LC}),
     ]
-    over = [
-        row._replace(metric=OVER_LC, value=1.0 / (1.0 - row.value) - 1.0)
-        for row in derived
-        if row.metric == SAVED[J_H] and row.value < 1.0
-    ]
-    return [*derived, *over]
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs of all policies on the largest set with rows."""
-    from scripts.experiments.lambdacrawl.setup.charts import cost_bars
-
-    cost_bars(
-        rows,
-        path,
-        title=f"{TITLE}, stand-in pages, R = 0.2 m per day",
-        settings=BOTH,
-        labels=(BOUND, *POISSON, BINARY_OPT),
-        infinite=(BLC, BINARY_OPT),
-        alone={BOUND: J_H},
+PICTURES = {
+    METRIC: cost_bars(
+        f"{TITLE}, stand-in pages, R = 0.2 m per day",
+        BOTH,
+        (BOUND, *POISSON, BINARY_OPT),
+        {BLC: ENDLESS, BINARY_OPT: ENDLESS, BOUND: "(of the other cost)"},
     )
+}

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, draw_urls
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments.measures.costs import (
     AT_PAR,
     BLC,
     BLC_EPS,
+    ENDLESS,
     INFINITE,
     J_B,
     J_H,
     LC,
     SAVED,
     Pages,
+    cost_bars,
     formula_costs,
     saved,
 )
+from scripts.experiments.measures.derived import above, beside
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
 CLAIM = (
@@ -40,9 +41,10 @@ REFERENCE = CO
 LABELS = {CO: (LC, True), IO: (LC, False), BLC: (BLC, False), BLC_EPS: (BLC_EPS, False)}
 """The policy and whether it uses signals, by the paper's label."""
 
-FULL, FULL_DRAWS = 18_532_314, 3
-SMALL, QUICK_PAGES = 100_000, 10_000
-BOTH = ("of 18532314", "of 100000")
+SETTINGS = {f"of {size}": {"num_pages": size} for size in (18_532_314, 100_000)}
+BOTH = tuple(SETTINGS)
+MOST = dict.fromkeys(BOTH[:1], 3)
+QUICK, QUICK_SETTINGS = {"num_pages": 10_000}, BOTH[1:]
 PAPER = "section 7, figure 2"
 BINARY_GAP = "LC-IO_above"
 
@@ -92,40 +94,21 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     return formula_costs(policy, given, CRAWLS_PER_PAGE * pages.importance.size)
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements: the whole set three times, and smaller ones for intervals."""
-    measures = {label: partial(measure, label=label) for label in LABELS}
-    sizes = {BOTH[1]: QUICK_PAGES} if quick else {BOTH[0]: FULL, BOTH[1]: SMALL}
-    return [
-        Measurement(
-            name, measures, {"num_pages": size}, most=FULL_DRAWS if name in BOTH[:1] else None
-        )
-        for name, size in sizes.items()
-    ]
+MEASURES = {label: partial(measure, label=label) for label in LABELS}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return LC-CO's savings, and LC-IO's binary cost over BLC's and BLC-eps's, minus 1."""
-    return [*saved(rows, CO), *_gaps(rows)]
+    gaps = beside(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
+    return [*beside(rows, CO, SAVED, saved), *gaps]
 
 
-def _gaps(rows: Sequence[Row]) -> Iterator[Row]:
-    base = {(row.setting, row.seed): row.value for row in rows if row[2:5:2] == (IO, J_B)}
-    for row in rows:
-        key = row.setting, row.seed
-        if row.metric == J_B and row.policy in (BLC, BLC_EPS) and key in base:
-            yield row._replace(metric=BINARY_GAP, value=base[key] / row.value - 1.0)
+def _gap(cost: float, own: float) -> float:
+    return above(own, cost)
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs on the largest set with rows."""
-    from scripts.experiments.lambdacrawl.setup.charts import cost_bars
-
-    cost_bars(
-        rows,
-        path,
-        title=f"{TITLE}, stand-in, R = 0.2 per page and day",
-        settings=BOTH,
-        labels=tuple(LABELS),
-        infinite=(BLC,),
+PICTURES = {
+    METRIC: cost_bars(
+        f"{TITLE}, stand-in, R = 0.2 per page and day", BOTH, tuple(LABELS), {BLC: ENDLESS}
     )
+}

@@ -10,14 +10,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 
-from crawl_envs import instances
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
+from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
 from crawl_envs.types import FloatArray, Instance
 from policies import lambdacrawl as learning
 from policies.solvers import Allocation
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments.measures.costs import (
     AT_PAR,
     BLC_EPS,
     COST_NAMES,
@@ -26,14 +26,19 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     J_H,
     LC,
     LCA,
+    MIXED,
+    UNOBSERVED,
     Pages,
     allocated,
+    drawn,
     formula_costs,
+    pages_of,
     poisson_costs,
 )
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
 
 TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
 CLAIM = (
@@ -62,7 +67,6 @@ SIZES = {
     PAPERS: {"num_pages": 100_000, "days": 21},
     LONG: {"num_pages": 10_000, "days": 240},
 }
-QUICK = {"num_pages": 1000, "days": 6}
 EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
 NEAR = (0.05, 0.02)
@@ -141,22 +145,13 @@ EXPECTED = (
 )
 
 
-def drawn(seed: int, label: str, num_pages: int) -> Instance:
-    """Draw the instance of a seed from the stand-in's law; BLLC-eps gets no signals."""
-    bandwidth = CRAWLS_PER_PAGE * num_pages * (EXTENDED if label == MORE else 1.0)
-    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    if label != BLLC:
-        return instance
-    none = np.zeros(num_pages, np.bool_)
-    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
-
-
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
     """Return costs by formula, and distances of rates, of the policy of every day 0 to ``days``.
 
     Costs and rates are those under the true change rates.
     """
-    instance = drawn(seed, label, num_pages)
+    kind, more = UNOBSERVED if label == BLLC else MIXED, EXTENDED if label == MORE else 1.0
+    instance = drawn(seed, num_pages, kind, budget=CRAWLS_PER_PAGE * more)
     env = gymnasium.make(
         ID,
         num_pages=num_pages,
@@ -168,7 +163,7 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
     observation, _ = env.reset(seed=seed, options={"instance": instance})
     core: Any = env.unwrapped
     learner = LEARNERS[label](env)
-    pages = Pages(instance.importance, instance.change_rate, instance.complete)
+    pages = pages_of(instance)
     bandwidth = CRAWLS_PER_PAGE * num_pages
     best = true_rates(pages, allocated(LIMIT[label], pages, bandwidth), label)
     plans = []
@@ -214,15 +209,10 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
     return plan
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements in the paper's set-up, and in a smaller and longer one."""
-    sizes = {PAPERS: QUICK} if quick else SIZES
-    measures = {label: partial(learned, label=label) for label in LEARNERS}
-    few = {label: measures[label] for label in (LLC, LLCA, BLLC)}
-    return [
-        Measurement(name, measures if name == PAPERS else few, size, ID)
-        for name, size in sizes.items()
-    ]
+SETTINGS = SIZES
+QUICK, QUICK_SETTINGS = {"num_pages": 1000, "days": 6}, (PAPERS,)
+MEASURES = {label: partial(learned, label=label) for label in LEARNERS}
+ONLY = {LONG: (LLC, LLCA, BLLC)}
 
 
 def days_until(excess: FloatArray, near: float) -> float:
@@ -287,12 +277,7 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs of the policies of each day, over LC's, with dashed limits."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import entries, means, paired, table
-
-    parts, own = [], {}
+    parts, own = [], dict[str, dict[str, str]]()
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
         limits = table(rows, limit)
         base = limits[limits.policy == LLC]
@@ -303,11 +288,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         both = pd.concat([courses, ends])
         parts.append(both.assign(panel=both.setting + f"\n{COST_NAMES[metric]} over LC's"))
     for place, label in enumerate(LEARNERS):
-        own |= (
-            {f"limit: {LIMIT[label]}": {"color": charts.COLOURS[place], "linestyle": "--"}}
-            if (label != MORE)
-            else {}
-        )
+        if label != MORE:
+            look = {"color": charts.COLOURS[place], "linestyle": "--"}
+            own[f"limit: {LIMIT[label]}"] = look
     charts.lines(
         pd.concat(parts).rename(columns={"policy": "label", "mean": "y", "index": "x"}),
         path,

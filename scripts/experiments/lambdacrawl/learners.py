@@ -9,14 +9,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 
 import policies as crawl_policies
-from crawl_envs import instances
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import FloatArray, Instance
 from policies import lambdacrawl as learning
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BOUND,
     COST_NAMES,
@@ -24,12 +23,16 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     J_B,
     J_H,
     LC,
-    Pages,
-    binary_bound,
-    formula_costs,
+    MIXED,
+    UNOBSERVED,
+    both_costs,
+    drawn,
 )
-from scripts.experiments.lambdacrawl.setup.long_run import compiled_course, stepped_costs
+from scripts.experiments.measures.derived import jackknifed
+from scripts.experiments.measures.long_run import compiled_course, stepped_costs
+from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
+from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 
@@ -68,7 +71,6 @@ FORMULAS = (LC, BOUND, BINARY_BOUND)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 LIMITS = {J_H: "J_h_limit", J_B: "J_b_limit"}
 
-MIXED, UNOBSERVED = "mixed", "unobserved"
 KINDS = (MIXED, UNOBSERVED)
 ALONE = (UNOBSERVED,)
 """Where policies with and without use of signals are compared."""
@@ -110,21 +112,11 @@ EXPECTED = (
 )
 
 
-def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """Draw pages of the instance ``mixed``, with signals or without."""
-    bandwidth = CRAWLS_PER_PAGE * num_pages
-    instance = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    if kind == MIXED:
-        return instance
-    none = np.zeros(num_pages, np.bool_)
-    return complete_or_not(instance.importance, instance.change_rate, none, bandwidth=bandwidth)
-
-
 def played(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
     """Return both costs of a policy between the given times, 0 and up."""
-    instance = drawn(seed, kind, num_pages)
+    instance = drawn(seed, num_pages, kind, law="mixed")
     if label not in PROBING:
         times = [time for time in times if time <= EARLY_TIMES[-1]]
     if label in KNOWN_RATES:
@@ -142,12 +134,8 @@ def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
     """Return both costs by formula, or only that of a bound."""
-    instance = drawn(seed, kind, num_pages)
-    if label == BINARY_BOUND:
-        return {LIMITS[J_B]: binary_bound(instance)}
-    pages = Pages(instance.importance, instance.change_rate, instance.complete)
-    costs = formula_costs(label, pages, instance.bandwidth)
-    return {LIMITS[metric]: costs[metric] for metric in LIMITS}
+    costs = both_costs(label, drawn(seed, num_pages, kind, law="mixed"))
+    return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
 def _reset_env(seed: int, instance: Instance, horizon: float, probe: bool = False) -> Any:
@@ -169,7 +157,7 @@ def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[
 
     In units of the pages' total importance times a unit of time; both see the same events.
     """
-    instance = drawn(seed, UNOBSERVED, num_pages)
+    instance = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     differences = []
     for horizon in horizons:
         env = _reset_env(seed, instance, horizon)
@@ -222,15 +210,11 @@ def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
 def _slopes(courses: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
     """Yield jackknife pseudo-values of the slope of ln(mean regret) over ln(horizon)."""
     values = np.array(list(courses.values()))
-    count = len(values)
-    if count < 2:
-        return
-    whole = growth(values.mean(axis=0))
-    for (setting, label, seed), row in zip(courses, values, strict=True):
-        part = growth((values.sum(axis=0) - row) / (count - 1))
-        pseudo = count * whole - (count - 1) * part
-        if np.isfinite(pseudo):
-            yield Row(ID, setting, label, seed, SLOPE, float(pseudo))
+    if len(values) > 1:
+        pseudo = jackknifed(values, lambda kept: growth(kept.mean(axis=0)))
+        for (setting, label, seed), value in zip(courses, pseudo, strict=True):
+            if np.isfinite(value):
+                yield Row(ID, setting, label, seed, SLOPE, value)
 
 
 def growth(regret: FloatArray) -> float:
@@ -246,11 +230,6 @@ GROUPS = {"from a model of changes": (LLC, LLCA, BLLC, ETC), "by gradients": (LL
 
 def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
     """Draw a cost over time, over that of LambdaCrawl's formula, a panel per kind of pages."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import entries, means, paired, table
-
     limits = table(rows, LIMITS[metric])
     formula = limits[limits.policy == LC]
     ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
@@ -283,11 +262,6 @@ def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
     """Draw the regret of explore-then-commit over the horizon, beside sqrt(T)."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import entries, means
-
     values = entries(rows, REGRET)
     data = means(values, ("policy", "index")).rename(columns={"policy": "label", "mean": "y"})
     data = data.assign(x=np.array(HORIZONS)[data["index"]])

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import policies as crawl_policies
-from crawl_envs import instances
 from crawl_envs.evaluation import Row, simulate
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
-from crawl_envs.types import FloatArray, Instance
-from scripts.experiments.lambdacrawl.setup.costs import (
+from crawl_envs.types import FloatArray
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.costs import (
     BLC,
     BLC_EPS,
+    COMPLETE,
     COST_NAMES,
     FLOOR,
     J_B,
     J_H,
     LC,
     LCA,
-    Pages,
-    formula_costs,
+    MIXED,
+    UNOBSERVED,
+    both_costs,
+    drawn,
 )
-from scripts.experiments.lambdacrawl.setup.long_run import compiled_costs
+from scripts.experiments.measures.derived import in_standard_errors
+from scripts.experiments.measures.long_run import compiled_costs
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.settings import Measurement
 
@@ -39,10 +42,11 @@ METRIC = J_H
 REPETITIONS, QUICK_REPETITIONS = 20, 3
 ID = "CrawlHarmonic-v0"
 
-UNOBSERVED, COMPLETE, MIXED = "unobserved", "complete", "mixed"
 KINDS = (UNOBSERVED, COMPLETE, MIXED)
-SIZE = {"num_pages": 1000, "start": 500.0, "end": 2500.0}
-QUICK = {"num_pages": 100, "start": 50.0, "end": 250.0}
+SIZE, QUICK_SIZE = (
+    {"num_pages": 1000, "start": 500.0, "end": 2500.0},
+    {"num_pages": 100, "start": 50.0, "end": 250.0},
+)
 STARVING = "no page forgotten"
 LONG, QUICK_LONG = {"num_pages": 300, "days": 10_000.0}, {"num_pages": 100, "days": 1000.0}
 
@@ -117,31 +121,20 @@ EXPECTED = tuple(
 )
 
 
-def drawn(seed: int, kind: str, num_pages: int) -> Instance:
-    """Draw stand-in pages of one kind, or both."""
-    bandwidth = CRAWLS_PER_PAGE * num_pages
-    instance = instances.make("lambdacrawl", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    if kind == MIXED:
-        return instance
-    complete = np.full(num_pages, kind == COMPLETE)
-    return complete_or_not(instance.importance, instance.change_rate, complete, bandwidth=bandwidth)
-
-
 def compared(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
     """Return both costs, simulated, and their relative distances to the formulas'."""
-    instance = drawn(seed, kind, num_pages)
+    instance = drawn(seed, num_pages, kind)
     costs = compiled_costs(instance, POLICIES[label](), seed, start, end)
-    pages = Pages(instance.importance, instance.change_rate, instance.complete)
-    formula = formula_costs(label, pages, instance.bandwidth)
+    formula = both_costs(label, instance)
     gaps = {GAPS[metric]: costs[metric] / formula[metric] - 1.0 for metric in GAPS}
     return {**costs, **gaps}
 
 
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
     """Return the share of pages that are never crawled, and the longest crawl interval."""
-    played = simulate(drawn(seed, MIXED, num_pages), LASTING[label](), days, seed, requests=False)
+    played = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
     return {
         FORGOTTEN: float(np.mean(played.crawl_counts == 0)),
         LONGEST: longest(played.crawls, played.times, num_pages, days),
@@ -160,59 +153,29 @@ def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) ->
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements on each kind of pages, and those of long runs."""
+    size, long = (QUICK_SIZE, QUICK_LONG) if quick else (SIZE, LONG)
     compare = {label: partial(compared, label=label) for label in POLICIES}
+    every = {UNOBSERVED: compare, COMPLETE: {LC: compare[LC]}, MIXED: compare}
     last = {label: partial(lasting, label=label) for label in LASTING}
     return [
-        *(
-            Measurement(
-                kind,
-                {LC: compare[LC]} if kind == COMPLETE else compare,
-                {"kind": kind, **(QUICK if quick else SIZE)},
-                ID,
-            )
-            for kind in KINDS
-        ),
-        Measurement(STARVING, last, QUICK_LONG if quick else LONG, ID),
+        *(Measurement(kind, every[kind], {"kind": kind, **size}, ID) for kind in KINDS),
+        Measurement(STARVING, last, long, ID),
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return mean gaps in standard errors."""
-    return list(_derived(rows))
+    return in_standard_errors(rows, {GAPS[metric]: SCORES[metric] for metric in GAPS})
 
 
-def _derived(rows: Sequence[Row]) -> Iterator[Row]:
-    gaps: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows:
-        if row.metric in GAPS.values():
-            gaps.setdefault((row.setting, row.policy, row.metric), []).append(row.value)
-    for (setting, label, metric), values in gaps.items():
-        if len(values) > 1:
-            error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-            name = next(SCORES[cost] for cost, gap in GAPS.items() if gap == metric)
-            yield Row(ID, setting, label, 0, name, float(np.mean(values)) / error)
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw relative differences of simulated costs to the formulas."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    values = table(rows, *GAPS.values())
-    data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))
-    titles = {gap: f"{COST_NAMES[metric]}" for metric, gap in GAPS.items()}
-    charts.dots(
-        data.assign(
-            x=data["mean"], y=data.policy + ", " + data.setting, panel=data.metric.map(titles)
+PICTURES = {
+    "gaps": figures.dots(
+        [Series(GAPS[metric], COST_NAMES[metric], "", factor=100.0) for metric in (J_B, J_H)],
+        Frame(
+            f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
+            Axis("simulated minus formula, in %"),
+            upright=[Rule(0.0)],
         ),
-        path,
-        charts.Frame(
-            f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, R = 0.2 m per day; "
-            "bars: 95% intervals",
-            charts.Axis("simulated minus formula, in %"),
-            upright=[charts.Rule(0.0)],
-        ),
+        y="{policy}, {setting}",
     )
-
-
-PICTURES = {"gaps": plot}
+}

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import gymnasium
 import numpy as np
 
-from crawl_envs import instances
-from crawl_envs.evaluation import Row
 from crawl_envs.instances.misspecified.occurrences import (
     Misspecified,
     Occurrences,
     in_pieces,
     signalled,
 )
-from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, complete_or_not
 from crawl_envs.types import Instance
 from policies.lambdacrawl import LambdaLearnAndCrawl
-from scripts.experiments.lambdacrawl.setup.costs import J_H
-from scripts.experiments.lambdacrawl.setup.long_run import stepped_costs
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.costs import J_H, UNOBSERVED, drawn
+from scripts.experiments.measures.long_run import stepped_costs
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
 
 TITLE = "Learning change rates that shift"
 CLAIM = "Estimates from a suffix of the history follow change rates that vary with time."
@@ -39,9 +36,7 @@ REFERENCE = ALL
 BEFORE = "J_h_before"
 """The harmonic cost in the last quarter before the shift; METRIC: in the quarter after it."""
 SHIFTING = "a shift at half time"
-SIZE = {"num_pages": 100, "horizon": 800.0}
-QUICK = {"num_pages": 20, "horizon": 80.0}
-STRETCHES = 16
+END, STRETCHES = 800.0, 16
 
 CLAIMS = (
     Claim(
@@ -61,9 +56,7 @@ EXPECTED = (
 
 def shifted(seed: int, num_pages: int) -> Instance:
     """Return pages without signals whose change rates are permuted at half time."""
-    bandwidth, none = CRAWLS_PER_PAGE * num_pages, np.zeros(num_pages, np.bool_)
-    drawn = instances.make("mixed", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    pages = complete_or_not(drawn.importance, drawn.change_rate, none, bandwidth=bandwidth)
+    pages = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     other = np.random.default_rng([seed, 22]).permutation(num_pages)
     rates = np.concatenate([pages.change_rate, pages.change_rate[other]])
 
@@ -94,38 +87,22 @@ def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping
     return {BEFORE: quarters[1], METRIC: quarters[2], **indexed(J_H, costs)}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurement of learners with different windows."""
-    measures = {label: partial(learned, label=label) for label in WINDOWS}
-    return [Measurement(SHIFTING, measures, QUICK if quick else SIZE, ID)]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw costs over time, over that of the learner from all of its history."""
-    from scripts.present import charts
-    from scripts.study.means import entries, means, paired
-
-    values = entries(rows, J_H)
-    values = values.assign(setting=values["index"])  # compared stretch by stretch
-    whole = values[values.policy == ALL]
-    ratios = means(paired(values, whole, ratio=True), ("policy", "index"))
-    stretch = SIZE["horizon"] / STRETCHES
-    charts.lines(
-        ratios.assign(x=stretch * (ratios["index"] + 0.5)).rename(
-            columns={"policy": "label", "mean": "y"}
+SETTINGS = {SHIFTING: {"num_pages": 100, "horizon": END}}
+QUICK = {"num_pages": 20, "horizon": 80.0}
+MEASURES = {label: partial(learned, label=label) for label in WINDOWS}
+PICTURES = {
+    "over_all": figures.lines(
+        [Series(J_H, over=ALL)],
+        Frame(
+            f"{TITLE}\npages exchange their change rates at half time; {{seeds}} draws; "
+            "bands: 95% intervals",
+            Axis("time (0.2 crawls per page and unit)"),
+            Axis(f"J_h over that of {ALL}"),
+            across=[Rule(1.0, ALL)],
+            upright=[Rule(0.5 * END, "shift", ":")],
         ),
-        path,
-        charts.Frame(
-            f"{TITLE}\npages exchange their change rates at half time; "
-            f"{values.seed.nunique()} draws; bands: 95% intervals",
-            charts.Axis("time (0.2 crawls per page and unit)"),
-            charts.Axis(f"J_h over that of {ALL}"),
-            across=[charts.Rule(1.0, ALL)],
-            upright=[charts.Rule(0.5 * SIZE["horizon"], "shift", ":")],
-        ),
+        at=END / STRETCHES * (np.arange(STRETCHES) + 0.5),
         labels=(LONG, SHORT),
         bands=True,
     )
-
-
-PICTURES = {"over_all": plot}
+}

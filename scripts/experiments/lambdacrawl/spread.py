@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE, IMPORTANCE_SPREAD, urls_of
-from scripts.experiments.lambdacrawl.setup.costs import (
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.costs import (
     BINARY_OPT,
     BLC,
     BLC_EPS,
@@ -28,8 +29,8 @@ from scripts.experiments.lambdacrawl.setup.costs import (
     formula_costs,
     poisson_costs,
 )
+from scripts.experiments.measures.derived import beside
 from scripts.present.verdicts import Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Costs over the spread of importance"
 CLAIM = (
@@ -45,8 +46,9 @@ REPETITIONS, QUICK_REPETITIONS = 10, 2
 SPREADS = (0.75, 1.0, IMPORTANCE_SPREAD, 2.0, 2.5)
 """Standard deviations of the logarithm of importance; with 1 and less, the pages with complete
 observation carry less importance than is published."""
-EVERYWHERE = tuple(f"spread {spread:g}" for spread in SPREADS)
-NUM_PAGES, QUICK_PAGES = 100_000, 2000
+SETTINGS = {f"spread {spread:g}": {"spread": spread, "num_pages": 100_000} for spread in SPREADS}
+QUICK = {"num_pages": 2000}
+EVERYWHERE = tuple(SETTINGS)
 LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
 STARTS = {LLC_START: LC, LLCA_START: LCA}
 """The learners' initial policies, from a guess of one change per page and day."""
@@ -97,57 +99,30 @@ def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[
     return metrics
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of all policies at all spreads."""
-    labels = (BOUND, *POISSON, BINARY_OPT, *STARTS)
-    measures = {label: partial(measure, label=label) for label in labels}
-    size = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
-    return [
-        Measurement(name, measures, {"spread": spread, **size})
-        for name, spread in zip(EVERYWHERE, SPREADS, strict=True)
-    ]
+LABELS = (BOUND, *POISSON, BINARY_OPT, *STARTS)
+MEASURES = {label: partial(measure, label=label) for label in LABELS}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return costs over those of LC, minus 1."""
-    return list(_over(rows))
+    return beside(rows, LC, OVER_LC)
 
 
-def _over(rows: Sequence[Row]) -> Iterator[Row]:
-    base = {(row.setting, row.seed, row.metric): row.value for row in rows if row.policy == LC}
-    for row in rows:
-        key = row.setting, row.seed, row.metric
-        if row.metric in OVER_LC and row.policy != LC and key in base:
-            yield row._replace(metric=OVER_LC[row.metric], value=row.value / base[key] - 1.0)
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs over those of LC against the spread."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    values = table(rows, *OVER_LC.values())
-    values = values.assign(value=1.0 + values["value"])
-    data = means(values, ("setting", "policy", "metric"))
-    names = {over: f"{COST_NAMES[metric]} over LC's" for metric, over in OVER_LC.items()}
-    data = data.assign(
-        x=data.setting.map(dict(zip(EVERYWHERE, SPREADS, strict=True))),
-        panel=data.metric.map(names),
-    )
-    charts.lines(
-        data.rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
-            f"{TITLE}\nstand-in pages, R = 0.2 m per day, {values.seed.nunique()} draws; bars: "
-            "95% intervals",
-            charts.Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
-            charts.Axis("cost over LC's"),
+PICTURES = {
+    "spread": figures.lines(
+        [
+            Series(over, f"{COST_NAMES[metric]} over LC's", plus=1.0)
+            for metric, over in OVER_LC.items()
+        ],
+        Frame(
+            f"{TITLE}\nstand-in pages, R = 0.2 m per day, {{seeds}} draws; bars: 95% intervals",
+            Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
+            Axis("cost over LC's"),
             shared="x",
-            across=[charts.Rule(1.0, LC)],
-            upright=[charts.Rule(IMPORTANCE_SPREAD, "chosen", ":")],
+            across=[Rule(1.0, LC)],
+            upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
         ),
+        at="spread ",
         labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
     )
-
-
-PICTURES = {"spread": plot}
+}

@@ -1,4 +1,6 @@
-"""What experiments measure in the same way: functions of a seed that return numbers by metric.
+"""What several experiments measure, as functions of a seed, and what they compute from rows.
 
-Public modules: assumptions, backtests, learned_values, recorded, simulated_logs, site_logs.
+Public modules: assumptions, backtests, costs, courses, derived, learned_values, long_run,
+offer_freshness, offer_strategies, offer_tables, over_pages, page_rates, recorded,
+signal_estimates, simulated_logs, site_logs.
 """

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.instances import make
 from crawl_envs.instances.urls.bing import PRECISION_EDGES, RECALL_EDGES
 from crawl_envs.types import FloatArray
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Series
 from scripts.present.verdicts import Claim, Level, Range
-from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.rows import indexed
 
 TITLE = "Precision and recall of signals (NCIS paper, figure 1)"
 CLAIM = (
@@ -24,13 +23,12 @@ CLAIM = (
 METRIC = "both above 0.8"
 """Share of the importance of pages with signals whose precision and recall exceed 0.8."""
 REPETITIONS, QUICK_REPETITIONS = 10, 2
-PAGES, QUICK_PAGES = 100_000, 2_000
 BINS, HIGH = 10, 0.8
 SET = "pages with signals"
 BING, NOISY = "bing-like", "noisy"
 """Chosen after the statements of the paper; and its own synthetic law (section 6, figure 6)."""
 LABELS = (BING, NOISY)
-MEASURES = ("precision", "recall")
+MEASURED = ("precision", "recall")
 DECLARED, WEIGHT = "share declared", "importance declared"
 SECTION = "section 2, figure 1"
 TAIL = PRECISION_EDGES[7], RECALL_EDGES[6]
@@ -83,7 +81,7 @@ def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
     )
     high = (precision > HIGH) & (recall > HIGH)
     result = {METRIC: float(weights[high].sum() / weights.sum())}
-    for name, values in zip(MEASURES, (precision, recall), strict=True):
+    for name, values in zip(MEASURED, (precision, recall), strict=True):
         result |= indexed(name, histogram(values, weights))
         result[f"mean {name}"] = float(np.average(values, weights=weights))
     if law == BING:
@@ -93,36 +91,19 @@ def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
     return result
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return both laws."""
-    size = {"num_pages": QUICK_PAGES if quick else PAGES}
-    return [Measurement(SET, {label: partial(measured, law=label) for label in LABELS}, size)]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the histograms, a panel each."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means
-
-    parts = []
-    for name in MEASURES:
-        for (_, label, seed), shares in gathered(rows, name).items():
-            each = {"x": (np.arange(BINS) + 0.5) / BINS, "value": shares, "seed": seed}
-            parts.append(pd.DataFrame(each).assign(panel=name, policy=label))
-    data = means(pd.concat(parts), ("panel", "policy", "x"))
-    charts.lines(
-        data.rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
+SETTINGS = {SET: {"num_pages": 100_000}}
+QUICK = {"num_pages": 2_000}
+MEASURES = {label: partial(measured, law=label) for label in LABELS}
+PICTURES = {
+    "histograms": figures.lines(
+        [Series(name, name) for name in MEASURED],
+        Frame(
             f"{TITLE}\nlaws of this suite, weighted by importance; the paper's is not public\n"
             "means over seeds; bars: 95% intervals",
-            charts.Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
-            charts.Axis("share of importance", limits=(0.0, None)),
+            Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
+            Axis("share of importance", limits=(0.0, None)),
         ),
+        at=(np.arange(BINS) + 0.5) / BINS,
         labels=LABELS,
     )
-
-
-PICTURES = {"histograms": plot}
+}

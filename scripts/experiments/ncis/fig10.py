@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.ncis.setup import page_rates
-from scripts.experiments.ncis.setup.page_rates import MARGIN
+from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.page_rates import MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Crawl rates page by page, without signals (NCIS paper, figure 10)"
 CLAIM = (
@@ -21,7 +19,11 @@ CLAIM = (
 )
 METRIC = "rms deviation"
 REPETITIONS = 10
-LABELS = {"GREEDY": "Greedy", "LDS": "LowDiscrepancy"}
+ID = page_rates.ID
+SETTINGS = page_rates.settings("uniform", (100, 500))
+QUICK = {"horizon": 100.0}
+LABELS = ("GREEDY", "LDS")
+MEASURES = page_rates.measures({"GREEDY": "Greedy", "LDS": "LowDiscrepancy"})
 SOURCE = "appendix B, figure 10"
 EVERYWHERE = ("m=100", "m=500")
 LINE = "correlation with optimal rates"
@@ -55,12 +57,6 @@ CLAIMS = (
 )
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return the measurements of rates with 100 and 500 pages."""
-    horizon = 100.0 if quick else 1000.0
-    return page_rates.measurements("uniform", (100, 500), LABELS, horizon=horizon)
-
-
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
@@ -76,7 +72,7 @@ def statistics(
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Compare the rates with those of BASELINE."""
-    return list(page_rates.compared(rows, statistics))
+    return page_rates.compared(rows, statistics)
 
 
-PICTURES = {"rates": partial(page_rates.draw_rates, title=TITLE)}
+PICTURES = {"rates": page_rates.picture(TITLE)}

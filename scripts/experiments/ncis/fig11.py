@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import gymnasium
-
-import policies as crawl_policies
-from crawl_envs.evaluation import Row, evaluate
-from policies import solvers
-from policies.ncis.delayed import GreedyNCISDelayed
-from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from crawl_envs.evaluation import evaluate
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures import over_pages
+from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Expected, Trend
-from scripts.study.bounds import BASELINE, baseline
-from scripts.study.settings import Measurement
+from scripts.study.bounds import BASELINE, baseline, optimum
+from scripts.study.entrants import candidate_of
 
 TITLE = "Signals that arrive late (NCIS paper, figure 11)"
 CLAIM = (
@@ -26,7 +23,6 @@ CLAIM = (
 METRIC = "accuracy"
 REPETITIONS = 30
 MEAN_DELAY = 6.0
-WINDOW_SLOTS = 5.0
 OPTIMUM, PROMPT = "OPTIMUM, no delay", "GREEDY-NCIS, no delay"
 REFERENCE = PROMPT
 IGNORE, DISCARD, AWARE = "GREEDY-NCIS", "GREEDY-NCIS-D", "GREEDY-NCIS-DELAYED"
@@ -48,7 +44,7 @@ def of_unit(label: str, unit: str) -> str:
 IGNORING, DISCARDING, AWARENESS = (
     {unit: of_unit(label, unit) for unit in DELAYS} for label in (IGNORE, DISCARD, AWARE)
 )
-EVERYWHERE = tuple(f"m={num_pages}" for num_pages in ncis_sweep.NUM_PAGES)
+EVERYWHERE = tuple(f"m={num_pages}" for num_pages in over_pages.NUM_PAGES)
 PLENTY, TIGHT = EVERYWHERE[:3], EVERYWHERE[-2:]
 PAPER = "appendix C, figure 11"
 ABOUT = 0.005
@@ -127,117 +123,76 @@ EXPECTED: tuple[Expected, ...] = (
 )
 
 
-def crawled(
-    seed: int,
-    *,
-    policy: str,
-    unit: str | None,
-    window_slots: float | None,
-    num_pages: int,
-    bandwidth: float,
-    horizon: float,
+def played(
+    seed: int, *, policy: str, delay: Mapping[str, Any] | None, **arguments: Any
 ) -> Mapping[str, float]:
-    """Play an episode with noisy signals, delayed in the unit, or not at all."""
-    delay = None if unit is None else dict(DELAYS[unit])
-    window = {} if window_slots is None else {"delay_window": window_slots / bandwidth}
-    make: Any = GreedyNCISDelayed
-    if policy != AWARE:
-        make = partial(crawl_policies.make, "GreedyNCIS", **window)
-    rows = evaluate(
-        ncis_sweep.ID,
-        {policy: make},
-        [seed],
-        instance="noisy",
-        num_pages=num_pages,
-        bandwidth=bandwidth,
-        horizon=horizon,
-        delay=delay,
-    )
+    """Return the metrics of an episode with noisy signals, delayed or not."""
+    delay = dict(delay) if delay else None
+    rows = evaluate(ID, {policy: candidate_of(policy).factory}, [seed], delay=delay, **arguments)
     return {row.metric: row.value for row in rows}
 
 
-def bounded(
-    seed: int, *, signals: bool, num_pages: int, bandwidth: float, horizon: float
-) -> Mapping[str, float]:
-    """Return the optimum of the continuous class for signals without delay, or no signals."""
-    env = gymnasium.make(
-        ncis_sweep.ID, instance="noisy", num_pages=num_pages, bandwidth=bandwidth, horizon=horizon
-    )
-    env.reset(seed=seed)
-    instance = env.unwrapped.instance  # type: ignore[attr-defined]  # a CrawlEnv
-    value = solvers.ncis(instance, bandwidth).objective if signals else baseline(instance)
-    return {"accuracy": value, "freshness": value}
+def bounded(seed: int, *, signals: bool, **arguments: Any) -> Mapping[str, float]:
+    """Return an optimum of the continuous class, without delay."""
+    bounds = {"": optimum if signals else baseline}
+    rows = evaluate(ID, {}, [seed], bounds=bounds, **arguments)
+    return {row.metric: row.value for row in rows}
 
 
-def _measures() -> dict[str, Any]:
-    """Return the function that measures each label."""
-    prompt = partial(crawled, policy=IGNORE, unit=None, window_slots=None)
-    measures: dict[str, Any] = {
-        BASELINE: partial(bounded, signals=False),
-        OPTIMUM: partial(bounded, signals=True),
-        PROMPT: prompt,
-    }
-    for unit in DELAYS:
-        for label, window in ((IGNORE, None), (DISCARD, WINDOW_SLOTS), (AWARE, None)):
-            measures[of_unit(label, unit)] = partial(
-                crawled, policy=label, unit=unit, window_slots=window
-            )
-    return measures
+SETTINGS = over_pages.sweep("noisy")
+QUICK, QUICK_SETTINGS = over_pages.QUICK, EVERYWHERE[:2]
+DELAYED = {
+    IGNORE: "GreedyNCIS",
+    DISCARD: "GreedyNCIS:delay_window=0.05",
+    AWARE: "GreedyNCISDelayed",
+}
+"""Signals are discarded that arrive within 5 slots of a crawl, of 1/100 each."""
+MEASURES = {
+    BASELINE: partial(bounded, signals=False),
+    OPTIMUM: partial(bounded, signals=True),
+    PROMPT: partial(played, policy="GreedyNCIS", delay=None),
+    **{
+        of_unit(label, unit): partial(played, policy=policy, delay=delay)
+        for unit, delay in DELAYS.items()
+        for label, policy in DELAYED.items()
+    },
+}
+SERVED = Axis("share of requests served fresh")
+LOST = f"{{}}: minus {PROMPT}"
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements with and without delay, for each number of pages."""
-    named = list(ncis_sweep.sweep("noisy").items())[: 2 if quick else None]
-    return [
-        Measurement(
-            name,
-            _measures(),
-            {
-                "num_pages": arguments["num_pages"],
-                "bandwidth": arguments["bandwidth"],
-                "horizon": 20.0 if quick else arguments["horizon"],
-            },
-            ncis_sweep.ID,
-        )
-        for name, arguments in named
-    ]
+def _labels(unit: str) -> dict[str, str]:
+    return {of_unit(label, unit): label for label in DELAYED}
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages, and the loss to the delay, for each delay."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, numbered, paired, table
-
-    values = table(rows, METRIC)
-    lost = paired(values, values[values.policy == PROMPT])
-    axes: dict[str, charts.Axis] = {}
-    parts = []
-    for name, kept, limits in (("accuracy", values, (0.0, None)), ("difference", lost, None)):
-        for unit, title in TITLES.items():
-            labels = {of_unit(label, unit): label for label in (IGNORE, DISCARD, AWARE)}
-            if name == "accuracy":
-                labels |= {label: label for label in (OPTIMUM, PROMPT, BASELINE)}
-            panel = title if name == "accuracy" else f"{title}: minus {PROMPT}"
-            part = means(kept[kept.policy.isin(list(labels))])
-            parts.append(part.assign(label=part.policy.map(labels), panel=panel))
-            axes[panel] = charts.Axis("share of requests served fresh", limits=limits)
-    charts.lines(
-        numbered(pd.concat(parts), "m=").rename(columns={"mean": "y"}),
-        path,
-        charts.Frame(
-            f"{TITLE}\n95% intervals over {values.seed.nunique()} repetitions",
-            charts.Axis(
+PROMPT_LABELS = {label: label for label in (OPTIMUM, PROMPT, BASELINE)}
+PICTURES = {
+    METRIC: figures.lines(
+        [
+            *(
+                Series(METRIC, title, labels=_labels(unit) | PROMPT_LABELS)
+                for unit, title in TITLES.items()
+            ),
+            *(
+                Series(METRIC, LOST.format(title), labels=_labels(unit), minus=PROMPT)
+                for unit, title in TITLES.items()
+            ),
+        ],
+        Frame(
+            f"{TITLE}\n95% intervals over {{seeds}} repetitions",
+            Axis(
                 "pages m (logarithmic scale), R = 100 crawls per unit of time",
                 "log",
-                ticks=ncis_sweep.NUM_PAGES,
+                ticks=over_pages.NUM_PAGES,
             ),
-            axes,
+            {title: SERVED._replace(limits=(0.0, None)) for title in TITLES.values()}
+            | {LOST.format(title): SERVED for title in TITLES.values()},
             columns=len(TITLES),
             shared="x",
-            across=[charts.Rule(0.0, panel=panel) for panel in list(axes)[len(TITLES) :]],
+            across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
         ),
+        at="m=",
         labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
         black=(OPTIMUM, BASELINE),
     )
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,11 +12,13 @@ import numpy as np
 import policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.ncis.setup.series import course
-from scripts.experiments.ncis.setup.sweep import ID
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.courses import course
+from scripts.experiments.measures.derived import jackknifed
+from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
 
 TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 CLAIM = (
@@ -38,7 +39,7 @@ BANDWIDTHS: dict[str, dict[str, Any]] = {
     HIGH: {"bandwidth": 150.0},
     SHIFTING: {"bandwidth": 100.0, "bandwidth_steps": [[RISE, 150.0], [FALL, 100.0]]},
 }
-POLICIES = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
+PLAYED = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
 
 NEAR = 0.01
 RISING, FALLING = "time to the new level, rise", "time to the new level, fall"
@@ -101,19 +102,6 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
     }
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return GREEDY without signals and GREEDY-NCIS with noisy ones, at full size even if quick."""
-    return [
-        Measurement(
-            name,
-            {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
-            {"policy": policy, "instance": instance},
-            ID,
-        )
-        for name, (policy, instance) in POLICIES.items()
-    ]
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return levels long after the changes, and times until the new level is nearly reached."""
     derived = []
@@ -123,7 +111,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for metric, start, end in STRETCHES:
                 level = float(np.nanmean(values[_entry(start) : _entry(end)]))
                 derived.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
-    for setting in POLICIES:
+    for setting in PLAYED:
         for metric, start, reference in ((RISING, RISE, HIGH), (FALLING, FALL, LOW)):
             arms = [
                 {key[2]: values for key, values in courses["freshness"].items() if key[:2] == arm}
@@ -159,18 +147,10 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
     """Return jackknife pseudo-values, one per seed, of the settling time of mean courses.
 
     ``values`` and ``reference`` have a row per seed. A single course is too noisy to resolve 1%:
-    the time is that of the means over all n seeds, T, and over all but one, T_i. The pseudo-values
-    n T - (n - 1) T_i have the mean and the spread of the jackknife.
+    the time is that of the means over seeds.
     """
-    count = len(values)
-    whole = settling(values.mean(axis=0), reference.mean(axis=0), start)
-    if count == 1:
-        return [whole]
-    rest = (np.arange(count) != seed for seed in range(count))
-    parts = [
-        settling(values[kept].mean(axis=0), reference[kept].mean(axis=0), start) for kept in rest
-    ]
-    return [count * whole - (count - 1) * part for part in parts]
+    both = np.stack([values, reference], axis=1)
+    return jackknifed(both, lambda kept: settling(*kept.mean(axis=0), start))
 
 
 def _entry(time: float) -> int:
@@ -178,24 +158,20 @@ def _entry(time: float) -> int:
     return int(np.ceil(time / STEP - 1e-9)) - 1
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy over time."""
-    from scripts.present import charts
-    from scripts.study.means import entries, means
-
-    values = entries(rows, "accuracy")
-    data = means(values, ("setting", "policy", "index"))
-    columns = {"policy": "label", "mean": "y", "setting": "panel"}
-    charts.lines(
-        data.assign(x=STEP * (data["index"] + 1)).rename(columns=columns),
-        path,
-        charts.Frame(
-            f"{TITLE}\nmean over {values.seed.nunique()} repetitions; bands: 95% intervals",
-            charts.Axis("time (units of the instance)"),
-            charts.Axis(
-                f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"
-            ),
-            upright=[charts.Rule(time, dash=":") for time in (RISE, FALL)],
+SETTINGS = {
+    name: {"policy": policy, "instance": instance} for name, (policy, instance) in PLAYED.items()
+}
+MEASURES = {arm: partial(measure, arm=arm) for arm in BANDWIDTHS}
+PICTURES = {
+    METRIC: figures.lines(
+        [Series(METRIC, "{setting}")],
+        Frame(
+            f"{TITLE}\nmean over {{seeds}} repetitions; bands: 95% intervals",
+            Axis("time (units of the instance)"),
+            Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
+            upright=[Rule(time, dash=":") for time in (RISE, FALL)],
         ),
+        at=STEP * np.arange(1, round(END / STEP) + 1),
         bands=True,
     )
+}

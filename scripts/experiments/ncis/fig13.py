@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
-from crawl_envs.evaluation import Row
-from scripts.experiments.ncis.setup import signal_estimates
-from scripts.experiments.ncis.setup.signal_estimates import EVEN, NAIVE, POISSON
+from scripts.experiments.measures import signal_estimates
+from scripts.experiments.measures.signal_estimates import EVEN, NAIVE, POISSON
 from scripts.present.verdicts import Claim, Range
-from scripts.study.settings import Measurement
 
 TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
 CLAIM = (
@@ -37,18 +32,7 @@ CLAIMS = (
 )
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements of the naive estimator, with either kind of crawls."""
-    return signal_estimates.measurements(quick, NAIVE)
-
-
+MEASURES = signal_estimates.measures(NAIVE)
+SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
 derive = signal_estimates.derive
-PICTURES = {
-    name: partial(signal_estimates.draw, title=TITLE, estimator=NAIVE, setting=setting)
-    for name, setting in (("even_crawls", EVEN), ("poisson_crawls", POISSON))
-}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw estimates against the truth, for evenly spaced crawls."""
-    PICTURES["even_crawls"](rows, path)
+PICTURES = signal_estimates.pictures(TITLE, NAIVE)

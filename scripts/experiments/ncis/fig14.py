@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-
-from crawl_envs.evaluation import Row
-from scripts.experiments.ncis.setup import signal_estimates
-from scripts.experiments.ncis.setup.signal_estimates import EVEN, MLE, POISSON
+from scripts.experiments.measures import signal_estimates
+from scripts.experiments.measures.signal_estimates import EVEN, MLE, POISSON
 from scripts.present.verdicts import Claim, Range
-from scripts.study.settings import Measurement
 
 TITLE = "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
 CLAIM = (
@@ -52,18 +46,7 @@ CLAIMS = (
 EXPECTED = _everywhere("error_ratio", 0.9, 1.1, "theory: the standard errors hold")
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements of the maximum likelihood estimator, with either kind of crawls."""
-    return signal_estimates.measurements(quick, MLE)
-
-
+MEASURES = signal_estimates.measures(MLE)
+SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
 derive = signal_estimates.derive
-PICTURES = {
-    name: partial(signal_estimates.draw, title=TITLE, estimator=MLE, setting=setting)
-    for name, setting in (("even_crawls", EVEN), ("poisson_crawls", POISSON))
-}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw estimates against the truth, for evenly spaced crawls."""
-    PICTURES["even_crawls"](rows, path)
+PICTURES = signal_estimates.pictures(TITLE, MLE)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-
-import policies as crawl_policies
-from crawl_envs.evaluation import Bound, PolicyFactory, Row
-from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, baseline
 
@@ -17,8 +11,15 @@ CLAIM = (
     "GREEDY and LDS have very similar accuracy whatever the number of pages. "
     "Both are on par with BASELINE, the optimal continuous policy."
 )
-ID = ncis_sweep.ID
-SETTINGS = ncis_sweep.sweep("uniform")
+ID = over_pages.ID
+SETTINGS = over_pages.sweep("uniform")
+QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
+POLICIES = {
+    "GREEDY": "Greedy",
+    "LDS": "LowDiscrepancy",
+    "round robin": "RoundRobin",
+}
+BOUNDS = {BASELINE: baseline}
 METRIC = "accuracy"
 REFERENCE = BASELINE
 
@@ -50,24 +51,7 @@ CLAIMS = (
 )
 EXPECTED: tuple[Expected, ...] = (
     Trend("GREEDY", "above", "round robin", EVERYWHERE, "not in the paper"),
-    *ncis_sweep.levels("BASELINE", "GREEDY", "LDS", "round robin"),
+    *over_pages.levels("BASELINE", "GREEDY", "LDS", "round robin"),
 )
 
-
-def policies() -> Mapping[str, PolicyFactory]:
-    """Return the paper's policies, and round robin, which needs no parameters."""
-    return {
-        "GREEDY": partial(crawl_policies.make, "Greedy"),
-        "LDS": partial(crawl_policies.make, "LowDiscrepancy"),
-        "round robin": partial(crawl_policies.make, "RoundRobin"),
-    }
-
-
-def bounds() -> Mapping[str, Bound]:
-    """Return BASELINE, the red line of the paper's figures."""
-    return {BASELINE: baseline}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages."""
-    ncis_sweep.draw_accuracy(rows, path, TITLE)
+PICTURES = {METRIC: over_pages.accuracy(TITLE)}

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-
-import policies as crawl_policies
-from crawl_envs.evaluation import Bound, PolicyFactory, Row
-from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
@@ -17,8 +11,14 @@ CLAIM = (
     "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate than "
     "GREEDY, at every ratio of bandwidth to changes."
 )
-ID = ncis_sweep.ID
-SETTINGS = ncis_sweep.sweep("partial")
+ID = over_pages.ID
+SETTINGS = over_pages.sweep("partial")
+QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
+POLICIES = {
+    "GREEDY": "Greedy",
+    "GREEDY-CIS": "GreedyCIS",
+}
+BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
 METRIC = "accuracy"
 REFERENCE = BASELINE
 FURTHER_REFERENCES = (OPTIMUM,)
@@ -46,23 +46,7 @@ EXPECTED: tuple[Expected, ...] = (
         margin=0.005,
     ),
     Trend("GREEDY-CIS", "about", OPTIMUM, EVERYWHERE, NOT_THERE, margin=0.005),
-    *ncis_sweep.levels("BASELINE", "GREEDY", "GREEDY-CIS"),
+    *over_pages.levels("BASELINE", "GREEDY", "GREEDY-CIS"),
 )
 
-
-def policies() -> Mapping[str, PolicyFactory]:
-    """Return the policies of the figure."""
-    return {
-        "GREEDY": partial(crawl_policies.make, "Greedy"),
-        "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
-    }
-
-
-def bounds() -> Mapping[str, Bound]:
-    """Return the optima of the continuous class, with signals and without."""
-    return {OPTIMUM: optimum, BASELINE: baseline}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages."""
-    ncis_sweep.draw_accuracy(rows, path, TITLE)
+PICTURES = {METRIC: over_pages.accuracy(TITLE)}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.ncis.setup import page_rates
-from scripts.experiments.ncis.setup.page_rates import HIGH, LOW, MARGIN
+from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
 CLAIM = (
@@ -21,7 +19,10 @@ CLAIM = (
 )
 METRIC = "correlation with recall"
 REPETITIONS = 20
-LABELS = {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"}
+ID = page_rates.ID
+SETTINGS = page_rates.settings("partial", (100, 300))
+QUICK = {"horizon": 100.0}
+MEASURES = page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"})
 SOURCE = "section 6.5, figure 5"
 
 SIGNALLED = f"rate change, recall > {HIGH}"
@@ -72,12 +73,6 @@ EXPECTED = (
 )
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return the measurements of rates with 100 and 300 pages."""
-    horizon = 100.0 if quick else 1000.0
-    return page_rates.measurements("partial", (100, 300), LABELS, horizon=horizon)
-
-
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
@@ -97,12 +92,10 @@ def statistics(
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Compare the rates with those of BASELINE."""
-    return list(page_rates.compared(rows, statistics))
+    return page_rates.compared(rows, statistics)
 
 
 PICTURES = {
-    f"rates_by_{name}": partial(
-        page_rates.draw_rates, title=TITLE, colour=name, baseline=page_rates.NO_SIGNALS
-    )
+    f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
     for name in ("recall", "change_rate")
 }

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-
-import policies as crawl_policies
-from crawl_envs.evaluation import Bound, PolicyFactory, Row
-from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
@@ -18,8 +12,18 @@ CLAIM = (
     "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "
     "The approximations are very close to GREEDY-NCIS up to 500 pages and lose to it beyond."
 )
-ID = ncis_sweep.ID
-SETTINGS = ncis_sweep.sweep("noisy")
+ID = over_pages.ID
+SETTINGS = over_pages.sweep("noisy")
+QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
+POLICIES = {
+    "GREEDY": "Greedy",
+    "GREEDY-CIS": "GreedyCIS",
+    "GREEDY-NCIS": "GreedyNCIS",
+    "G-NCIS-APPROX-1": "GreedyNCISApprox:terms=1",
+    "G-NCIS-APPROX-2": "GreedyNCISApprox:terms=2",
+}
+"""GREEDY-CIS is under reading I2 (see :class:`policies.GreedyCIS`)."""
+BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
 METRIC = "accuracy"
 REFERENCE = BASELINE
 FURTHER_REFERENCES = (OPTIMUM,)
@@ -89,26 +93,7 @@ CLAIMS = (
 NOT_THERE = "not in the paper; an episode, which starts all fresh, can end above the optimum"
 EXPECTED: tuple[Expected, ...] = (
     Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
-    *ncis_sweep.levels("BASELINE", "GREEDY"),
+    *over_pages.levels("BASELINE", "GREEDY"),
 )
 
-
-def policies() -> Mapping[str, PolicyFactory]:
-    """Return the policies; GREEDY-CIS under reading I2 (see :class:`policies.GreedyCIS`)."""
-    return {
-        "GREEDY": partial(crawl_policies.make, "Greedy"),
-        "GREEDY-CIS": partial(crawl_policies.make, "GreedyCIS"),
-        "GREEDY-NCIS": partial(crawl_policies.make, "GreedyNCIS"),
-        "G-NCIS-APPROX-1": partial(crawl_policies.make, "GreedyNCISApprox", terms=1),
-        "G-NCIS-APPROX-2": partial(crawl_policies.make, "GreedyNCISApprox", terms=2),
-    }
-
-
-def bounds() -> Mapping[str, Bound]:
-    """Return the optima of the continuous class, with signals and without."""
-    return {OPTIMUM: optimum, BASELINE: baseline}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages."""
-    ncis_sweep.draw_accuracy(rows, path, TITLE)
+PICTURES = {METRIC: over_pages.accuracy(TITLE)}

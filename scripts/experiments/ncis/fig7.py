@@ -9,10 +9,9 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
-from scripts.experiments.ncis.setup import page_rates
-from scripts.experiments.ncis.setup.page_rates import HIGH, LOW
+from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.page_rates import HIGH, LOW
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
 CLAIM = (
@@ -20,7 +19,12 @@ CLAIM = (
     "GREEDY-NCIS does not."
 )
 REPETITIONS = 20
-LABELS = {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
+ID = page_rates.ID
+SETTINGS = page_rates.settings("noisy", (100, 300))
+QUICK = {"horizon": 100.0}
+MEASURES = page_rates.measures(
+    {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
+)
 SOURCE = "section 6.6, figure 7"
 EVERYWHERE = ("m=100", "m=300")
 
@@ -82,12 +86,6 @@ EXPECTED = (
 )
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return the measurements of rates with 100 and 300 pages."""
-    horizon = 100.0 if quick else 1000.0
-    return page_rates.measurements("noisy", (100, 300), LABELS, horizon=horizon)
-
-
 def mostly_false(pages: Mapping[str, FloatArray]) -> BoolArray:
     """Return which pages have more false signals than true ones, (m,)."""
     return np.asarray(pages["recall"] * pages["change_rate"] < pages["false_signal_rate"])
@@ -121,15 +119,13 @@ def excess(
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Compare the rates with those of BASELINE, and with those of other policies."""
-    derived = list(page_rates.compared(rows, statistics))
+    derived = page_rates.compared(rows, statistics)
     for other in LARGEST:
         derived += page_rates.compared(rows, partial(excess, other=other), other)
     return derived
 
 
 PICTURES = {
-    f"rates_by_{name}": partial(
-        page_rates.draw_rates, title=TITLE, colour=name, baseline=page_rates.NO_SIGNALS
-    )
+    f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
     for name in ("recall", "false_signal_rate")
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -13,11 +12,12 @@ import numpy as np
 import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import generator_of
-from crawl_envs.types import Instance
-from scripts.experiments.ncis.setup.corruption import corrupted
+from crawl_envs.instances.misspecified import corrupted_quality
+from crawl_envs.types import Instance, Problem
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Series
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
-from scripts.study.settings import Measurement
 
 TITLE = "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
 CLAIM = (
@@ -28,7 +28,7 @@ METRIC = "accuracy"
 REFERENCE = "GREEDY"
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 
-STEPS, PER_STEP, NUM_PAGES = 200, 5000, 100_000
+ID = "CrawlNCIS-v0"
 CORRUPTIONS = (0.0, 0.1, 0.2)
 
 EVERYWHERE = tuple(f"p={corruption:g}" for corruption in CORRUPTIONS)
@@ -66,13 +66,34 @@ def drawn(seed: int, num_pages: int, per_step: int) -> Instance:
     return draw(np.random.default_rng([seed, 8]))
 
 
+def corrupted(problem: Problem, share: float, seed: int) -> Problem:
+    """Return the problem with noise mixed into precision and recall (section 6.7).
+
+    Change rates stay; see :func:`crawl_envs.instances.misspecified.corrupted_quality`.
+
+    Args:
+        problem: a problem that reveals its parameters, with a single source of signals.
+        share: the p of the paper, in [0, 1].
+        seed: of the noise, the same for every share.
+
+    Raises:
+        ValueError: the share is outside [0, 1], or the problem reveals no parameters.
+    """
+    delta, recall, nu = problem.change_rate, problem.recall, problem.false_signal_rate
+    if delta is None or recall is None or nu is None:
+        raise ValueError("problem must reveal its parameters to be corrupted")
+    noise = np.random.default_rng([seed, 67]).random((2, problem.num_pages))
+    recall, nu = corrupted_quality(delta, recall, nu, share, noise)
+    return dataclasses.replace(problem, recall=recall, false_signal_rate=nu)
+
+
 def crawled(
     seed: int, *, policy: str, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
     """Crawl the top pages of each step, with corrupted estimates of signals."""
     instance = drawn(seed, num_pages, per_step)
     env = gymnasium.make(
-        "CrawlNCIS-v0",
+        ID,
         num_pages=num_pages,
         bandwidth=float(per_step),
         horizon=float(steps),
@@ -98,24 +119,6 @@ def bounded(
     return {"accuracy": value, "freshness": value}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements: three policies and two bounds at every corruption."""
-    size = {"steps": STEPS, "num_pages": NUM_PAGES, "per_step": PER_STEP}
-    if quick:
-        size = {"steps": 20, "num_pages": NUM_PAGES // 50, "per_step": PER_STEP // 50}
-    measures: dict[str, Any] = {
-        BASELINE: partial(bounded, signals=False),
-        OPTIMUM: partial(bounded, signals=True),
-        "GREEDY": partial(crawled, policy="Greedy"),
-        "GREEDY-CIS+": partial(crawled, policy="GreedyCISPlus"),
-        "GREEDY-NCIS": partial(crawled, policy="GreedyNCIS"),
-    }
-    return [
-        Measurement(name, measures, {"corruption": corruption, **size}, "CrawlNCIS-v0")
-        for name, corruption in zip(EVERYWHERE, CORRUPTIONS, strict=True)
-    ]
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the accuracy lost to corruption, by policy and seed: without it minus with it."""
     base = {(row.policy, row.seed): row.value for row in rows if _is(row, EVERYWHERE[0])}
@@ -130,23 +133,31 @@ def _is(row: Row, setting: str) -> bool:
     return row.metric == METRIC and row.setting == setting
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the corruption p."""
-    from scripts.present import charts
-    from scripts.study.means import means, numbered, table
-
-    data = means(table(rows, METRIC)).rename(columns={"policy": "label", "mean": "y"})
-    charts.lines(
-        numbered(data, "p="),
-        path,
-        charts.Frame(
-            f"{TITLE}\n95% intervals over {len({row.seed for row in rows})} repetitions",
-            charts.Axis(
+SETTINGS = {
+    name: {"corruption": corruption, "steps": 200, "num_pages": 100_000, "per_step": 5_000}
+    for name, corruption in zip(EVERYWHERE, CORRUPTIONS, strict=True)
+}
+QUICK = {"steps": 20, "num_pages": 2_000, "per_step": 100}
+MEASURES = {
+    BASELINE: partial(bounded, signals=False),
+    OPTIMUM: partial(bounded, signals=True),
+    "GREEDY": partial(crawled, policy="Greedy"),
+    "GREEDY-CIS+": partial(crawled, policy="GreedyCISPlus"),
+    "GREEDY-NCIS": partial(crawled, policy="GreedyNCIS"),
+}
+PICTURES = {
+    METRIC: figures.lines(
+        [Series(METRIC)],
+        Frame(
+            f"{TITLE}\n95% intervals over {{seeds}} repetitions",
+            Axis(
                 "corruption p: share of uniform noise in precision and recall, as believed",
                 ticks=CORRUPTIONS,
             ),
-            charts.Axis("accuracy (share of requests served fresh)"),
+            Axis("accuracy (share of requests served fresh)"),
         ),
+        at="p=",
         labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
         black=(OPTIMUM, BASELINE),
     )
+}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from policies import values
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Level
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
 
 TITLE = "The crawl value and its first terms (NCIS paper, figure 9)"
 CLAIM = (
@@ -91,52 +89,36 @@ def beta(change_rate: float, recall: float, false_signal_rate: float) -> float:
     return float(np.log(signal_rate / false_signal_rate) / ((1.0 - recall) * change_rate))
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return the measurements of both pages, the same if quick."""
-    return [
-        Measurement(
-            name,
-            {label: partial(measure, terms=terms) for label, terms in TERMS.items()},
-            arguments,
-            most=1,
-        )
-        for name, arguments in PAGES.items()
-    ]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the values over the effective elapsed time."""
-    from scripts.present import charts
-    from scripts.study.means import entries
-
-    shapes = {name: {k: x for k, x in page.items() if k != "end"} for name, page in PAGES.items()}
-    titles = {
-        name: ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
-        for name, shape in shapes.items()
-    }
-    data = entries(rows, "value").rename(columns={"policy": "label", "value": "y"})
-    ends = data.setting.map(lambda name: PAGES[name]["end"])
-    charts.lines(
-        data.assign(x=ends * data["index"] / (POINTS - 1), panel=data.setting.map(titles)),
-        path,
-        charts.Frame(
+SETTINGS = PAGES
+MOST = dict.fromkeys(PAGES, 1)
+MEASURES = {label: partial(measure, terms=terms) for label, terms in TERMS.items()}
+SHAPES = {name: {k: x for k, x in page.items() if k != "end"} for name, page in PAGES.items()}
+TITLES = {
+    name: ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
+    for name, shape in SHAPES.items()
+}
+PICTURES = {
+    METRIC: figures.lines(
+        [Series("value", TITLES)],
+        Frame(
             TITLE,
             {
-                titles[name]: charts.Axis(
-                    "effective elapsed time (dotted: multiples of beta)",
-                    limits=(0.0, PAGES[name]["end"]),
+                TITLES[name]: Axis(
+                    "effective elapsed time (dotted: multiples of beta)", limits=(0.0, page["end"])
                 )
-                for name in PAGES
+                for name, page in PAGES.items()
             },
-            charts.Axis("crawl value, in units of mu/Delta", limits=(0.0, 1.05)),
+            Axis("crawl value, in units of mu/Delta", limits=(0.0, 1.05)),
             shared="y",
-            across=[charts.Rule(1.0, "mu/Delta", "-")],
+            across=[Rule(1.0, "mu/Delta", "-")],
             upright=[
-                charts.Rule(float(at), None, ":", titles[name])
-                for name, shape in shapes.items()
-                for at in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
+                Rule(float(time), None, ":", TITLES[name])
+                for name, shape in SHAPES.items()
+                for time in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
             ],
         ),
+        at={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
         bands=True,
         own={"V": {"linewidth": 3.0, "alpha": 0.5}},
     )
+}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import policies as crawl_policies
 from crawl_envs import instances
-from crawl_envs.evaluation import Row, simulate
+from crawl_envs.evaluation import simulate
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
-from scripts.study.settings import Measurement
 
 TITLE = "Long-run distance to the optimum with noisy signals"
 CLAIM = (
@@ -25,8 +25,7 @@ REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 NUM_PAGES = (100, 200, 300, 500, 750, 1000)
 BANDWIDTH = 100.0
-START, END = 1000.0, 3000.0
-QUICK_START, QUICK_END = 10.0, 30.0
+ID = "CrawlNCIS-v0"
 
 THRESHOLDS = "thresholds"
 LABELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -85,50 +84,33 @@ def bounded(
     return {"freshness": value, "accuracy": value, "crawl_rate": BANDWIDTH}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the measurements: policies and bounds at each number of pages."""
-    start, end = (QUICK_START, QUICK_END) if quick else (START, END)
-    measures = {
-        OPTIMUM: partial(bounded, signals=True),
-        BASELINE: partial(bounded, signals=False),
-        **{
-            label: partial(crawled, policy=policy, **arguments)
-            for label, (policy, arguments) in LABELS.items()
-        },
-    }
-    return [
-        Measurement(
-            f"m={num_pages}",
-            measures,
-            {"num_pages": num_pages, "start": start, "end": end},
-            "CrawlNCIS-v0",
-        )
-        for num_pages in NUM_PAGES[: 2 if quick else None]
-    ]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw optimum minus freshness against the number of pages."""
-    from scripts.present import charts
-    from scripts.study.means import means, numbered, paired, table
-
-    values = table(rows, METRIC)
-    lost = means(paired(values, values[values.policy == REFERENCE]))
-    lost = lost[lost.policy.isin(list(LABELS))]
-    charts.lines(
-        numbered(lost.assign(y=-lost["mean"], label=lost.policy), "m="),
-        path,
-        charts.Frame(
-            f"{TITLE}\nbars: 95% intervals over {values.seed.nunique()} repetitions",
-            charts.Axis(
+SETTINGS = {
+    f"m={num_pages}": {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
+    for num_pages in NUM_PAGES
+}
+QUICK, QUICK_SETTINGS = {"start": 10.0, "end": 30.0}, EVERYWHERE[:2]
+MEASURES = {
+    OPTIMUM: partial(bounded, signals=True),
+    BASELINE: partial(bounded, signals=False),
+    **{
+        label: partial(crawled, policy=policy, **arguments)
+        for label, (policy, arguments) in LABELS.items()
+    },
+}
+PICTURES = {
+    METRIC: figures.lines(
+        [Series(METRIC, labels=tuple(LABELS), minus=OPTIMUM, factor=-1.0)],
+        Frame(
+            f"{TITLE}\nbars: 95% intervals over {{seeds}} repetitions",
+            Axis(
                 "pages m (logarithmic scale), bandwidth 100 crawls per unit of time",
                 "log",
                 ticks=NUM_PAGES,
             ),
-            charts.Axis(
-                "OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"
-            ),
-            across=[charts.Rule(0.0, dash="-")],
+            Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
+            across=[Rule(0.0, dash="-")],
         ),
+        at="m=",
         labels=tuple(LABELS),
     )
+}

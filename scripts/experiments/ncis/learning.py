@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
@@ -20,10 +21,11 @@ from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import FloatArray, Instance, Policy
 from crawl_envs.worlds.lanes import Lanes
-from scripts.experiments.ncis.setup.series import course
+from scripts.experiments.measures.courses import course
+from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
+from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
 
 TITLE = "Learning while crawling"
 CLAIM = (
@@ -34,6 +36,7 @@ METRIC = "area"
 REFERENCE = "GREEDY-NCIS"
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 
+ID = "CrawlNCIS-v0"
 NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
 STRETCH = 2.0
 """Length of the stretches of time over which freshness is averaged."""
@@ -42,6 +45,7 @@ WINDOW = 10.0
 """Length of the windows whose mean gap is compared with 1%."""
 
 STEADY, SHIFTING = "steady", "shifting"
+ROUND_ROBIN = "ROUND ROBIN"
 LEARNING, FIRST_HALF = "LEARNING", "first half's parameters"
 VARIANTS: dict[str, dict[str, Any]] = {
     LEARNING: {},
@@ -57,7 +61,7 @@ SOURCE = "not in the paper"
 CLAIMS = ()  # nothing that is expected is claimed in the paper
 EXPECTED = (
     Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
-    Trend(LEARNING, "above", "ROUND ROBIN", (STEADY, SHIFTING), SOURCE, metric="freshness"),
+    Trend(LEARNING, "above", ROUND_ROBIN, (STEADY, SHIFTING), SOURCE, metric="freshness"),
     Trend(LEARNING, "about", "never forgetting", (STEADY,), SOURCE, margin=0.001, metric=LATE),
     Trend(LEARNING, "above", "never forgetting", (SHIFTING,), SOURCE, metric=AFTER),
     Range(LEARNING, -math.inf, WITHIN * HORIZON, (STEADY,), SOURCE),
@@ -138,7 +142,7 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
         played = env(first, "importance")
         return played, crawl_policies.LearningGreedyNCIS(played, **VARIANTS[label])
     played = env(first, "parameters")
-    if label == "ROUND ROBIN":
+    if label == ROUND_ROBIN:
         return played, SwitchingPolicy(played, horizon, crawl_policies.RoundRobin(played))
 
     def informed(instance: Instance) -> Policy:
@@ -154,7 +158,7 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
 def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any, Policy]:
     reveal = "importance" if label in VARIANTS else "parameters"
     env = gymnasium.make(
-        "CrawlNCIS-v0",
+        ID,
         num_pages=num_pages,
         bandwidth=BANDWIDTH,
         horizon=horizon,
@@ -163,7 +167,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
     )
     if label in VARIANTS:
         return env, crawl_policies.LearningGreedyNCIS(env, **VARIANTS[label])
-    name = "RoundRobin" if label == "ROUND ROBIN" else "GreedyNCIS"
+    name = "RoundRobin" if label == ROUND_ROBIN else "GreedyNCIS"
     return env, crawl_policies.make(name, env)
 
 
@@ -192,21 +196,15 @@ def crawled(
     return metrics
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the steady set, and one whose pages swap their parameters at half time."""
-    size = {"num_pages": 20, "horizon": 10.0} if quick else {}
-    size = {"num_pages": NUM_PAGES, "horizon": HORIZON, **size}
-    labels = {STEADY: (REFERENCE, "ROUND ROBIN"), SHIFTING: (REFERENCE, "ROUND ROBIN")}
-    labels[SHIFTING] += (FIRST_HALF,)
-    return [
-        Measurement(
-            name,
-            {label: partial(crawled, label=label) for label in (*labels[name], *VARIANTS)},
-            {"shifting": name == SHIFTING, **size},
-            "CrawlNCIS-v0",
-        )
-        for name in (STEADY, SHIFTING)
-    ]
+SETTINGS = {
+    name: {"shifting": name == SHIFTING, "num_pages": NUM_PAGES, "horizon": HORIZON}
+    for name in (STEADY, SHIFTING)
+}
+QUICK = {"num_pages": 20, "horizon": 10.0}
+LABELS = (REFERENCE, ROUND_ROBIN, FIRST_HALF, *VARIANTS)
+MEASURES = {label: partial(crawled, label=label) for label in LABELS}
+ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
+"""There is no shift there."""
 
 
 def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
@@ -224,16 +222,13 @@ def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the area between the curves of the reference and of each label, in units of time."""
-
-    def areas() -> Iterator[Row]:
-        curves = gathered(rows, "freshness")
-        for (setting, label, seed), fresh in curves.items():
-            reference = curves.get((setting, REFERENCE, seed))
-            if reference is not None and label != REFERENCE:
-                area = STRETCH * float(np.nansum(reference - fresh))
-                yield Row("CrawlNCIS-v0", setting, label, seed, METRIC, area)
-
-    return list(areas())
+    curves = gathered(rows, "freshness")
+    areas = {
+        key: STRETCH * float(np.nansum(curves[key[0], REFERENCE, key[2]] - fresh))
+        for key, fresh in curves.items()
+        if key[1] != REFERENCE and (key[0], REFERENCE, key[2]) in curves
+    }
+    return [Row(ID, *key, METRIC, area) for key, area in areas.items()]
 
 
 def time_within(gap: FloatArray) -> float:
@@ -246,11 +241,6 @@ def time_within(gap: FloatArray) -> float:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the gap to the reference over time, with 95% intervals over seeds."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means
-
     titles = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}
     learned = gaps(rows, STEADY, LEARNING)
     if learned.size:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs import Instance
 from crawl_envs.evaluation import Row
@@ -19,12 +20,10 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies import solvers
 from policies.values.kernels import greedy_ncis_value
 from policies.values.tables import greedy_ncis_table
+from scripts.present import charts
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
-from scripts.study.settings import Measurement
-
-if TYPE_CHECKING:
-    pass
+from scripts.study.means import means, table
 
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
 CLAIM = (
@@ -49,6 +48,7 @@ SETTINGS = {
     for rate in PER_PAGE
 }
 EVERYWHERE = tuple(SETTINGS)
+QUICK_SETTINGS = tuple(name for name in EVERYWHERE if name.startswith("m=2 "))
 EXPECTED: tuple[Expected, ...] = (
     *(
         Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
@@ -96,18 +96,11 @@ def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
     return {METRIC: optimum(world(seed, **arguments))}
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return measurements in all settings; if quick, in those of two pages."""
-    measures = {
-        label + kind: partial(measure, signals=kind == KINDS[0])
-        for kind in KINDS
-        for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
-    }
-    return [
-        Measurement(name, measures, arguments)
-        for name, arguments in SETTINGS.items()
-        if not (quick and arguments["num_pages"] > 2)
-    ]
+MEASURES = {
+    label + kind: partial(measure, signals=kind == KINDS[0])
+    for kind in KINDS
+    for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
+}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -132,11 +125,6 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both losses against the crawls per page: means with intervals, and the largest."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
     titles = {
         label + kind: f"{title}{kind or ', signals'}"
         for label, title in (

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-
-import policies as crawl_policies
-from crawl_envs.evaluation import Bound, PolicyFactory, Row
-from scripts.experiments.ncis.setup import sweep as ncis_sweep
+from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
@@ -18,38 +12,25 @@ CLAIM = (
     "then assumes: I1 no false signals, I2 the true rate, I3 the true rate with the limit that "
     "agrees with it. On many pages each of them is worse than using no signals at all."
 )
-ID = ncis_sweep.ID
+ID = over_pages.ID
 SETTINGS = {
     name: arguments
-    for name, arguments in ncis_sweep.sweep("noisy").items()
+    for name, arguments in over_pages.sweep("noisy").items()
     if arguments["num_pages"] in (100, 300, 1000, 10000)
 }
+QUICK, QUICK_SETTINGS = over_pages.QUICK, ("m=100", "m=300", "m=1000")
+READINGS = ("I1", "I2", "I3")
+POLICIES = {f"GREEDY-CIS {reading}": f"GreedyCIS:reading={reading}" for reading in READINGS}
+BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
 METRIC = "accuracy"
 REFERENCE = BASELINE
 FURTHER_REFERENCES = (OPTIMUM,)
 
 MANY_PAGES = ("m=1000", "m=10000")
-READINGS = ("I1", "I2", "I3")
 CLAIMS = ()
 EXPECTED: tuple[Expected, ...] = tuple(
     Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
     for reading in READINGS
 )
 
-
-def policies() -> Mapping[str, PolicyFactory]:
-    """Return GREEDY-CIS under each reading."""
-    return {
-        f"GREEDY-CIS {reading}": partial(crawl_policies.make, "GreedyCIS", reading=reading)
-        for reading in READINGS
-    }
-
-
-def bounds() -> Mapping[str, Bound]:
-    """Return the optima of the continuous class, with signals and without."""
-    return {OPTIMUM: optimum, BASELINE: baseline}
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against the number of pages."""
-    ncis_sweep.draw_accuracy(rows, path, TITLE)
+PICTURES = {METRIC: over_pages.accuracy(TITLE)}

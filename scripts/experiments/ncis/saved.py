@@ -7,20 +7,22 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
 from crawl_envs.types import FloatArray, Instance
-from scripts.experiments.ncis.setup.sweep import ID
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measure, Measurement
+from scripts.study.means import means, table
 
 TITLE = "Crawls that signals save (NCIS paper, appendix F)"
 CLAIM = (
     "GREEDY-NCIS needs fewer crawls than GREEDY for the same freshness. "
     "Live, 10 to 20% were saved on the hosts with signals, depending on their noise."
 )
+ID = "CrawlNCIS-v0"
 METRIC = "saved"
 REPETITIONS = 5
 QUICK_REPETITIONS = 2
@@ -29,7 +31,7 @@ PRECISIONS = (0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 RECALLS = (0.2, 0.4, 0.6, 0.8, 0.95)
 SIZES, GRID_SIZES = (100, 300, 1000), (100, 300)
 """Pages at bandwidth 100: crawls per change are 2, 2/3 and 1/5 on average."""
-HORIZON, BANDWIDTH = 200.0, 100.0
+BANDWIDTH = 100.0
 CLOSE = 1e-3
 """Tolerance of the bandwidth, as a share of GREEDY's."""
 GRID, DRAWN = "precision {:g}, recall {:g}", "Beta(1/4, 1/4), U(0.1, 0.6)"
@@ -112,38 +114,21 @@ def measure(
     return {METRIC: 1.0 - needed / BANDWIDTH, "freshness": wanted}
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return pages of figure 6 in all sizes, a grid of precision and recall in smaller ones."""
-    cells: dict[str, Measure] = {
-        GRID.format(precision, recall): partial(measure, precision=precision, recall=recall)
-        for precision in PRECISIONS
-        for recall in RECALLS
-    }
-    drawn: dict[str, Measure] = {DRAWN: partial(measure, precision=None, recall=None)}
-    horizon = 20.0 if quick else HORIZON
-    return [
-        Measurement(
-            f"m={num_pages}",
-            drawn | (cells if num_pages in GRID_SIZES else {}),
-            {"num_pages": num_pages, "horizon": horizon},
-            ID,
-        )
-        for num_pages in SIZES[: 1 if quick else None]
-    ]
+SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 200.0} for size in SIZES}
+QUICK, QUICK_SETTINGS = {"horizon": 20.0}, EVERYWHERE[:1]
+CELLS = {GRID.format(p, r): (p, r) for p in PRECISIONS for r in RECALLS}
+MEASURES = {DRAWN: partial(measure, precision=None, recall=None)} | {
+    cell: partial(measure, precision=p, recall=r) for cell, (p, r) in CELLS.items()
+}
+ONLY = {name: (DRAWN,) for name in EVERYWHERE if name not in GRIDS}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the shares saved, by precision and recall."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    cells = {GRID.format(p, r): (p, r) for p in PRECISIONS for r in RECALLS}
     data = means(table(rows, METRIC)).set_index("policy")
     data = data.assign(value=100.0 * data["mean"], half=100.0 * data["half"])
     drawn = data.loc[[DRAWN]].set_index("setting").value
-    grid = data.join(pd.DataFrame(cells, index=["x", "y"]).T, how="inner")
+    grid = data.join(pd.DataFrame(CELLS, index=["x", "y"]).T, how="inner")
     titles = {
         name: f"{name.removeprefix('m=')} pages; those of figure 6: {share:.1f}%"
         for name, share in drawn.items()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import pandas as pd
 from numba import types
 
 import crawl_envs  # noqa: F401  # registers the environments
@@ -26,8 +27,9 @@ from crawl_envs.compiled.lazy_argmax import (
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
 from policies import values
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
+from scripts.study.means import means, paired, table
 
 TITLE = "Values computed by tiers (NCIS paper, appendix F)"
 CLAIM = (
@@ -39,8 +41,10 @@ METRIC = "freshness"
 COMPUTED = "values per slot"
 REPETITIONS, QUICK_REPETITIONS = 5, 2
 ID = "CrawlNCIS-v0"
-SIZES, BANDWIDTH, HORIZON, QUICK_HORIZON = (300, 1000), 100.0, 60.0, 3.0
-AT = tuple(f"m={size}" for size in SIZES)
+SIZES, BANDWIDTH = (300, 1000), 100.0
+SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
+QUICK = {"horizon": 3.0}
+AT = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
 """Pages of a value of at least this share of that of recent choices are in the upper tier."""
@@ -211,23 +215,11 @@ def played(
     return {METRIC: ledger.freshness, COMPUTED: search.computed / slots}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all searches, at both numbers of pages."""
-    horizon = QUICK_HORIZON if quick else HORIZON
-    measures = {label: partial(played, label=label) for label in LABELS}
-    return [
-        Measurement(f"m={size}", measures, {"num_pages": size, "horizon": horizon}, ID)
-        for size in SIZES
-    ]
+MEASURES = {label: partial(played, label=label) for label in LABELS}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the freshness lost against the values per slot, a panel per number of pages."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
     fresh = table(rows, METRIC)
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
     lost = lost.assign(y=-lost["mean"])

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from crawl_envs.evaluation import Row
 from policies import ContextualBandit
-from scripts.experiments.offers.setup import strategies
-from scripts.experiments.offers.setup.measures import CLICK, OFFER, mean_freshness
-from scripts.experiments.offers.setup.strategies import (
-    ID,
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Series
+from scripts.experiments.measures import offer_strategies as strategies
+from scripts.experiments.measures.offer_freshness import CLICK, OFFER, mean_freshness
+from scripts.experiments.measures.offer_strategies import (
+    DAYS,
     KAB5,
     KAB5_GAIN,
     LAMBDA_ML,
     LAMBDA_TRUE,
-    QUICK_EVALUATED,
-    QUICK_OFFERS,
-    QUICK_WARM_UP,
     UNIFORM,
     Run,
     play,
     play_policy,
 )
 from scripts.present.verdicts import Trend
-from scripts.study.settings import Measurement
 
 TITLE = "A contextual bandit over offers"
 CLAIM = (
@@ -36,6 +32,7 @@ CLAIM = (
     "LambdaCrawl with true rates among them, crawl at random by rates, and so without memory."
 )
 CLAIMS = ()
+ID = strategies.ID
 METRIC = CLICK
 REPETITIONS, QUICK_REPETITIONS = 10, 2
 REFERENCE = LAMBDA_ML
@@ -49,7 +46,6 @@ AIMS: Mapping[str, Mapping[str, Any]] = {
 }
 LOGGED = (LAMBDA_TRUE, LAMBDA_ML, KAB5, KAB5_GAIN, UNIFORM)
 BUDGETS: Mapping[str, float] = {"10%": 0.1, "50%": 0.5}
-NUM_OFFERS = 5_000
 SECTION = "proposed in section 6.2; not tested there"
 KNOWS = "it knows the rates of the day, but not the time since each crawl"
 EXPECTED = (
@@ -80,34 +76,20 @@ def stepped(
     return mean_freshness(play_policy(Run(seed, num_offers, *days), budget, make)[0])
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all labels at both budgets."""
-    given = {"num_offers": QUICK_OFFERS if quick else NUM_OFFERS}
-    days = [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [Run(0).warm_up, Run(0).evaluated]
-    measures: dict[str, Callable[..., Mapping[str, float]]] = {
-        **{label: partial(logged, label=label) for label in LOGGED},
-        **{label: partial(stepped, label=label) for label in AIMS},
-    }
-    return [
-        Measurement(name, measures, {"budget": budget, "days": days, **given}, ID)
-        for name, budget in BUDGETS.items()
-    ]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both measures with 95% intervals, a panel per measure and budget."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    data = means(table(rows, CLICK, OFFER), ("metric", "setting", "policy"))
-    panel = data.metric.str.replace("_", " ") + ", budget " + data.setting
-    charts.dots(
-        data.assign(panel=panel).rename(columns={"policy": "y", "mean": "x"}).sort_values("panel"),
-        path,
-        charts.Frame(
-            f"{TITLE}\nmean and 95% interval over {len({row.seed for row in rows})} runs",
-            {name: charts.Axis("freshness") for name in panel},
-            shared="y",
-        ),
+SETTINGS = {
+    name: {"budget": budget, "num_offers": 5_000, "days": DAYS} for name, budget in BUDGETS.items()
+}
+MEASURES = {
+    **{label: partial(logged, label=label) for label in LOGGED},
+    **{label: partial(stepped, label=label) for label in AIMS},
+}
+PICTURES = {
+    METRIC: figures.dots(
+        [
+            Series(metric, f"{metric.replace('_', ' ')}, budget {{setting}}", "")
+            for metric in (CLICK, OFFER)
+        ],
+        Frame(f"{TITLE}\nmean and 95% interval over {{seeds}} runs", Axis("freshness"), shared="y"),
         names=(*LOGGED, *AIMS),
     )
+}

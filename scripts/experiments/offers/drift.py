@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import RateSource, StaleRates
-from scripts.experiments.offers.setup.measures import CLICK, OFFER, mean_freshness
-from scripts.experiments.offers.setup.strategies import (
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.offer_freshness import CLICK, OFFER, mean_freshness
+from scripts.experiments.measures.offer_strategies import (
+    DAYS,
     HISTORY,
     KINDS,
     NUM_OFFERS,
     OWN,
     PREDICTED,
-    QUICK_EVALUATED,
-    QUICK_OFFERS,
-    QUICK_WARM_UP,
     TRUTH,
     Choice,
     Run,
@@ -29,7 +29,6 @@ from scripts.experiments.offers.setup.strategies import (
     rates_of,
 )
 from scripts.present.verdicts import Claim, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
 CLAIM = (
@@ -132,59 +131,39 @@ def played(
     return mean_freshness(play_policy(run, budget, make, own_crawls=source == OWN)[0])
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return LambdaCrawl, the bandits and the controls, by source and budget."""
-    given = {"num_offers": QUICK_OFFERS} if quick else {"num_offers": NUM_OFFERS}
-    days = [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [Run(0).warm_up, Run(0).evaluated]
-    labels: Sequence[str] = (LAMBDA, *CHOICES)
-    measures: dict[str, Callable[..., Mapping[str, float]]] = {
-        label: partial(played, label=label) for label in labels
-    }
-    return [
-        Measurement(
-            setting_name(source, name),
-            measures,
-            {"source": source, "budget": budget, "days": days, **given},
-        )
-        for source in SOURCES
-        for name, budget in BUDGETS.items()
-    ]
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return GAINS: freshness relative to LambdaCrawl's with the same rates."""
-    return list(_gains(rows))
+    return beside(rows, LAMBDA, GAINS)
 
 
-def _gains(rows: Sequence[Row]) -> Iterator[Row]:
-    base = {(row.setting, row.seed, row.metric): row.value for row in rows if row.policy == LAMBDA}
-    for row in rows:
-        known = base.get((row.setting, row.seed, row.metric), 0.0)
-        if row.policy != LAMBDA and row.metric in GAINS and known > 0.0:
-            yield row._replace(metric=GAINS[row.metric], value=row.value / known - 1.0)
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw gains over LambdaCrawl with 95% intervals by source, a panel per measure and budget."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    values = table(rows, *GAINS.values())
-    data = means(values.assign(value=100.0 * values["value"]), ("setting", "policy", "metric"))
-    where = {setting_name(s, b): (s, b) for s in SOURCES for b in BUDGETS}
-    data = data[data.setting.isin(list(where)) & data.policy.isin(list(CHOICES))]
-    measures = {gain: measure.replace("_", " ") for measure, gain in GAINS.items()}
-    panel = data.metric.map(measures) + data.setting.map(lambda name: f", {where[name][1]}")
-    data = data.assign(y=data.setting.map(lambda name: where[name][0]), panel=panel)
-    titles = [f"{measure}, {budget}" for measure in measures.values() for budget in BUDGETS]
-    charts.dots(
-        data.sort_values("panel", key=lambda names: names.map(titles.index)).rename(
-            columns={"policy": "label", "mean": "x"}
-        ),
-        path,
-        charts.Frame(
-            f"{TITLE}\nmean and 95% interval over {values.seed.nunique()} runs",
-            charts.Axis(
+SETTINGS = {
+    setting_name(source, name): {
+        "source": source,
+        "budget": budget,
+        "num_offers": NUM_OFFERS,
+        "days": DAYS,
+    }
+    for source in SOURCES
+    for name, budget in BUDGETS.items()
+}
+QUICK_SETTINGS = tuple(setting_name(source, "10%") for source in SOURCES)
+MEASURES = {label: partial(played, label=label) for label in (LAMBDA, *CHOICES)}
+PICTURES = {
+    METRIC: figures.dots(
+        [
+            Series(
+                gain,
+                f"{measure.replace('_', ' ')}, {budget}",
+                labels=tuple(CHOICES),
+                settings=[setting_name(source, budget) for source in SOURCES],
+                factor=100.0,
+            )
+            for measure, gain in GAINS.items()
+            for budget in BUDGETS
+        ],
+        Frame(
+            f"{TITLE}\nmean and 95% interval over {{seeds}} runs",
+            Axis(
                 "% over LambdaCrawl by the same rates\n(logarithmic beyond 1%)",
                 "symlog",
                 linear=1.0,
@@ -192,8 +171,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             ),
             columns=len(BUDGETS),
             size=(3.5, 0.0),
-            upright=[charts.Rule(0.0)],
+            upright=[Rule(0.0)],
         ),
+        y={setting_name(source, budget): source for source in SOURCES for budget in BUDGETS},
         labels=tuple(CHOICES),
         names=tuple(SOURCES),
     )
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -12,21 +11,19 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from policies.bandits.rewards import OFFER_GAIN_BOUND
 from policies.bandits.strategy_bandit import StrategyBandit
-from scripts.experiments.offers.setup.strategies import (
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.offer_strategies import (
     FIVE,
     KAB5,
     KAB5_GAIN,
     LAMBDA_ML,
     NUM_OFFERS,
-    QUICK_EVALUATED,
-    QUICK_OFFERS,
-    QUICK_WARM_UP,
     Run,
     play,
 )
 from scripts.present.verdicts import Claim, Range
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
 
 TITLE = "Which strategy KAB5 draws, step by step"
 CLAIM = (
@@ -101,18 +98,6 @@ def chances(
     return result
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return both rewards at both budgets."""
-    given = {
-        "num_offers": QUICK_OFFERS if quick else NUM_OFFERS,
-        "days": [QUICK_WARM_UP, QUICK_EVALUATED] if quick else [LAST // 12, 1],
-    }
-    measures = {label: partial(chances, label=label) for label in LABELS}
-    return [
-        Measurement(name, measures, {"budget": budget, **given}) for name, budget in BUDGETS.items()
-    ]
-
-
 def courses(rows: Sequence[Row]) -> dict[tuple[str, str, int], FloatArray]:
     """Return probabilities by setting, label and seed, (steps, K)."""
     by_arm = [gathered(rows, f"{CHANCE}_{arm}") for arm in FIVE]
@@ -142,36 +127,30 @@ def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]
             yield Row("", tight, label, seed, NARROWED, fallen)
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean probabilities over the steps with 95% bands, a panel per reward and budget."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means
-
-    gain = f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"
-    rewards = {KAB5: "reward of eq. 2", KAB5_GAIN: gain}
-    by_run = courses(rows)
-    parts = []
-    for label in LABELS:
-        for (setting, policy, seed), course in by_run.items():
-            if policy == label:
-                chances = pd.DataFrame(course, columns=list(FIVE), index=STEPS[: len(course)])
-                chances = chances.melt(var_name="label", ignore_index=False).rename_axis("x")
-                panel = f"{rewards[label]}; budget {setting}"
-                parts.append(chances.reset_index().assign(panel=panel, seed=seed))
-    charts.lines(
-        means(pd.concat(parts), ("panel", "label", "x")).rename(columns={"mean": "y"}),
-        path,
-        charts.Frame(
-            f"{TITLE}\nmean over {len({key[2] for key in by_run})} runs; bands: 95% intervals",
-            charts.Axis("step of two hours"),
-            charts.Axis("probability of being drawn", limits=(0.0, 1.0)),
-            across=[charts.Rule(START, dash=":")],
+SETTINGS = {
+    name: {"budget": budget, "num_offers": NUM_OFFERS, "days": [LAST // 12, 1]}
+    for name, budget in BUDGETS.items()
+}
+MEASURES = {label: partial(chances, label=label) for label in LABELS}
+REWARDS = {
+    KAB5: "reward of eq. 2",
+    KAB5_GAIN: f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1",
+}
+PICTURES = {
+    "chances": figures.lines(
+        [
+            Series(f"{CHANCE}_{arm}", f"{reward}; budget {{setting}}", arm, (label,))
+            for label, reward in REWARDS.items()
+            for arm in FIVE
+        ],
+        Frame(
+            f"{TITLE}\nmean over {{seeds}} runs; bands: 95% intervals",
+            Axis("step of two hours"),
+            Axis("probability of being drawn", limits=(0.0, 1.0)),
+            across=[Rule(START, dash=":")],
         ),
+        at=STEPS,
         labels=FIVE,
         bands=True,
     )
-
-
-PICTURES = {"chances": draw}
+}

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
@@ -18,7 +19,10 @@ from policies.bandits import (
     bernoulli_regret,
     growth,
 )
+from scripts.experiments.measures.derived import jackknifed
+from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
+from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement
 
@@ -150,16 +154,10 @@ def mean_regret(courses: FloatArray) -> FloatArray:
     return np.asarray(courses.mean(axis=0).max(axis=0))
 
 
-def jackknifed(courses: FloatArray, first: int) -> FloatArray:
+def growths(courses: FloatArray, first: int) -> list[float]:
     """Return jackknife pseudo-values of the growth exponent from horizon ``first`` on, by seed."""
     horizons = HORIZONS[first : courses.shape[2]]
-    count = len(courses)
-    whole = growth(horizons, mean_regret(courses)[first:])
-    parts = [
-        growth(horizons, mean_regret(np.delete(courses, out, axis=0))[first:])
-        for out in range(count)
-    ]
-    return np.asarray(count * whole - (count - 1) * np.array(parts))
+    return jackknifed(courses, lambda kept: growth(horizons, mean_regret(kept)[first:]))
 
 
 def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
@@ -185,7 +183,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
         last = courses.shape[2]
         for metric, first in ((METRIC, 0), (LATE, HORIZONS.index(LATE_FROM))):
             if len(seeds) > 1 and last - first > 1:
-                for seed, value in zip(seeds, jackknifed(courses, first), strict=True):
+                for seed, value in zip(seeds, growths(courses, first), strict=True):
                     yield Row("", setting, label, seed, metric, float(value))
         random = random_regret(setting, HORIZONS[:last])[-1]
         if setting != WORST:
@@ -195,11 +193,6 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means
-
     chance, root = "random choice", "slope 1/2"
     parts = []
     for setting in dict.fromkeys(row.setting for row in rows):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from agents import predictors
 from agents.predictors import FEATURES, TASKS
 from agents.predictors.examples import Examples, Sample, examples
 from agents.predictors.predictor import Predictor
-from crawl_envs.evaluation import Row
 from crawl_envs.types import IntArray
 from crawl_envs.types.offer_features import OfferFeatures
 from crawl_envs.worlds.offers.log import MarketLog
@@ -24,8 +22,9 @@ from scripts.data.offer_samples import (
     logged,
     split_days,
 )
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
 
 TITLE = "AUCs of predictors of price changes, clicks and impressions"
 CLAIM = (
@@ -191,33 +190,21 @@ def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mappin
     return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **known}
 
 
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all predictors of each task."""
-    size = list(QUICK_SIZE if quick else Size())
-    measures: dict[str, Callable[..., Mapping[str, float]]] = {
-        label: partial(measured, label=label) for label in (*SHIPPED, *FEATURES, *BY_CLICKS)
-    }
-    return [Measurement(task, measures, {"task": task, "size": size}) for task in TASKS]
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean AUCs with intervals, a panel per task, and the paper's AUC of both features."""
-    from scripts.present import charts
-    from scripts.study.means import means, table
-
-    data = means(table(rows, METRIC)).rename(columns={"policy": "y", "mean": "x"})
-    charts.dots(
-        data.assign(panel=data.setting),
-        path,
-        charts.Frame(
-            f"{TITLE}\nmean and 95% interval over {len({row.seed for row in rows})} test markets; "
+SETTINGS = {task: {"task": task, "size": list(Size())} for task in TASKS}
+QUICK = {"size": list(QUICK_SIZE)}
+MEASURES = {label: partial(measured, label=label) for label in (*SHIPPED, *FEATURES, *BY_CLICKS)}
+PICTURES = {
+    METRIC: figures.dots(
+        [Series(METRIC, "{setting}", "")],
+        Frame(
+            f"{TITLE}\nmean and 95% interval over {{seeds}} test markets; "
             "the shipped models learned from 1.2 million examples, the others from 122,400",
-            charts.Axis("AUC on the test days"),
+            Axis("AUC on the test days"),
             columns=3,
             size=(3.6, 3.0),
             shared="y",
             upright=[
-                charts.Rule(value, f"paper, {features}", dash, panel=task)
+                Rule(value, f"paper, {features}", dash, panel=task)
                 for task in TASKS
                 for (features, (value, _)), dash in zip(
                     TABLE_4[task].items(), (":", "-.", "--"), strict=True
@@ -225,3 +212,4 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             ],
         ),
     )
+}

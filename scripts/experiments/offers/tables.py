@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.offers.setup.measures import (
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.measures.offer_freshness import (
+    BUDGETS,
     CLICK,
     CLICK_DAY,
     CLICK_GAIN,
@@ -24,8 +28,7 @@ from scripts.experiments.offers.setup.measures import (
     budgets_measured,
     name_of,
 )
-from scripts.experiments.offers.setup.paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6, Table
-from scripts.experiments.offers.setup.strategies import (
+from scripts.experiments.measures.offer_strategies import (
     CHOICES,
     KAB5,
     KAB5_DAY,
@@ -38,7 +41,19 @@ from scripts.experiments.offers.setup.strategies import (
     STRATEGIES,
     UNIFORM,
 )
-from scripts.experiments.offers.setup.tables import Measure, write_gains, write_tables
+from scripts.experiments.measures.offer_tables import (
+    GAIN_5,
+    GAIN_6,
+    OWN_CRAWLS,
+    TABLE_5,
+    TABLE_6,
+    Measure,
+    Table,
+    write_gains,
+    write_tables,
+)
+from scripts.present import charts
+from scripts.present.experiment import Picture
 from scripts.present.verdicts import Claim, Level, Range, Trend
 from scripts.study.settings import Measurement
 
@@ -287,11 +302,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
-def _tabled(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the budgets of the paper's tables."""
-    return [row for row in rows if row.setting in NAMES]
-
-
 class PaperTable(NamedTuple):
     """A table of the paper: its title here, its measure, and the paper's numbers and gains."""
 
@@ -315,10 +325,76 @@ OFFER_TABLE = PaperTable(
 )
 
 
+MEASURED = {
+    CLICK: "click-weighted freshness",
+    OFFER: "offer-level freshness",
+    CLICK_GAIN: "click-weighted freshness",
+    OFFER_GAIN: "offer-level freshness",
+}
+AT = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
+BUDGET = Axis("budget, crawls per day and offer", percent=0)
+LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
+STAR = {"marker": "*", "linestyle": "none", "fillstyle": "none", "markersize": 7.0}
+"""Look of the paper's values; labels with an underscore are not in the legend."""
+MEANT = {own[0]: label for label, own in OWN_CRAWLS.items()}
+THEIRS = "KAB5 in the paper"
+
+
+def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
+    """Return marks of the paper's numbers at its budgets."""
+    told = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
+    return pd.DataFrame(told).assign(label=label, panel=panel)
+
+
+def freshness(table: PaperTable) -> Picture:
+    """Return a picture with a panel per group of labels; stars are the paper's numbers."""
+    metric, own, parts = table.measure.value, {}, []
+    for panel, labels in PANELS.items():
+        for place, label in enumerate(labels):
+            numbers = table.numbers.get(label, table.numbers.get(MEANT.get(label, "")))
+            if numbers is not None:
+                own[f"_{label}"] = STAR | {"color": charts.style(place)["color"]}
+                parts.append(stars(numbers, f"_{label}", panel))
+    order = [label for labels in PANELS.values() for label in labels]
+    return figures.lines(
+        [Series(metric, panel, labels=labels, settings=NAMES) for panel, labels in PANELS.items()],
+        Frame(
+            f"{table.title}\nmedian over {{seeds}} runs with its 95% interval; stars: the paper",
+            BUDGET,
+            Axis(f"{MEASURED[metric]} (median)", limits=(None, 1.0)),
+            shared="none",
+            legend="each",
+        ),
+        at=AT,
+        labels=(*dict.fromkeys(order), *own),
+        own=own,
+        median=True,
+        more=pd.concat(parts),
+    )
+
+
+def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[str]) -> Picture:
+    """Return a picture of the relative change over lambda_ml, a panel per metric."""
+    told = ((CLICK_GAIN, GAIN_5), (OFFER_GAIN, GAIN_6))
+    return figures.lines(
+        [Series(gain, MEASURED[gain], labels=labels, settings=settings) for gain in GAINS],
+        Frame(
+            f"{title}\nmedian over {{seeds}} runs, each of its days; its 95% interval",
+            budget,
+            Axis("change over lambda_ml", percent=1),
+            shared="x",
+            across=[Rule(0.0)],
+        ),
+        at=AT,
+        labels=(*labels, THEIRS),
+        own={THEIRS: STAR | {"color": charts.LINE_COLOUR}},
+        median=True,
+        more=pd.concat(stars(numbers, THEIRS, MEASURED[gain]) for gain, numbers in told),
+    )
+
+
 def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
     """Draw freshness by budget, and write the table."""
-    from scripts.experiments.offers.setup.charts import freshness_by_budget
-
     write_tables(
         rows,
         path.with_suffix(".csv"),
@@ -328,49 +404,21 @@ def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
         paper=table.numbers,
         gains=table.gains,
     )
-    freshness_by_budget(
-        _tabled(rows),
-        path,
-        title=table.title,
-        metric=table.measure.value,
-        panels=PANELS,
-        paper=table.numbers,
-    )
+    freshness(table)(rows, path)
 
 
 def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
     """Draw KAB5 over lambda_ml down to the tightest budgets, and write the table."""
-    from scripts.experiments.offers.setup.charts import gains_by_budget
-
-    write_gains(rows, path.with_suffix(".csv"), metrics=GAINS, labels=TIGHT_LABELS[1:])
-    gains_by_budget(
-        rows,
-        path,
-        title="Figure 4: KAB5 over lambda_ml",
-        metrics=GAINS,
-        labels=TIGHT_LABELS[1:],
-        logarithmic=True,
-        paper={CLICK_GAIN: GAIN_5, OFFER_GAIN: GAIN_6},
-    )
-
-
-def draw_figure_6(rows: Sequence[Row], path: Path) -> None:
-    """Draw the bandits of Figure 6, relative to lambda_ml."""
-    from scripts.experiments.offers.setup.charts import gains_by_budget
-
-    gains_by_budget(
-        _tabled(rows),
-        path,
-        title="Figure 6: bandits over some of the strategies",
-        metrics=GAINS,
-        labels=FIGURE_6,
-        paper={CLICK_GAIN: GAIN_5, OFFER_GAIN: GAIN_6},
-    )
+    labels = TIGHT_LABELS[1:]
+    write_gains(rows, path.with_suffix(".csv"), metrics=GAINS, labels=labels)
+    names = [f"{tick:.1%}" for tick in LOG_TICKS]
+    budget = BUDGET._replace(scale="log", ticks=LOG_TICKS, names=names)
+    gains("Figure 4: KAB5 over lambda_ml", budget, labels, ALL_NAMES)(rows, path)
 
 
 PICTURES = {
     "table5": partial(draw_table, table=CLICK_TABLE),
     "table6": partial(draw_table, table=OFFER_TABLE),
     "fig4": draw_figure_4,
-    "fig6": draw_figure_6,
+    "fig6": gains("Figure 6: bandits over some of the strategies", BUDGET, FIGURE_6, NAMES),
 }

@@ -12,7 +12,7 @@ from scipy.special import digamma
 
 from policies import solvers
 from policies.solvers.penalty_curves import penalty_curves
-from scripts.experiments.lambdacrawl.setup.costs import Pages, best_binary
+from scripts.experiments.measures.costs import Pages, best_binary
 
 
 def harmonic_numbers(number):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -39,17 +37,10 @@ def test_pages_of_the_bing_like_law_have_its_histograms() -> None:
     """Pages that declare signals have the upper tail; by number they are 4% and not its 5%."""
     count = 20_000
     result = ncis_fig1.measured(1, law=ncis_fig1.BING, num_pages=count)
-    for name in ncis_fig1.MEASURES:
+    for name in ncis_fig1.MEASURED:
         shares = [result[f"{name}[{place}]"] for place in range(ncis_fig1.BINS)]
         assert sum(shares) == pytest.approx(1.0)
         tail = sum(shares[7:]) if name == "precision" else sum(shares[6:])
         assert tail == pytest.approx(result[ncis_fig1.WEIGHT], abs=1e-9)
     assert sum(PRECISION_SHARES[7:]) == pytest.approx(sum(RECALL_SHARES[6:])) == 0.05
     assert result[ncis_fig1.DECLARED] == pytest.approx(0.04, abs=0.01)
-
-
-def test_the_picture_is_drawn(tmp_path: Path) -> None:
-    [setting] = ncis_fig1.measurements(True)
-    rows = [row for label in setting.labels for seed in (0, 1) for row in setting.play(label, seed)]
-    ncis_fig1.plot(rows, tmp_path / "histograms.png")
-    assert (tmp_path / "histograms.png").stat().st_size > 10_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -10,10 +9,10 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs.evaluation import Row, simulate
+from crawl_envs.evaluation import simulate
 from policies import values
 from scripts.experiments.ncis import tiers as ncis_tiers
-from scripts.experiments.ncis.tiers import AT, EXACT, LAZY, Tiers, TierSearch, played
+from scripts.experiments.ncis.tiers import EXACT, LAZY, Tiers, TierSearch, played
 
 SIZE, HORIZON, SEED = 40, 8.0, 3
 
@@ -72,19 +71,3 @@ def test_tiers_of_one_slot_are_all_values() -> None:
     env = environment()
     search = TierSearch(env.unwrapped.instance, Tiers(1, False))
     assert search.due(np.zeros(SIZE)).all()
-
-
-def test_the_picture_is_drawn(tmp_path: Path) -> None:
-    assert tuple(setting.name for setting in ncis_tiers.measurements(True)) == AT
-    rows = [
-        Row("", setting, label, seed, metric, value + 0.01 * seed)
-        for setting in AT
-        for place, label in enumerate(ncis_tiers.LABELS)
-        for seed in (0, 1)
-        for metric, value in (
-            (ncis_tiers.METRIC, 0.6 - 0.01 * place),
-            (ncis_tiers.COMPUTED, 300.0 / (1.0 + place)),
-        )
-    ]
-    ncis_tiers.plot(rows, tmp_path / "lost.png")
-    assert (tmp_path / "lost.png").stat().st_size > 10_000

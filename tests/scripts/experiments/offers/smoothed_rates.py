@@ -7,7 +7,7 @@ import pytest
 
 from crawl_envs.types import FloatArray, Tracker
 from policies.offers.rates import OfferRates
-from scripts.experiments.offers.setup import strategies
+from scripts.experiments.measures import offer_strategies as strategies
 
 GUESSED_DAYS = 5.0
 """Weight of the guess, in days of history."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import Policy, Tracker
 from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import OfferRates
-from scripts.experiments.offers import drift as experiment
-from scripts.experiments.offers.setup import strategies
-from scripts.experiments.offers.setup.strategies import (
+from scripts.experiments.measures import offer_strategies as strategies
+from scripts.experiments.measures.offer_strategies import (
     HISTORY,
     OWN,
     PREDICTED,
@@ -22,6 +19,7 @@ from scripts.experiments.offers.setup.strategies import (
     Freshness,
     Run,
 )
+from scripts.experiments.offers import drift as experiment
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 SIZE = {"budget": 0.1, "num_offers": 300, "days": [4, 3]}
@@ -97,21 +95,3 @@ def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert history.probabilities == pytest.approx(0.2)
         assert history.reward.sum() > 0.0
     assert experiment.CHOICES[experiment.MOSTLY].arms.count("lambda") == 4
-
-
-def test_gains_and_picture(tmp_path: Path) -> None:
-    levels = {"lambda": 0.8, "KAB5": 0.9, "even mixture": 0.6}
-    rows = [
-        Row("", setting, label, seed, metric, value + 0.01 * seed)
-        for setting in experiment.settings_of(*experiment.SOURCES)
-        for label, value in levels.items()
-        for seed in (0, 1)
-        for metric in experiment.GAINS
-    ]
-    derived = experiment.derive(rows)
-    result = {row[2:5]: row.value for row in derived if row.setting == "truth, 10%"}
-    assert result["KAB5", 0, "click_gain"] == pytest.approx(0.125)
-    assert result["even mixture", 1, "offer_gain"] == pytest.approx(0.61 / 0.81 - 1.0)
-    assert not [row for row in derived if row.policy == "lambda"]
-    experiment.plot([*rows, *derived], tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 10_000

@@ -10,11 +10,17 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.evaluation import Row
+from scripts.experiments.measures.offer_freshness import BUDGETS, ID, NAMES, TIGHT, name_of
+from scripts.experiments.measures.offer_tables import (
+    GAIN_5,
+    GAIN_6,
+    LONG_COLUMNS,
+    TABLE_5,
+    TABLE_6,
+    Measure,
+    write_tables,
+)
 from scripts.experiments.offers import tables as offers_tables
-from scripts.experiments.offers.setup.charts import budget_of
-from scripts.experiments.offers.setup.measures import ID, NAMES, TIGHT, name_of
-from scripts.experiments.offers.setup.paper import BUDGETS, GAIN_5, GAIN_6, TABLE_5, TABLE_6
-from scripts.experiments.offers.setup.tables import LONG_COLUMNS, Measure, write_tables
 from scripts.reproduce import app
 from scripts.study.intervals import median_of, signed_rank
 from scripts.study.rows import indexed
@@ -147,7 +153,10 @@ def test_tables_of_the_paper_are_whole() -> None:
 def test_settings_are_named_after_budgets() -> None:
     assert name_of(0.001) == "0.1%"
     assert tuple(f"{share}%" for share in range(10, 100, 10)) == NAMES
-    assert [budget_of(name_of(budget)) for budget in (*TIGHT, *BUDGETS)] == [*TIGHT, *BUDGETS]
+    assert list(offers_tables.AT.values()) == [*TIGHT, *BUDGETS]
+    assert [float(name[:-1]) for name in offers_tables.AT] == pytest.approx(
+        [100.0 * budget for budget in (*TIGHT, *BUDGETS)]
+    )
     names = [item.name for item in offers_tables.measurements(False)]
     assert names == [*offers_tables.ALL_NAMES]
     assert len({*names}) == 27

@@ -36,7 +36,6 @@ WARM_UP, EVALUATED = 60, 31
 FIRST_DAY = 9
 """First day of a run in the year; January 1 is 0."""
 NUM_OFFERS = 20_000
-QUICK_OFFERS, QUICK_WARM_UP, QUICK_EVALUATED = 2_000, 6, 5
 PREDICTOR = "offers-network"
 """Name of the predictors, which were trained on other offers of the same merchants."""
 GAMMA = 0.1
@@ -86,6 +85,11 @@ class Run(NamedTuple):
     def num_days(self) -> int:
         """All days of the run."""
         return self.warm_up + self.evaluated
+
+
+QUICK_RUN = Run(0, 2_000, 6, 5)
+DAYS, QUICK_DAYS = ([run.warm_up, run.evaluated] for run in (Run(0), QUICK_RUN))
+QUICK = {"num_offers": 500, "days": QUICK_DAYS}
 
 
 class Freshness(NamedTuple):

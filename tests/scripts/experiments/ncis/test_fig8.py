@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawl_envs import Instance, instances
-from scripts.experiments.ncis.setup.corruption import corrupted
+from scripts.experiments.ncis.fig8 import corrupted
 
 
 def believed(problem):

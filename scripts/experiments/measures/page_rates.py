@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
-from scripts.experiments.ncis.setup.sweep import ID
+from scripts.experiments.measures.over_pages import ID, sweep
+from scripts.present import charts
+from scripts.present.experiment import Picture
 from scripts.study.bounds import BASELINE
+from scripts.study.means import entries
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measure
 
 RATE = "crawl_rate"
 PARAMETERS = ("recall", "change_rate", "false_signal_rate")
@@ -55,42 +58,27 @@ def _reset_env(seed: int, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, An
     return env
 
 
-def measurements(
-    instance: str,
-    sizes: Sequence[int],
-    labels: Mapping[str, str],
-    *,
-    horizon: float = 1000.0,
-    bandwidth: float = 100.0,
-) -> list[Measurement]:
-    """Measure the rates of BASELINE and of policies, given by label, for numbers of pages."""
-    return [
-        Measurement(
-            f"m={num_pages}",
-            {BASELINE: baseline_rates}
-            | {label: partial(policy_rates, policy=policy) for label, policy in labels.items()},
-            {
-                "instance": instance,
-                "num_pages": num_pages,
-                "bandwidth": bandwidth,
-                "horizon": horizon,
-            },
-            ID,
-        )
-        for num_pages in sizes
-    ]
+def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
+    """Return the measures of the rates of BASELINE and of policies, given by label."""
+    played = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
+    return {BASELINE: baseline_rates, **played}
 
 
-def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> Iterator[Row]:
-    """Yield statistics of each policy and seed against a reference, page by page.
+def settings(instance: str, sizes: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Return the settings with these numbers of pages."""
+    return {name: each for name, each in sweep(instance).items() if each["num_pages"] in sizes}
+
+
+def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:
+    """Return statistics of each policy and seed against a reference, page by page.
 
     Args:
-        rows: those of :func:`measurements`.
+        rows: those of :func:`measures`.
         statistics: a function of the policy's rates, those of the reference on the same pages,
             and the parameters of the pages, (m,) each; NaN is left out.
         reference: BASELINE, or a policy.
     """
-    rates = gathered(rows, RATE)
+    rates, derived = gathered(rows, RATE), []
     pages = {name: gathered(rows, name) for name in PARAMETERS}
     for (setting, label, seed), own in rates.items():
         other = setting, reference, seed
@@ -98,9 +86,12 @@ def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELIN
             continue
         drawn, none = (setting, BASELINE, seed), np.zeros(own.size)
         parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
-        for metric, value in statistics(own, rates[other], parameters).items():
-            if value == value:
-                yield Row(ID, setting, label, seed, metric, value)
+        derived += [
+            Row(ID, setting, label, seed, metric, value)
+            for metric, value in statistics(own, rates[other], parameters).items()
+            if value == value
+        ]
+    return derived
 
 
 def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
@@ -153,46 +144,39 @@ NO_SIGNALS = "rate of BASELINE (no signals)"
 """Name of the rate of BASELINE where policies receive signals: it is not the optimum there."""
 
 
-def draw_rates(
-    rows: Sequence[Row],
-    path: Path,
-    *,
-    title: str,
-    colour: str | None = None,
-    baseline: str = OPTIMAL,
-) -> None:
-    """Draw each page's crawl rate against its rate in BASELINE, a panel per policy and setting.
+def picture(title: str, colour: str | None = None, baseline: str = OPTIMAL) -> Picture:
+    """Return a picture of each page's crawl rate against its rate in BASELINE, by policy.
 
     Args:
-        rows: rows of :func:`measurements`.
-        path: file of the picture.
         title: title of the picture.
         colour: parameter of the pages shown by the colour of the dots.
         baseline: name of the rate in BASELINE.
     """
-    from scripts.present import charts
-    from scripts.study.means import entries
 
-    page = ["setting", "seed", "index"]
-    rates = entries(rows, RATE)
-    rates = rates[rates.seed < DRAWN_INSTANCES]
-    best = rates[rates.policy == BASELINE].set_index(page)["value"].rename("x")
-    data = rates[rates.policy != BASELINE].rename(columns={"value": "y"}).join(best, on=page)
-    if colour is not None:
-        data = data.join(entries(rows, colour).set_index(page)["value"].rename("shade"), on=page)
-    pages = data.setting.str.removeprefix("m=")
-    charts.scatter(
-        data.assign(panel=data.policy + ", " + pages + " pages"),
-        path,
-        charts.Frame(
-            f"{title}\na dot per page of {data.seed.nunique()} instances; line: the {baseline}",
-            charts.Axis(f"{baseline},\ncrawls per unit of time"),
-            charts.Axis("rate, crawls per unit of time"),
-            columns=data.policy.nunique(),
-            size=(3.9, 3.3),
-            shared="row",
-            legend="none",
-            diagonal=True,
-        ),
-        shade=charts.Axis(COLOUR_NAMES[colour]) if colour else None,
-    )
+    def draw(rows: Sequence[Row], path: Path) -> None:
+        page = ["setting", "seed", "index"]
+        rates = entries(rows, RATE)
+        rates = rates[rates.seed < DRAWN_INSTANCES]
+        best = rates[rates.policy == BASELINE].set_index(page)["value"].rename("x")
+        data = rates[rates.policy != BASELINE].rename(columns={"value": "y"}).join(best, on=page)
+        if colour is not None:
+            shade = entries(rows, colour).set_index(page)["value"].rename("shade")
+            data = data.join(shade, on=page)
+        pages = data.setting.str.removeprefix("m=")
+        charts.scatter(
+            data.assign(panel=data.policy + ", " + pages + " pages"),
+            path,
+            charts.Frame(
+                f"{title}\na dot per page of {data.seed.nunique()} instances; line: the {baseline}",
+                charts.Axis(f"{baseline},\ncrawls per unit of time"),
+                charts.Axis("rate, crawls per unit of time"),
+                columns=data.policy.nunique(),
+                size=(3.9, 3.3),
+                shared="row",
+                legend="none",
+                diagonal=True,
+            ),
+            shade=charts.Axis(COLOUR_NAMES[colour]) if colour else None,
+        )
+
+    return draw

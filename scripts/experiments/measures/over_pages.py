@@ -1,12 +1,12 @@
-"""Settings and picture of the figures of Busa-Fekete et al. over numbers of pages."""
+"""Settings over numbers of pages, as in Busa-Fekete et al., and accuracy there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from crawl_envs.evaluation import Row
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.present.experiment import Picture
 from scripts.present.verdicts import Level
 from scripts.study.bounds import BASELINE, OPTIMUM
 
@@ -26,6 +26,9 @@ def sweep(instance: str) -> dict[str, dict[str, Any]]:
         for num_pages in NUM_PAGES
     }
 
+
+QUICK = {"horizon": 20.0}
+QUICK_SETTINGS = tuple(f"m={num_pages}" for num_pages in NUM_PAGES[:3])
 
 LEVELS = {
     "m=100": (0.8340, 0.8340, 0.8337, 0.7979, 0.9229),
@@ -49,30 +52,24 @@ def levels(*labels: str) -> tuple[Level, ...]:
     )
 
 
-def draw_accuracy(rows: Sequence[Row], path: Path, title: str) -> None:
-    """Draw accuracy against the number of pages, and its paired difference to BASELINE."""
-    import pandas as pd
+PAGES_AXIS = Axis(
+    "pages m (logarithmic scale), 100 crawls per unit of time", "log", None, NUM_PAGES
+)
 
-    from scripts.present import charts
-    from scripts.study.means import means, numbered, paired, table
 
-    values = table(rows, "accuracy")
-    apart = paired(values[values.policy != BASELINE], values[values.policy == BASELINE])
+def accuracy(title: str) -> Picture:
+    """Return a picture of accuracy against the number of pages, and of its lead on BASELINE."""
     level, difference = "accuracy", f"accuracy minus {BASELINE}, same seeds"
-    data = pd.concat([means(values).assign(panel=level), means(apart).assign(panel=difference)])
-    pages = charts.Axis(
-        "pages m (logarithmic scale), 100 crawls per unit of time", "log", ticks=NUM_PAGES
-    )
-    served = charts.Axis("share of requests served fresh")
-    charts.lines(
-        numbered(data, "m=").rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
-            f"{title}\n95% intervals over {values.seed.nunique()} repetitions",
-            pages,
+    served = Axis("share of requests served fresh")
+    return figures.lines(
+        [Series("accuracy", level), Series("accuracy", difference, minus=BASELINE)],
+        Frame(
+            f"{title}\n95% intervals over {{seeds}} repetitions",
+            PAGES_AXIS,
             {level: served._replace(limits=(0.0, None)), difference: served},
             shared="x",
-            across=[charts.Rule(0.0, panel=difference)],
+            across=[Rule(0.0, panel=difference)],
         ),
+        at="m=",
         black=(BASELINE, OPTIMUM),
     )

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.experiments.ncis import fig13 as ncis_fig13
-from scripts.experiments.ncis import fig14 as ncis_fig14
-from scripts.experiments.ncis.setup import signal_estimates
-from scripts.experiments.ncis.setup.signal_estimates import EVEN, MLE, NAIVE, POISSON, TRUTH
+from scripts.experiments.measures import signal_estimates
+from scripts.experiments.measures.signal_estimates import EVEN, MLE, POISSON, TRUTH
 
 SIZE = {"pages": 6, "horizon": 3_000.0}
 
@@ -52,16 +50,6 @@ def test_histories_have_the_rates_of_their_pages(crawls):
             taken = (history.signals > 1) == several
             spread = math.sqrt((fresh * (1.0 - fresh))[taken].sum())
             assert abs((~history.changed)[taken].sum() - fresh[taken].sum()) < 4.5 * spread
-
-
-def rows_of(experiment, seeds):
-    return [
-        row
-        for setting in experiment.measurements(quick=True)
-        for label in setting.labels
-        for seed in range(seeds)
-        for row in setting.play(label, seed)
-    ]
 
 
 def test_labels_of_a_seed_use_the_same_events():
@@ -111,17 +99,3 @@ def test_errors_over_the_pages_of_a_seed():
             "evidence_squared_error": 0.25,
         }
     )
-
-
-@pytest.mark.parametrize(("experiment", "label"), [(ncis_fig13, NAIVE), (ncis_fig14, MLE)])
-def test_experiments_run_and_draw(experiment, label, tmp_path):
-    rows = rows_of(experiment, 2)
-    derived = experiment.derive(rows)
-    assert {row.policy for row in derived} == {label}
-    scored = {test.metric for claim in experiment.CLAIMS for test in claim.tests}
-    assert scored | {experiment.METRIC} <= {row.metric for row in derived}
-    bias = np.mean([row.value for row in derived if row.metric == "recall_bias"])
-    assert (bias > 0.1) == (label == NAIVE)
-    for name, picture in experiment.PICTURES.items():
-        picture([*rows, *derived], tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 20_000

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
-from crawl_envs.instances.urls.lambdacrawl import PUBLISHED_IMPORTANCE
+from crawl_envs import instances
+from crawl_envs.instances.urls.lambdacrawl import (
+    CRAWLS_PER_PAGE,
+    PUBLISHED_IMPORTANCE,
+    complete_or_not,
+)
 from crawl_envs.types import BoolArray, FloatArray, Instance
 from policies import solvers
 from policies.solvers import Allocation
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Series
+from scripts.present.experiment import Picture
 
 LC, LCA, BLC, BLC_EPS, CC, UC = "LC", "LCA", "BLC", "BLC-eps", "CC", "UC"
 POISSON = (LC, LCA, BLC, BLC_EPS, CC, UC)
@@ -38,6 +45,11 @@ PER_URL = {J_H: "J_h_per_url", J_B: "J_b_per_url"}
 """The same over the number of pages, in the unit of importance of the paper's figure 1."""
 INFINITE, STARVED = "J_h_infinite", "starved"
 SAVED = {J_H: "J_h_saved", J_B: "J_b_saved"}
+ENDLESS = "infinite (starves pages)"
+
+
+MIXED, UNOBSERVED, COMPLETE = "mixed", "unobserved", "complete"
+"""Kinds of pages: as drawn, all without signals, and all with complete observation."""
 
 
 class Pages(NamedTuple):
@@ -46,6 +58,36 @@ class Pages(NamedTuple):
     importance: FloatArray
     change_rate: FloatArray
     complete: BoolArray
+
+
+def pages_of(instance: Instance) -> Pages:
+    """Return the pages of an instance."""
+    return Pages(instance.importance, instance.change_rate, instance.complete)
+
+
+def drawn(
+    seed: int,
+    num_pages: int,
+    kind: str = MIXED,
+    *,
+    law: str = "lambdacrawl",
+    budget: float = CRAWLS_PER_PAGE,
+) -> Instance:
+    """Return the instance of a seed.
+
+    Args:
+        seed: of the instance.
+        num_pages: number of pages m.
+        kind: MIXED, UNOBSERVED or COMPLETE.
+        law: name of a synthetic instance.
+        budget: crawls per page and unit of time.
+    """
+    bandwidth = budget * num_pages
+    instance = instances.make(law, num_pages=num_pages, bandwidth=bandwidth, seed=seed)
+    if kind == MIXED:
+        return instance
+    complete = np.full(num_pages, kind == COMPLETE)
+    return complete_or_not(instance.importance, instance.change_rate, complete, bandwidth=bandwidth)
 
 
 USES_SIGNALS = (LC, LCA, BINARY_OPT)
@@ -184,25 +226,41 @@ def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float
     }
 
 
-def saved(rows: Iterable[Row], cheaper: str, metrics: Sequence[str] = (J_H, J_B)) -> Iterator[Row]:
-    """Yield the relative saving of ``cheaper`` against each other policy, by seed.
+def saved(cost: float, cheaper: float) -> float:
+    """Return the share of a cost that a cheaper policy saves."""
+    return 1.0 - cheaper / cost
 
-    The policy of a row is the other one, its metric is in ``SAVED``.
+
+def both_costs(label: str, instance: Instance) -> dict[str, float]:
+    """Return J_h and J_b of a policy by formula, or the J_b of the binary bound alone."""
+    if label == BINARY_BOUND:
+        return {J_B: binary_bound(instance)}
+    costs = formula_costs(label, pages_of(instance), instance.bandwidth)
+    return {metric: costs[metric] for metric in (J_H, J_B)}
+
+
+def cost_bars(
+    title: str, settings: Sequence[str], labels: Sequence[str], instead: Mapping[str, str]
+) -> Picture:
+    """Return a picture of both costs per page of every policy, in the paper's unit.
+
+    Args:
+        title: what is drawn.
+        settings: names; the first with rows is drawn.
+        labels: the policies, from top to bottom.
+        instead: texts in place of the harmonic cost, or of the binary one of BOUND, by label.
     """
-    by_key: dict[tuple[str, str, int], dict[str, float]] = {}
-    for row in rows:
-        if row.metric in metrics:
-            by_key.setdefault((row.setting, row.metric, row.seed), {})[row.policy] = row.value
-    for (setting, metric, seed), costs in by_key.items():
-        for label, cost in costs.items():
-            if label != cheaper and cheaper in costs and cost > 0.0:
-                yield Row("", setting, label, seed, SAVED[metric], 1.0 - costs[cheaper] / cost)
-
-
-def by_label(rows: Iterable[Row], setting: str, metric: str) -> Mapping[str, list[float]]:
-    """Return the values of a metric in a setting, for each label in the order of the rows."""
-    values: dict[str, list[float]] = {}
-    for row in rows:
-        if row.setting == setting and row.metric == metric:
-            values.setdefault(row.policy, []).append(row.value)
-    return values
+    return figures.bars(
+        [Series(PER_URL[metric], COST_NAMES[metric]) for metric in (J_H, J_B)],
+        Frame(
+            f"{title}\n{{setting}}, {{seeds}} draws; bars: 95% intervals; lower is better",
+            Axis("per page, in the paper's unit"),
+            shared="y",
+        ),
+        settings=settings,
+        names=labels,
+        said={
+            (COST_NAMES[J_B if label == BOUND else J_H], label): text
+            for label, text in instead.items()
+        },
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import FloatArray, Instance, Ledger
 from crawl_envs.types.compiled_policies import CompilablePolicy
-from scripts.experiments.lambdacrawl.setup.costs import J_B, J_H
+from scripts.experiments.measures.costs import J_B, J_H
 
 CRAWL_RATE = "crawls_per_page"
 """Crawls per page and unit of time."""

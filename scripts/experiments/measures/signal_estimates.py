@@ -8,26 +8,32 @@ and crawls are either evenly spaced or a Poisson process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies import estimators
+from scripts.present import charts
+from scripts.present.experiment import Picture
+from scripts.study.means import entries
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measure
 
-HORIZON, PAGES = 100_000.0, 20
-QUICK_HORIZON, QUICK_PAGES = 5_000.0, 10
 EVEN, POISSON = "evenly spaced crawls", "Poisson crawls"
+SETTINGS = {
+    crawls: {"crawls": crawls, "pages": 20, "horizon": 100_000.0} for crawls in (EVEN, POISSON)
+}
+QUICK = {"pages": 10, "horizon": 5_000.0}
 TRUTH, NAIVE, MLE = "truth", "naive", "MLE"
 ESTIMATED = ("precision", "recall")
 PARAMETERS = ("unsignalled_rate", "evidence")
 STREAM = 13
-DOTS = {"s": 11, "cmap": "cividis", "vmin": -2, "vmax": 2, "edgecolors": "#00000040"}
 
 
 class Pages(NamedTuple):
@@ -115,16 +121,9 @@ def mle(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, f
     return {key: x for name, row in numbers.items() for key, x in indexed(name, row).items()}
 
 
-def measurements(quick: bool, estimator: str) -> Sequence[Measurement]:
-    """Measure an estimator with either kind of crawls."""
-    size = {"pages": PAGES, "horizon": HORIZON}
-    if quick:
-        size = {"pages": QUICK_PAGES, "horizon": QUICK_HORIZON}
-    measure: Callable[..., Mapping[str, float]] = {NAIVE: naive, MLE: mle}[estimator]
-    return [
-        Measurement(crawls, {TRUTH: truth, estimator: measure}, {"crawls": crawls, **size})
-        for crawls in (EVEN, POISSON)
-    ]
+def measures(estimator: str) -> dict[str, Measure]:
+    """Return the measures of the truth and of an estimator."""
+    return {TRUTH: truth, estimator: {NAIVE: naive, MLE: mle}[estimator]}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -159,13 +158,15 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str, setting: str) -> None:
-    """Draw estimates against the truth, a dot per page."""
-    import pandas as pd
+def pictures(title: str, estimator: str) -> dict[str, Picture]:
+    """Return pictures of estimates against the truth, a dot per page, for either kind of crawls."""
+    return {
+        name: partial(_draw, title=title, estimator=estimator, setting=setting)
+        for name, setting in (("even_crawls", EVEN), ("poisson_crawls", POISSON))
+    }
 
-    from scripts.present import charts
-    from scripts.study.means import entries
 
+def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str, setting: str) -> None:
     page, axes, parts = ["seed", "index"], {}, []
     ratio = entries(rows, "crawls_per_change").query("setting == @setting")
     shade = np.log2(ratio.set_index(page)["value"]).rename("shade")

@@ -17,9 +17,9 @@ from crawl_envs.worlds.offers.log import MarketLog, record
 from policies import DiscreteLambdaCrawl, UniformCrawl
 from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import HistoryRates, OfferRates
-from scripts.experiments.offers.setup import measures as offer_measures
-from scripts.experiments.offers.setup import strategies
-from scripts.experiments.offers.setup.strategies import (
+from scripts.experiments.measures import offer_freshness as offer_measures
+from scripts.experiments.measures import offer_strategies as strategies
+from scripts.experiments.measures.offer_strategies import (
     CHOICES,
     KAB5,
     KAB5_GAIN,

@@ -10,10 +10,17 @@ from scipy.optimize import brentq
 import policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.ncis.setup import page_rates
+from scripts.experiments.measures import page_rates
 from scripts.study.rows import gathered
+from scripts.study.settings import Measurement
 
 ARGUMENTS = {"instance": "noisy", "num_pages": 6, "bandwidth": 5.0, "horizon": 8.0}
+
+
+def rows_of(policies: Mapping[str, str], *seeds: int) -> list[Row]:
+    """Rows of the measures of 6 pages."""
+    setting = Measurement("m=6", page_rates.measures(policies), ARGUMENTS, page_rates.ID)
+    return [row for seed in seeds for label in setting.labels for row in setting.play(label, seed)]
 
 
 def test_rates_are_crawls_per_unit_of_time_of_the_step_loop() -> None:
@@ -56,13 +63,7 @@ def test_baseline_rates_equalise_the_marginal_freshness() -> None:
 
 
 def test_statistics_use_the_rates_of_their_own_seed() -> None:
-    measured = page_rates.measurements("noisy", (6,), {"G": "Greedy"}, horizon=8.0, bandwidth=5.0)
-    rows = [
-        row
-        for seed in (0, 1)
-        for label in measured[0].labels
-        for row in measured[0].play(label, seed)
-    ]
+    rows = rows_of({"G": "Greedy"}, 0, 1)
     seen: list[tuple[FloatArray, FloatArray]] = []
 
     def statistics(
@@ -71,7 +72,7 @@ def test_statistics_use_the_rates_of_their_own_seed() -> None:
         seen.append((rates, optimal))
         return {"recall": float(pages["recall"].sum()), "none": float("nan")}
 
-    result = list(page_rates.compared(rows, statistics))
+    result = page_rates.compared(rows, statistics)
     recalls = gathered(rows, "recall")
     assert result == [
         Row("CrawlNCIS-v0", "m=6", "G", seed, "recall", recalls["m=6", "BASELINE", seed].sum())
@@ -84,9 +85,7 @@ def test_statistics_use_the_rates_of_their_own_seed() -> None:
 
 
 def test_policies_are_compared_with_another_on_the_same_pages() -> None:
-    labels = {"G": "Greedy", "C": "GreedyCIS", "N": "GreedyNCIS"}
-    measured = page_rates.measurements("noisy", (6,), labels, horizon=8.0, bandwidth=5.0)
-    rows = [row for label in measured[0].labels for row in measured[0].play(label, 4)]
+    rows = rows_of({"G": "Greedy", "C": "GreedyCIS", "N": "GreedyNCIS"}, 4)
     rates, recall = gathered(rows, "crawl_rate"), gathered(rows, "recall")
 
     def statistics(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import policies
-from scripts.experiments.ncis.setup.series import Course, course
+from scripts.experiments.measures.courses import Course, course
 
 ARGUMENTS = {
     "instance": "noisy",

@@ -8,16 +8,10 @@ from functools import partial
 import numpy as np
 
 from policies.bandits.strategy_bandit import StrategyBandit
-from scripts.experiments.offers.setup.paper import BUDGETS
-from scripts.experiments.offers.setup.strategies import (
-    EVALUATED,
+from scripts.experiments.measures.offer_strategies import (
     ID,
     LAMBDA_ML,
-    NUM_OFFERS,
-    QUICK_EVALUATED,
-    QUICK_OFFERS,
-    QUICK_WARM_UP,
-    WARM_UP,
+    QUICK_RUN,
     Freshness,
     Run,
     gains,
@@ -39,6 +33,8 @@ CLICK_DAY, OFFER_DAY = "click_day", "offer_day"
 SHARE, TOP = "share", "full_reward"
 """Shares of the steps: of each chosen arm, and those with a reward of 1, clipped or not."""
 
+BUDGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Crawls per day and offer: b/n."""
 TIGHT = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10))
 """The budgets of section 5.4.2 that Tables 5 and 6 lack: .1% to .9%, and 1% to 9%."""
 QUICK_BUDGETS, QUICK_TIGHT = (0.1, 0.5, 0.9), (0.01,)
@@ -97,11 +93,8 @@ def budgets_measured(
     quick: bool, budgets: Sequence[float], labels: Sequence[str], daily: Sequence[str] = ()
 ) -> list[Measurement]:
     """Return a measurement of all labels per budget; labels in ``daily`` with all their days."""
-    size = {
-        "num_offers": QUICK_OFFERS if quick else NUM_OFFERS,
-        "warm_up": QUICK_WARM_UP if quick else WARM_UP,
-        "evaluated": QUICK_EVALUATED if quick else EVALUATED,
-    }
+    run = QUICK_RUN if quick else Run(0)
+    size = {name: getattr(run, name) for name in ("num_offers", "warm_up", "evaluated")}
     measures = {label: partial(measured, label=label, daily=label in daily) for label in labels}
     return [
         Measurement(name_of(budget), measures, {"budget": budget, **size}, ID) for budget in budgets

@@ -1,4 +1,0 @@
-"""Shared parts of the experiments: costs, charts.
-
-Public modules: charts, costs, long_run.
-"""

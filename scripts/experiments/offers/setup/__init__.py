@@ -1,4 +1,0 @@
-"""Shared parts of the experiments: runs, tables, charts.
-
-Public modules: charts, measures, paper, strategies, tables.
-"""
