@@ -35,7 +35,8 @@ def test_an_index_of_a_log_plays_what_is_after_it():
     start = real.split_of(recorded.record(SHIPPED).days, 0).start
     at = SHIPPED, 10, 0, start
     index, known = index_of_log(*at), fitted_to_log(*at)
-    env = real.environment(0, "both", SHIPPED, 10, "uniform", "parameters", known)
+    setting = {"site": SHIPPED, "days": 10, "importance": "uniform", "splitting": real.split_of}
+    env = recorded.reset_env(0, **setting, signals="both", known=known)
     np.testing.assert_array_equal(env.instance.recall, known["recall"])
     row = real.by_log(0, index=True, site=SHIPPED, days=10, importance="uniform")
     policy = real.LearnedIndex(env, index=index)
