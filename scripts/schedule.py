@@ -13,6 +13,7 @@ output (see policies/live/messages.py), or with --port over HTTP (policies/live/
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -166,30 +167,49 @@ def answer(
     learn: bool,
     port: int | None,
 ) -> None:
-    """Answer lines of standard input, or requests."""
+    """Answer lines of standard input, or requests to a port."""
+    listening = None if port is None else listen(port)
     first = first_day(table, start)
+    if port is not None and bandwidth > 0.0:
+        first -= FETCHES_SAVED / bandwidth
     kept = folder is not None and DurableScheduler.holds(folder)
+    if kept:
+        said = f"{folder} goes on with its own pages, policy and bandwidth, not those given here"
+        typer.echo(said, err=True)
     scheduler = (
         None if kept else planning.new_scheduler(table, policy, bandwidth, first, learn=learn)
     )
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, limits)
-        if port is not None:
-            serve_port(asked, port)
+        if listening is not None:
+            serve_requests(asked, listening)
             return
         for line in messages.answers(asked, sys.stdin):
             print(line, flush=True)
 
 
-def serve_port(scheduler: CrawlScheduler | DurableScheduler, port: int) -> None:
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens to a port of this machine.
+
+    Raises:
+        ValueError: it is in use, or may not be used.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise ValueError(f"port must be free, got {port}: {error.strerror}") from None
+
+
+def serve_requests(scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket) -> None:
     """Answer requests over HTTP until an interrupt."""
     from policies.live.endpoint import serve
 
     if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
         scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
+    port = listening.getsockname()[1]
     tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
-    serve(scheduler, port)
+    serve(scheduler, listening)
 
 
 def choose(

@@ -24,6 +24,7 @@ authentication: serve to the own machine or a trusted network.
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -136,12 +137,9 @@ def _answer(*answers: Message) -> Response:
     return Response(text, 400 if bad else 200, media_type=kind)
 
 
-def serve(scheduler: Scheduler, port: int, host: str = "127.0.0.1") -> None:
-    """Serve a scheduler until an interrupt.
-
-    Raises:
-        OSError: the port cannot be listened to.
-    """
+def serve(scheduler: Scheduler, listening: socket.socket) -> None:
+    """Serve a scheduler on a socket that listens, until an interrupt."""
     import uvicorn
 
-    uvicorn.run(endpoint(scheduler), host=host, port=port, log_level="warning")
+    config = uvicorn.Config(endpoint(scheduler), log_level="warning")
+    uvicorn.Server(config).run(sockets=[listening])

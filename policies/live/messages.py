@@ -87,7 +87,9 @@ def answer_line(
         answer = _answer(scheduler, message)
     except json.JSONDecodeError as error:
         return {"error": f"expected a JSON object, but {error}"}
-    except (ValueError, TypeError, KeyError) as error:
+    except KeyError as error:
+        return {"error": f"{' or '.join(CALLS.keys() & message.keys())} must have {error}"}
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         return {"error": str(error)}
     if note is not None:
         note(message, answer)

@@ -326,32 +326,26 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
     return int(count)
 
 
-@compiled(
-    types.boolean(
-        types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64, types.float64
-    )
-)
-def take_one(
-    table: IntArray, search: IntArray, value: Any, now: float, page: int, level: float
-) -> bool:
-    """Send a page if it may be fetched and its value is at least ``level``; return whether."""
+@compiled(types.float64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64))
+def worth(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
+    """Return the value of a page; inf without a copy, NaN if it may not be fetched now."""
     choices, lazy = choices_at(table), lazy_at(search)
     correct_clocks(choices, lazy, value, now)
     pass_due_times(choices, lazy, value, now)
     open_hosts(choices, lazy, value, now)
     status = choices.status[page]
     if status not in (READY, NEW) or not is_open(choices, choices.host[page], now):
-        return False
-    if status == NEW:
+        return math.nan
+    return math.inf if status == NEW else value_at(lazy, value, page, now)
+
+
+@compiled(types.void(types.int64[::1], types.int64[::1], types.float64, types.int64))
+def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
+    """Send a page that may be fetched."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    if choices.status[page] == NEW:
         leave_line(choices, page)
-    else:
-        worth = value_at(lazy, value, page, now)
-        if not worth >= level:
-            return False
-        if choices.lines[0].level == 0.0:
-            choices.lines[0].level = worth
     send(choices, lazy, page, now)
-    return True
 
 
 @compiled(types.void(types.int64[::1], VALUE, types.float64))

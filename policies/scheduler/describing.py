@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray
+from policies.scheduler.choices import is_free
 from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
 from policies.scheduler.signal_log import signals_until
@@ -57,7 +58,7 @@ def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[floa
         return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"
     if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > now:
         return float(opens), f"its host may be asked from {opens:g} on"
-    if host >= 0 and (state == PARKED or choices.busy[host] >= choices.most[host]):
+    if host >= 0 and (state == PARKED or not is_free(choices, host)):
         return now, f"its host has {choices.busy[host]} fetches"
     if state == NEW:
         return now, f"it is one of {lines['num_new']} pages without a copy"
@@ -82,23 +83,27 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
         return None
     copies = pages.lazy.pages["last_crawl"][rows]
     there = np.isfinite(copies)
+    signals = np.zeros((rows.size, pages.num_sources))
+    signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
     level = columns["change_rate"] * np.maximum(now - copies, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
-        signals = np.zeros((rows.size, pages.num_sources))
-        signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
         evidence = np.atleast_2d(evidence_of(columns))
         with np.errstate(invalid="ignore"):  # no signal of endless evidence
             told = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
         level += told.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
-    return np.where(there, -np.expm1(-level), 1.0)
+    probability = -np.expm1(-level)
+    if "complete" in columns:  # every change is signalled
+        probability = np.where(columns["complete"] > 0.5, signals.any(axis=1), probability)
+    return np.where(there, probability, 1.0)
 
 
 def states_at(pages: PageTables, now: float) -> IntArray:
     """Return the number of pages in each state at a time, by which waits may be over."""
     choices = pages.choices
     passed = (choices.due <= now) & np.isin(choices.status, (WAITING, SENT))
-    return np.bincount(np.where(passed, READY, choices.status), minlength=len(STATES))
+    status = np.where(np.isfinite(pages.lazy.pages["last_crawl"]), READY, NEW)
+    return np.bincount(np.where(passed, status, choices.status), minlength=len(STATES))
 
 
 def overview(pages: PageTables, now: float) -> dict[str, Any]:

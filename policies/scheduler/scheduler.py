@@ -12,12 +12,13 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
 from policies.scheduler.calls import Noted
-from policies.scheduler.choices import look, take, take_one
+from policies.scheduler.choices import hand_out, look, take, worth
 from policies.scheduler.describing import description, overview, reason, states_at
 from policies.scheduler.files import Record
 from policies.scheduler.learning import LEARNED, PageLearner
 from policies.scheduler.pacing import SAVED, Fetch, PacedScheduler
 from policies.scheduler.pages import PageTables
+from policies.scheduler.price import Price
 from policies.scheduler.reading import (
     Ids,
     amounts,
@@ -89,7 +90,7 @@ class CrawlScheduler(PacedScheduler):
     Attributes:
         time: the clock.
         clamped: calls whose time was before the clock.
-        priced: time at which :meth:`ask` last set its price.
+        price: the price of :meth:`ask`.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -118,13 +119,14 @@ class CrawlScheduler(PacedScheduler):
         self.pages = PageTables(policy, self.num_sources, self.time)
         if flag("learn", learn) and not self.pages.values.apart:
             raise ValueError("learn must be False but for index policies")
-        self.learns, self.priced = learn, self.time
+        self.learns = learn
         retry = timeout if retry is None else quantity("retry", retry, above=0.0)
         most = min(LONGEST_RETRY * retry, LARGEST) if most_retry is None else most_retry
         lines = self.pages.choices.lines
         lines["timeout"], lines["retry"] = timeout, retry
         lines["most_retry"] = quantity("most_retry", most, least=retry)
         lines["new_share"] = share("new_share", new_share, above=True)
+        self.price = Price(self.time, new_share)
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
 
@@ -469,47 +471,70 @@ class CrawlScheduler(PacedScheduler):
         """Return whether a page may be fetched now, for one who holds copies and asks before.
 
         For loops that do not call :meth:`next`, in which pages are asked for at times of their own.
-        A page without a copy may be fetched while there is bandwidth; another one if its crawl
-        value has reached a price, which rises while less than half of the saved bandwidth is left
-        and falls while more is, so that the pages of the largest values get all of it. Save some
-        (``burst``), such as the time of 20 fetches. A page that is granted is handed out: it must
-        be reported.
+        A page is granted by its crawl value, at a price that follows what is left of the saved
+        bandwidth (:class:`policies.scheduler.price.Price`), so that all of it goes to the pages of
+        the largest values. ``burst`` must be the time of a fetch at least, and should be that of
+        20. With a policy that allocates rates, a page is granted when it is due. A page that is
+        granted is handed out: it must be reported.
 
         Args:
             time: the time.
             page_id: the page.
 
         Returns:
-            The page; or None, and when to ask again: the time at which its value reaches the price,
-            or at which there is bandwidth, if nothing else happens.
+            The page; or None, and when to ask again, at the latest.
 
         Raises:
-            ValueError: the page is unknown or gone.
+            ValueError: the page is unknown or gone, or ``burst`` is too short.
         """
-        row, pages = self._row(page_id), self.pages
+        row, pages, most = self._row(page_id), self.pages, 1.0 + self.burst * self.bandwidth
+        if pages.values.apart and most < 2.0:
+            raise ValueError(
+                f"burst must be at least {1.0 / self.bandwidth:g}, the time of a fetch, where "
+                f"pages are asked for, got {self.burst:g}"
+            )
         self._advance(real("time", time))
         pages.allocate(self.bandwidth, self.time)
-        price = self._price()
+        if self.allowance > most:
+            self._allow(most)
         if self.is_used_up:
             return Fetch(None, self._ask_again())
-        if not ready(take_one)(*pages.arguments, pages.values.value, self.time, row, price):
-            again = float(description(pages, row, self.time, price)["due"])
-            return Fetch(None, max(again, float(np.nextafter(self.time, math.inf))))
+        worthy = float(ready(worth)(*pages.arguments, pages.values.value, self.time, row))
+        if not self._grants(worthy, most):
+            return Fetch(None, max(self._chance(row, worthy, most), self._soon()))
+        ready(hand_out)(*pages.arguments, self.time, row)
         self.taken += 1
         return Fetch(page_id, self.time)
 
-    def _price(self) -> float:
-        """Return the value from which on a page is granted; that of the policy if it has one."""
+    def _grants(self, worthy: float, most: float) -> bool:
+        """Return whether a page of a value is granted; inf without a copy, NaN if it may not be."""
+        if math.isnan(worthy):
+            return False
+        span = most / self.bandwidth
+        if worthy == math.inf:
+            return self.price.takes_new(self.time, span)
         if not self.pages.values.apart:
-            return 1.0
-        most = 1.0 + self.burst * self.bandwidth
-        if self.allowance > most:
-            self._allow(most)
-        lines, missing = self.pages.choices.lines[0], 1.0 - 2.0 * self.allowance / most
-        passed = self.bandwidth * (self.time - self.priced) / most
-        self.priced = self.time
-        lines["level"] *= math.exp(missing * min(passed, 1.0))
-        return float(lines["level"] * math.exp(missing))
+            return worthy >= 1.0
+        return self.price.takes(worthy, self._fill(most), self.time, span)
+
+    def _fill(self, most: float) -> float:
+        """Return the share of the fetches that may be saved that is left, beyond one."""
+        return min(max((self.allowance - 1.0) / (most - 1.0), 0.0), 1.0)
+
+    def _chance(self, row: int, worthy: float, most: float) -> float:
+        """Return the time at which a page that was refused may be granted, if nothing happens."""
+        if worthy == math.inf:
+            return (self.price.asked or self.time) + most / self.bandwidth
+        price = self.price.value(self._fill(most)) if self.pages.values.apart else 1.0
+        due = float(description(self.pages, row, self.time, price)["due"])
+        if math.isnan(worthy):  # its host has other fetches, or it waits
+            return due if due > self.time else self._ask_again()
+        full = self.time + (most - self.allowance) / self.bandwidth
+        return min(due, full) if worthy > 0.0 and self.pages.values.apart else due
+
+    def _soon(self) -> float:
+        """Return the first time after the clock."""
+        return float(np.nextafter(self.time, math.inf))
 
     # What it knows
 
@@ -519,11 +544,14 @@ class CrawlScheduler(PacedScheduler):
         Its columns by name, ``copy`` (None if there is none), ``signals``, the ``stale``
         probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
         ``due``: the time at which it may be fetched and its value reaches that of the pages
-        fetched now, if nothing else happens (``inf`` for never); and ``why`` in words.
+        fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
+        ``why`` in words.
         """
         row = self._row(page_id, gone=True)
         self.pages.allocate(self.bandwidth, self.time)
-        return description(self.pages, row, self._at(time))
+        asked = self.price.log is not None and self.pages.values.apart
+        price = math.exp(self.price.log or 0.0) if asked else None
+        return description(self.pages, row, self._at(time), price)
 
     def _at(self, time: float | None) -> float:
         """Return a time that is not before the clock."""
@@ -579,7 +607,8 @@ class CrawlScheduler(PacedScheduler):
         """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""
         values, arrays = self.pages.state()
         values |= {"num_sources": self.num_sources, "learns": self.learns}
-        return Record(values | {name: getattr(self, name) for name in (*SAVED, "priced")}, arrays)
+        values["price"] = self.price.state()
+        return Record(values | {name: getattr(self, name) for name in SAVED}, arrays)
 
     @classmethod
     def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
@@ -593,7 +622,8 @@ class CrawlScheduler(PacedScheduler):
         scheduler = cls(chosen, values["bandwidth"], **settings)
         for name in SAVED:
             setattr(scheduler, name, values[name])
-        scheduler.priced = values.get("priced", scheduler.time)
+        if "price" in values:
+            scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays, scheduler.bandwidth, scheduler.time)
         return scheduler
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import FunctionType
 from typing import Any, Protocol
 
 import gymnasium
@@ -227,7 +226,8 @@ def _spelled(made: Any) -> str:
 
 def _value(value: Any) -> str:
     """Format an argument of a partial."""
-    return _spelled(value) if isinstance(value, partial | FunctionType) else repr(value)
+    named = hasattr(value, "__qualname__") and not isinstance(value, type)
+    return _spelled(value) if named or isinstance(value, partial) else repr(value)
 
 
 def _one_line(error: Exception) -> str:

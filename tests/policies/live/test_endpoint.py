@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import threading
 import time
@@ -81,7 +82,8 @@ def test_who_holds_a_copy_asks_fetches_and_reports(client: Client) -> None:
     first = due_of(client, URLS[0])
     assert first["due"]
     assert first["known"]
-    assert first["stale"] == pytest.approx(0.3935, abs=1e-3)
+    age = day_of(None) - (NOW - 1.0)
+    assert first["stale"] == pytest.approx(1.0 - math.exp(-0.5 * age), abs=1e-3)
     [granted] = client.post({"ask": URLS[1]})
     assert granted["fetch"] == [URLS[1]]
     [noted] = client.post({"report": [URLS[1]], "changed": [True]})
@@ -130,6 +132,9 @@ def test_bad_requests_are_answered_and_change_nothing(
         ("{", "expected a JSON object"),
         ("[1]", "must have one of"),
         ('{"ask": "https://nowhere.example/"}', "known"),
+        ('{"hold": "a.example"}', "hold must have 'until'"),
+        ('{"report": ["u"], "time": ' + 400 * "9" + "}", "too large"),
+        (100_000 * "[", "recursion"),
         ('{"report": ["https://a.example/0"], "status": "odd"}', "status"),
     ):
         status, text = client.ask("/", body)

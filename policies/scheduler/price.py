@@ -1,0 +1,81 @@
+"""The price of a fetch, where pages are asked for at times of their own."""
+
+from __future__ import annotations
+
+import math
+
+LAG = 5.0
+"""Most by which the logarithm of the price is below that of a value that was granted."""
+
+
+class Price:
+    """Grants as many fetches as a bandwidth allows, those of the largest crawl values.
+
+    With f the share of the fetches that may be saved that is left, a page is granted if its value
+    is at least exp(p + 1 - 2 f), or if f is 1, since bandwidth is lost then. While pages are asked
+    for, p rises by 1 - 2 f in the ``span`` of time in which all that may be saved is, at most once
+    that between two of them; and p is at least the logarithm of a granted value less LAG. So p
+    goes where half of the saved fetches stays, and neither silence nor closed hosts drive it away.
+
+    Pages without a copy are granted by a credit: each other grant earns ``new_share`` over 1 -
+    ``new_share`` of one. Where no other page was asked for during ``span``, all are.
+
+    Args:
+        time: of the start.
+        new_share: share of the grants for pages without a copy, in (0, 1].
+
+    Attributes:
+        log: p; None before the first page is asked for.
+        time: when p was changed last.
+        asked: when a page with a copy was asked for last, None for never.
+        credit: pages without a copy that may be granted.
+    """
+
+    def __init__(self, time: float, new_share: float) -> None:
+        self.log: float | None = None
+        self.asked: float | None = None
+        self.time, self.credit = time, 0.0
+        self.earned = 1.0 if new_share == 1.0 else new_share / (1.0 - new_share)
+
+    def value(self, fill: float) -> float:
+        """Return the value from which on a page is granted; 0 before the first one."""
+        return 0.0 if self.log is None else math.exp(self.log + 1.0 - 2.0 * fill)
+
+    def takes(self, value: float, fill: float, time: float, span: float) -> bool:
+        """Return whether a page with a copy is granted, which may be fetched at a time.
+
+        Args:
+            value: its crawl value.
+            fill: f, in [0, 1].
+            time: the time.
+            span: time in which all fetches that may be saved are.
+        """
+        self.asked = time
+        passed, self.time = min((time - self.time) / span, 1.0), time
+        if not value > 0.0:
+            return False
+        level, missing = math.log(value), 1.0 - 2.0 * fill
+        self.log = (level if self.log is None else self.log) + missing * passed
+        if fill < 1.0 and level < self.log + missing:
+            return False
+        self.log = max(self.log, level - LAG)
+        self.credit = min(self.credit + self.earned, max(self.earned, 1.0))
+        return True
+
+    def takes_new(self, time: float, span: float) -> bool:
+        """Return whether a page without a copy is granted, which may be fetched at a time."""
+        if self.credit < 1.0 and self.asked is not None and time < self.asked + span:
+            return False
+        self.credit = max(self.credit - 1.0, 0.0)
+        return True
+
+    def state(self) -> list[float | None]:
+        """Return what changes."""
+        return [self.log, self.time, self.asked, self.credit]
+
+    def restore(self, state: list[float | None]) -> None:
+        """Take a state of :meth:`state`."""
+        self.log, time, self.asked, credit = state
+        assert time is not None
+        assert credit is not None
+        self.time, self.credit = time, credit
