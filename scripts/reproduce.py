@@ -32,7 +32,7 @@ from scripts.present.experiment import (
 )
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
-from scripts.present.verdicts import write_verdicts
+from scripts.present.verdicts import without_rows, write_verdicts
 from scripts.study.rows import base, check_folder, write_csv, write_provenance
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
@@ -154,6 +154,10 @@ def report(
         console.print(f"The full run and its pictures: {whole}")
     else:
         console.print(claims_table(sentences))
+    tests = [test for each in sentences for test in each.claim.tests]
+    named = without_rows(rows, experiment.METRIC, tests)
+    if named and not quick:
+        console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)
     console.print(f"\n-> {folder}")
 
 

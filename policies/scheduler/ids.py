@@ -216,8 +216,8 @@ class PageIds:
         rows = self._find(*_encoded(given))
         unknown = np.flatnonzero(rows < 0)
         if missing == "raise" and unknown.size:
-            first = given[unknown[0]].item()
-            raise ValueError(f"ids must be known, got {first!r} and {unknown.size - 1} others")
+            others = f" and {unknown.size - 1} others" * (unknown.size > 1)
+            raise ValueError(f"ids must be known, got {given[unknown[0]].item()!r:.80}{others}")
         return rows
 
     def remove(self, ids: ArrayLike) -> IntArray:

@@ -7,7 +7,7 @@ What is simulated, one of three:
 * policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
   the environment), ``POLICIES`` (for each label, a policy in the form ``Name`` or
   ``Name:key=value`` of the command line) and ``BOUNDS`` (for each label, a function of an
-  instance; optional);
+  instance, such as those of :mod:`scripts.study.bounds`; optional);
 * functions of a seed that return numbers by metric: ``SETTINGS`` (for each name, arguments of
   the functions), ``MEASURES`` (for each label, a function, see
   :class:`scripts.study.settings.Measurement`), and optionally ``ID`` (an environment, for the
@@ -85,7 +85,7 @@ def find(name: str) -> ModuleType:
     if len(matching) > 1:
         raise ValueError(f"figure {name!r} is in several papers: name {' or '.join(matching)}")
     if not matching:
-        one_of("figure", name, (*_shortest(), *papers()))
+        one_of("figure", name, tuple(dict.fromkeys((*_shortest(), *names(), *papers()))))
     return importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
 
 

@@ -104,6 +104,9 @@ def averages(
     groups = ["setting", "policy", *(["index"] if indexed else [])]
     average, name = (medians, "median") if median else (means, "mean")
     values = [one.values(rows, indexed) for one in series]
+    for one, part in zip(series, values, strict=True):
+        if part.empty:
+            raise ValueError(f"rows must have the metric of a picture, {one.metric!r}, got none")
     parts = [one.named(average(part, groups)) for one, part in zip(series, values, strict=True)]
     data = pd.concat(parts).rename(columns={name: "average"})
     return data, pd.concat(values).seed.nunique()
@@ -159,7 +162,10 @@ def _by_index(at: Places) -> bool:
 def _placed(data: pd.DataFrame, at: Places) -> pd.DataFrame:
     """Add the column ``x``; panels stay in their order."""
     if isinstance(at, str):
-        return pd.concat(numbered(part, at) for _, part in data.groupby("panel", sort=False))
+        parts = [numbered(part, at) for _, part in data.groupby("panel", sort=False)]
+        if all(part.empty for part in parts):
+            raise ValueError(f"at must be followed by a number in names of settings, got {at!r}")
+        return pd.concat(parts)
     if isinstance(at, Mapping) and not _by_index(at):
         return data.assign(x=data.setting.map(at))
     if isinstance(at, Mapping):

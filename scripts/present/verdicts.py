@@ -182,6 +182,20 @@ def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> lis
     return verdicts
 
 
+def without_rows(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[str]:
+    """Return what expectations name and no row has: labels with their metric, and settings."""
+    there = {(row.policy, row.metric) for row in rows}
+    there |= {(label, name.removesuffix(end)) for label, name in there for end in ENDS if end}
+    known, missing = {row.setting for row in rows}, dict[str, None]()
+    for item in expected:
+        scored = item.metric or metric
+        labels = (item.first, item.second) if isinstance(item, Trend) else (item.policy,)
+        missing |= {f"{x} ({scored})": None for x in labels if (x, scored) not in there}
+        settings = (item.setting,) if isinstance(item, Level) else item.settings
+        missing |= dict.fromkeys(name for name in settings if name not in known)
+    return list(missing)
+
+
 def _spelled(metric: str) -> str:
     """Return a metric of code in words; the costs J_h and J_b, and names with spaces, stay."""
     return metric if " " in metric else re.sub("(?<!J)_", " ", metric)
@@ -204,13 +218,13 @@ def _measured(
 ) -> dict[str, Interval]:
     """Return a policy's mean by setting, or its difference to a reference, with the interval."""
     named = metric if reference is None else minus(metric, reference)
-    ends = [
-        {row.setting: row.value for row in rows if row[2:5:2] == (policy, named + end)}
-        for end in ENDS
-    ]
+    own = [row for row in rows if row.policy == policy]
+    ends = [{row.setting: row.value for row in own if row.metric == named + end} for end in ENDS]
     found = {}
     for setting, summary in _summaries(rows, metric, policy, reference).items():
-        mean, half = summary[3:5] if reference is None else summary[5:7]
+        mean, half = summary.mean, summary.half_width
+        if reference is not None:
+            mean, half = summary.difference, summary.difference_half_width
         found[setting] = Interval(mean, mean - half, mean + half)
     given = set.intersection(*map(set, ends))
     return found | {setting: Interval(*(end[setting] for end in ends)) for setting in given}

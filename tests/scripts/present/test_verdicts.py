@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.present.verdicts import Level, Range, Trend, judge, minus
+from scripts.present.verdicts import Level, Range, Trend, judge, minus, without_rows
 from scripts.study.intervals import Interval
 
 
@@ -112,3 +112,14 @@ def test_ranges_and_metrics_are_spelled_in_words(
     known = [row._replace(metric=metric) for row in rows(A=LOW)]
     [verdict] = judge(known, "cost", [Range("A", low, high, ("m=2",), "x", metric)])
     assert verdict.claim == claim
+
+
+def test_what_tests_name_but_no_row_has_is_told() -> None:
+    tests = [
+        Trend("A", "above", "LSD", ("m=2", "m=20"), "x"),
+        Level("m=2", "A", 0.5, 0.1, "x", "freshnes"),
+        Range("B", 0.0, 1.0, ("m=2",), "x", "share"),
+    ]
+    ends = [Row("id", "m=2", "B", 0, "share, low", 0.5)]
+    named = without_rows([*rows(A=LOW, B=LOW), *ends], "accuracy", tests)
+    assert named == ["LSD (accuracy)", "m=20", "A (freshnes)"]
