@@ -195,10 +195,16 @@ def listen(port: int) -> socket.socket:
     Raises:
         ValueError: it is in use, or may not be used.
     """
+    # with its protocol named, asyncio sends answers without delay (TCP_NODELAY)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        return socket.create_server(("127.0.0.1", port))
+        listening.bind(("127.0.0.1", port))
+        listening.listen()
     except OSError as error:
+        listening.close()
         raise ValueError(f"port must be free, got {port}: {error.strerror}") from None
+    return listening
 
 
 def serve_requests(scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket) -> None:

@@ -138,7 +138,10 @@ def _answer(*answers: Message) -> Response:
 
 
 def serve(scheduler: Scheduler, listening: socket.socket) -> None:
-    """Serve a scheduler on a socket that listens, until an interrupt."""
+    """Serve a scheduler on a socket that listens, until an interrupt.
+
+    Name the protocol of the socket (``socket.IPPROTO_TCP``): else asyncio delays answers by 40 ms.
+    """
     import uvicorn
 
     config = uvicorn.Config(endpoint(scheduler), log_level="warning")
