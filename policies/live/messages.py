@@ -42,10 +42,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from crawl_envs.types.arguments import one_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECONDS_PER_DAY = 86400.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_DAYS = 2_900_000.0
+"""Days from 1970 to almost the year 9999, after which there are no dates."""
 
 Scheduler = CrawlScheduler | DurableScheduler
 Message = Mapping[str, Any]
@@ -68,6 +71,8 @@ def day_of(time: Any) -> float:
         return zoned.timestamp() / SECONDS_PER_DAY
     if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
         raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}")
+    if abs(time) > MOST_DAYS:
+        raise ValueError(f"time must be days, at most {MOST_DAYS:g}, got {time!r}: perhaps seconds")
     return float(time)
 
 
@@ -100,8 +105,11 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
     """Return the answer to a message."""
     named = [name for name in CALLS if isinstance(message, dict) and name in message]
     if len(named) != 1:
-        raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r}")
-    return CALLS[named[0]](scheduler, message)
+        raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r:.80}")
+    [call] = named
+    for name in message.keys() - {call}:
+        one_of(f"name beside {call}", name, MORE.get(call, ("time",)))
+    return CALLS[call](scheduler, message)
 
 
 def _add(scheduler: Scheduler, message: Message) -> Message:
@@ -219,6 +227,18 @@ def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
     return {"bandwidth": message["bandwidth"]}
 
 
+MORE: dict[str, tuple[str, ...]] = {
+    "add": ("known",),
+    "update": (),
+    "remove": (),
+    "move": ("to",),
+    "limit": ("gap", "most"),
+    "hold": ("until",),
+    "source_gap": ("since",),
+    "signal": ("time", "source"),
+    "report": ("time", "status", "changed", "retry_at", "ended"),
+}
+"""Other names that a message may have; those of other calls may have a time."""
 CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
     "add": _add,
     "update": _update,

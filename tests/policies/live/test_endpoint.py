@@ -135,6 +135,8 @@ def test_bad_requests_are_answered_and_change_nothing(
         ('{"hold": "a.example"}', "hold must have 'until'"),
         ('{"report": ["u"], "time": ' + 400 * "9" + "}", "too large"),
         (100_000 * "[", "recursion"),
+        ('{"report": ["u"], "tiem": 5}', "name beside report must be"),
+        ('{"next": 1, "time": 1764000000}', "perhaps seconds"),
         ('{"report": ["https://a.example/0"], "status": "odd"}', "status"),
     ):
         status, text = client.ask("/", body)
