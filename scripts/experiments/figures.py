@@ -104,9 +104,9 @@ def averages(
     groups = ["setting", "policy", *(["index"] if indexed else [])]
     average, name = (medians, "median") if median else (means, "mean")
     values = [one.values(rows, indexed) for one in series]
-    for one, part in zip(series, values, strict=True):
-        if part.empty:
-            raise ValueError(f"rows must have the metric of a picture, {one.metric!r}, got none")
+    if all(part.empty for part in values):
+        metrics = ", ".join(dict.fromkeys(one.metric for one in series))
+        raise ValueError(f"rows must have a metric of the picture, {metrics}, got none")
     parts = [one.named(average(part, groups)) for one, part in zip(series, values, strict=True)]
     data = pd.concat(parts).rename(columns={name: "average"})
     return data, pd.concat(values).seed.nunique()
