@@ -524,7 +524,8 @@ class CrawlScheduler(PacedScheduler):
     def _chance(self, row: int, worthy: float, most: float) -> float:
         """Return the time at which a page that was refused may be granted, if nothing happens."""
         if worthy == math.inf:
-            return (self.price.asked or self.time) + most / self.bandwidth
+            asked = self.time if self.price.asked is None else self.price.asked
+            return asked + most / self.bandwidth
         price = self.price.value(self._fill(most)) if self.pages.values.apart else 1.0
         due = float(description(self.pages, row, self.time, price)["due"])
         if math.isnan(worthy):  # its host has other fetches, or it waits
