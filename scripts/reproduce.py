@@ -32,12 +32,19 @@ from scripts.present.experiment import (
 )
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
-from scripts.present.verdicts import without_rows, write_verdicts
-from scripts.study.rows import base, check_folder, write_csv, write_provenance
+from scripts.present.verdicts import without_rows
+from scripts.study.rows import (
+    RESULTS,
+    base,
+    check_folder,
+    provenance_at,
+    write_csv,
+    write_provenance,
+)
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
-OUT, QUICK_OUT = Path("results"), Path("runs")
+QUICK_OUT = Path("runs")
 
 Figures = Annotated[
     list[str],
@@ -89,7 +96,7 @@ def main(options: ReproduceOptions) -> None:
     jobs = {}
     for experiment in chosen(options.figures):
         paper, figure = paper_and_figure(experiment)
-        folder = (options.out or (QUICK_OUT if options.quick else OUT)) / paper / figure
+        folder = (options.out or (QUICK_OUT if options.quick else RESULTS)) / paper / figure
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():
@@ -110,8 +117,8 @@ def reproduce(
         count = options.repetitions or repetitions_of(experiment, options.quick)
         if play_missing(settings, count, store, players, console):
             made = {"workers": players.count, "rows": len(store.rows)}
-            path, module = folder.parent / "provenance.json", "scripts.reproduce"
-            write_provenance(path, module, store.seconds, folder.name, **made)
+            path, entry = provenance_at(folder)
+            write_provenance(path, "scripts.reproduce", store.seconds, entry, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if not store.rows:
@@ -130,7 +137,7 @@ def reproduce(
 def report(
     experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, verdicts, pictures and tables; print which expectations hold."""
+    """Write summary, pictures and tables; print which expectations hold."""
     rows = with_derived(experiment, kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     references = [
@@ -145,10 +152,9 @@ def report(
     if made and page.exists() and not quick:
         fill(page, {name: table(rows) for name, table in made.items()})
     sentences = sentences_of(experiment, rows, quick)
-    write_verdicts(folder / "verdicts.csv", sentences)
     console.print()
     if quick:
-        whole = OUT / "/".join(paper_and_figure(experiment))
+        whole = RESULTS / "/".join(paper_and_figure(experiment))
         full = sentences_of(experiment, rows_of(whole, experiment), False)
         console.print(claims_table(full, sentences))
         console.print(f"The full run and its pictures: {whole}")

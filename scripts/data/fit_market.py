@@ -32,7 +32,7 @@ from crawl_envs.worlds.offers.log import MarketLog
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
 POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
@@ -253,7 +253,8 @@ def main(options: Options) -> None:
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
         write(folder, figures)
         about["shape"] = asdict(shape)
-        write_provenance(folder / "provenance.json", "scripts.data.fit_market", seconds, **about)
+        path, entry = provenance_at(folder)
+        write_provenance(path, "scripts.data.fit_market", seconds, entry, **about)
         show(figures, console())
         typer.echo(f"-> {folder}")
 
