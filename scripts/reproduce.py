@@ -22,6 +22,7 @@ from scripts.present import tables
 from scripts.present.claims import rows_of, write_claims
 from scripts.present.claims_table import claims_table
 from scripts.present.experiment import (
+    check_declared,
     paper_and_figure,
     pictures_of,
     repetitions_of,
@@ -97,6 +98,7 @@ def main(options: ReproduceOptions) -> None:
     for experiment in chosen(options.figures):
         paper, figure = paper_and_figure(experiment)
         folder = (options.out or (QUICK_OUT if options.quick else RESULTS)) / paper / figure
+        check_declared(experiment)
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from scripts import experiments
 from scripts.present.experiment import (
+    check_declared,
     paper_and_figure,
     pictures_of,
     sentences_of,
@@ -32,8 +33,7 @@ def test_experiments_are_whole(name: str) -> None:
     names = [setting.name for setting in settings]
     assert len({*names}) == len(names)
     labels = {label for setting in settings for label in setting.labels}
-    assert getattr(experiment, "REFERENCE", "") in {*labels, ""}
-    assert experiment.TITLE
+    check_declared(experiment)
     assert experiment.CLAIM.endswith(".")
     assert pictures_of(experiment)
     sentences = sentences_of(experiment, [], False)
@@ -66,6 +66,27 @@ def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "other_table9" in experiments.names()
     assert experiments.find("table9").TITLE == "Table 9"
     del sys.modules["scripts.experiments.other.table9"], sys.modules["scripts.experiments.other"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"TITLE": None}, "ncis_fig9 must have TITLE, CLAIM, CLAIMS, METRIC, got no TITLE"),
+        ({"REFERENCE": "LDS"}, "REFERENCE of ncis_fig9 must be one of V, 1 term"),
+    ],
+)
+def test_what_is_not_declared_is_told_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str | None], message: str
+) -> None:
+    for name, value in changed.items():
+        if value is None:
+            monkeypatch.delattr(experiments.find("ncis_fig9"), name)
+        else:
+            monkeypatch.setattr(experiments.find("ncis_fig9"), name, value, raising=False)
+    result = CliRunner().invoke(app, ["ncis_fig9", *QUICK, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
