@@ -56,6 +56,17 @@ Figures = Annotated[
 ]
 
 
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        "--repetitions",
+        help="Number of seeds of every policy and setting.",
+        show_default="set by the experiment",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(PlayOptions):
     """Arguments of ``scripts.reproduce``."""
@@ -65,8 +76,7 @@ class ReproduceOptions(PlayOptions):
     figures: Figures
     quick: bool = False
     """Few pages and short episodes, as a smoke test."""
-    repetitions: int | None = None
-    """Seeds per policy and setting [set by the experiment]."""
+    seeds: Seeds = None
     score: bool = False
     """Check and draw the existing rows, without simulation."""
     out: Path | None = None
@@ -89,8 +99,8 @@ def chosen(names: Sequence[str]) -> list[ModuleType]:
 
 def main(options: ReproduceOptions) -> None:
     """Run experiments."""
-    if options.repetitions is not None:
-        at_least(1, repetitions=options.repetitions)
+    if options.seeds is not None:
+        at_least(1, seeds=options.seeds)
     if options.fresh and options.score:
         raise ValueError("--fresh and --score exclude each other")
     players = options.players
@@ -116,7 +126,7 @@ def reproduce(
     store = opened(folder, experiment.TITLE, settings, fresh=options.fresh)
     console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
     if not options.score:
-        count = options.repetitions or repetitions_of(experiment, options.quick)
+        count = options.seeds or repetitions_of(experiment, options.quick)
         if play_missing(settings, count, store, players, console):
             made = {"workers": players.count, "rows": len(store.rows)}
             path, entry = provenance_at(folder)

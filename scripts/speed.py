@@ -2,8 +2,9 @@
 
 Thresholds are for ratios and not for seconds, since machines differ; see
 :mod:`scripts.timing.turns` for the method. Writes ``speed.csv`` (ratios, speeds and the parts of a
-step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``; with ``--against`` only
-``against.csv``, the speed over that of another checkout, and its entry of ``provenance.json``.
+step), ``growth.csv``, ``provenance.json`` (the machine), ``speed.png``, ``parts.png`` and
+``growth.png``; with ``--against`` only ``against.csv``, the speed over that of another checkout,
+and its entry of ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -119,10 +120,10 @@ def measure(quick: bool) -> tuple[list[Figure], list[Cost], int | None]:
 
 
 def write(folder: Path, figures: Sequence[Figure], grown: Sequence[Cost]) -> None:
-    """Write the tables and the picture, and print the figures."""
+    """Write the tables and the pictures, and print the figures."""
     write_csv(folder / "speed.csv", Figure._fields, figures)
     write_csv(folder / "growth.csv", Cost._fields, grown)
-    draw(folder / "speed.png", figures, grown)
+    draw(folder, figures, grown)
     title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
     rows = [each[2:] for each in figures]
     console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))

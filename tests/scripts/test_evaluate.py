@@ -16,9 +16,10 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
-from scripts.evaluate import FIRST_SEED, app, evaluation_of
+from scripts.evaluate import app
 from scripts.study import runner
 from scripts.study.entrants import candidate_of
+from scripts.study.evaluation import FIRST_SEED, evaluation_of
 from scripts.study.rows import read_rows
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused

@@ -23,7 +23,7 @@ from scripts.study.rows import read_rows, write_rows
 from scripts.study.settings import Measurement, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
+QUICK = ["--quick", "--seeds", "2", "--workers", "1"]
 
 
 @pytest.mark.parametrize("name", experiments.names())
@@ -34,6 +34,7 @@ def test_experiments_are_whole(name: str) -> None:
     assert len({*names}) == len(names)
     labels = {label for setting in settings for label in setting.labels}
     check_declared(experiment)
+    assert not [item.name for item in settings if " at 0x" in str(item.described())]
     assert experiment.CLAIM.endswith(".")
     assert pictures_of(experiment)
     sentences = sentences_of(experiment, [], False)
@@ -194,7 +195,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
             ["fig3"],
             "figure 'fig3' is in several papers: name lambdacrawl_fig3 or",
         ),
-        (["ncis_fig3", "--repetitions", "0"], "repetitions must be an integer >= 1, got 0"),
+        (["ncis_fig3", "--seeds", "0"], "seeds must be an integer >= 1, got 0"),
         (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
         (["ncis_fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
         (["ncis_fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),

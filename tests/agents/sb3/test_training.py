@@ -41,14 +41,6 @@ HEAVY = {
 """One page has most of the importance, and changes so fast that every crawl should go to it."""
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def short(**changes) -> TrainArguments:
     form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
     env_args = {**SMALL, **form}
