@@ -165,7 +165,7 @@ def network_arguments(
         kwargs["net_arch"] = [1] if off_policy else []
         if not recurrent and not off_policy:
             kwargs["share_features_extractor"] = False
-        if batch is not None and like in ("a2c", "ppo"):
+        if batch is not None and like in ("a2c", "ppo", "recurrentppo"):
             kwargs["batch"] = batch
     if recurrent:
         kwargs["lstm_hidden_size"] = width
