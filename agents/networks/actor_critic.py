@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from gymnasium.spaces import Box, Discrete, MultiBinary
-from stable_baselines3.common.distributions import CategoricalDistribution, Distribution
+from stable_baselines3.common.distributions import CategoricalDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
@@ -54,18 +54,32 @@ class PageCategorical(CategoricalDistribution):
 
 
 class PageScores:
-    """Makes an actor-critic policy of Stable-Baselines3 score pages; mixed in before its class."""
+    """Makes an actor-critic policy of Stable-Baselines3 score pages; mixed in before its class.
+
+    Args:
+        *args: as for the policy.
+        batch: with the action ``scores``, crawls per decision, ``env.unwrapped.batch``: that many
+            pages are drawn in order by :class:`GumbelTop`. Without it scores are drawn from
+            normal distributions around the network's.
+        **kwargs: as for the policy.
+
+    Raises:
+        ValueError: ``batch`` with actions other than scores of pages, or outside [1, m].
+    """
 
     mlp_extractor: Any
     action_net: Any
     action_dist: Any
+    log_std: Any
     features_extractor: Any
     observation_space: Any
     action_space: Any
     optimizer_class: Any
     optimizer_kwargs: dict[str, Any]
-    batch: int | None = None
-    """Number of pages drawn in order, None for other actions."""
+
+    def __init__(self, *args: Any, batch: int | None = None, **kwargs: Any) -> None:
+        self.batch = batch
+        super().__init__(*args, **kwargs)
 
     def _dead(self) -> float | None:
         """Return the score of pages that do not exist, None where scores are means."""
@@ -87,40 +101,27 @@ class PageScores:
 
     def _choose_draws(self) -> None:
         """Replace the distribution of the actions where there is a better one."""
-
-
-class PageActorCritic(PageScores, ActorCriticPolicy):
-    """For PPO and A2C: an actor and a critic on vectors per page.
-
-    Args:
-        *args: as for Stable-Baselines3's ``ActorCriticPolicy``.
-        batch: with the action ``scores``, crawls per decision, ``env.unwrapped.batch``: that many
-            pages are drawn in order by :class:`GumbelTop`. Without it scores are drawn from
-            normal distributions around the network's.
-        **kwargs: as for ``ActorCriticPolicy``.
-
-    Raises:
-        ValueError: ``batch`` with actions other than scores of pages, or outside [1, m].
-    """
-
-    def __init__(self, *args: Any, batch: int | None = None, **kwargs: Any) -> None:
-        self.batch = batch
-        super().__init__(*args, **kwargs)
-
-    def _choose_draws(self) -> None:
         if self.batch is not None:
             pages = self.observation_space.shape[:1]
             if not isinstance(self.action_space, Box) or self.action_space.shape != pages:
                 raise ValueError(f"batch must be None with actions {self.action_space}")
             self.action_dist = GumbelTop(pages[0], self.batch)
             del self.log_std
-        elif type(self.action_dist) is CategoricalDistribution:
-            self.action_dist = PageCategorical(self.action_dist.action_dim)
 
-    def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
+    def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Any:
         if isinstance(self.action_dist, GumbelTop):
             return self.action_dist.proba_distribution(latent_pi)
-        return super()._get_action_dist_from_latent(latent_pi)
+        return super()._get_action_dist_from_latent(latent_pi)  # type: ignore[misc]
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return {**super()._get_constructor_parameters(), "batch": self.batch}
+        parameters = super()._get_constructor_parameters()  # type: ignore[misc]
+        return {**parameters, "batch": self.batch}
+
+
+class PageActorCritic(PageScores, ActorCriticPolicy):
+    """For PPO and A2C: an actor and a critic on vectors per page."""
+
+    def _choose_draws(self) -> None:
+        super()._choose_draws()
+        if type(self.action_dist) is CategoricalDistribution:
+            self.action_dist = PageCategorical(self.action_dist.action_dim)

@@ -24,6 +24,11 @@ ACTIONS = {"dqn": "page", "maskableppo": "page", "sac": "scores"}
 CONTRIB = {"maskableppo": "MaskablePPO", "recurrentppo": "RecurrentPPO"}
 """Algorithms of the package sb3-contrib, and their classes; others are named as their classes."""
 OFF_POLICY = ("dqn", "sac")
+GIVEN = {
+    *("policy", "policy_kwargs", "env", "learning_rate", "gamma", "seed", "device"),
+    "_init_setup_model",
+}
+"""Arguments that every class is built with, as those of Stable-Baselines3 are."""
 PAGE_POLICIES = {
     "a2c": "actor_critic.PageActorCritic",
     "dqn": "dqn.PageDQN",
@@ -40,12 +45,15 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 
     Raises:
         ValueError: an unknown name, or one of CONTRIB without the package sb3-contrib; a class
-            whose module is not imported, or that is no OnPolicyAlgorithm or OffPolicyAlgorithm.
+            whose module is not imported, that is no OnPolicyAlgorithm or OffPolicyAlgorithm, or
+            that does not take the arguments GIVEN.
     """
     if isinstance(name, str) and ":" in name:
         own = own_class("algorithm", name, BaseAlgorithm)
         if not issubclass(own, (OnPolicyAlgorithm, OffPolicyAlgorithm)):
             raise ValueError(f"algorithm must learn on policy or off policy, got {name!r}")
+        if missing := sorted(GIVEN - parameters_of(own)):
+            raise ValueError(f"algorithm must take {', '.join(missing)}, got {name!r}")
         return own
     one_of("algorithm", name, ALGORITHMS, "module:Class")
     try:
@@ -157,7 +165,7 @@ def network_arguments(
         kwargs["net_arch"] = [1] if off_policy else []
         if not recurrent and not off_policy:
             kwargs["share_features_extractor"] = False
-        if batch is not None and like in ("a2c", "ppo"):
+        if batch is not None and like in ("a2c", "ppo", "recurrentppo"):
             kwargs["batch"] = batch
     if recurrent:
         kwargs["lstm_hidden_size"] = width

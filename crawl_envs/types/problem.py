@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -237,8 +238,18 @@ class Instance:
         )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """Return the public part of the instance."""
-        revealed = reveal == "parameters"
+        """Return the public part of the instance, the same object at each call."""
+        if reveal not in self._problems:
+            self._problems[reveal] = self._public(reveal)
+        return self._problems[reveal]
+
+    @cached_property
+    def _problems(self) -> dict[Reveal, Problem]:
+        return {}
+
+    def _public(self, reveal: Reveal) -> Problem:
+        revealed, complete = reveal == "parameters", self.complete
+        complete.setflags(write=False)
         return Problem(
             num_pages=self.num_pages,
             bandwidth=self.bandwidth,
@@ -249,7 +260,7 @@ class Instance:
             false_signal_rate=self.false_signal_rate if revealed else None,
             delay=self.delay if revealed else None,
             num_sources=self.num_sources,
-            complete=self.complete,
+            complete=complete,
             group=self.group,
         )
 

@@ -179,10 +179,9 @@ class RegionPages(CustomEvents):
             raise ValueError(f"recall must be of 1 source of signals, got {self.num_sources}")
         object.__setattr__(self, "regions", regions)
 
-    def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """Return the public part of the instance, with the regions if revealed."""
+    def _public(self, reveal: Reveal) -> Problem:
         regions = self.regions if reveal == "parameters" else None
-        return replace(super().problem(reveal), regions=regions)
+        return replace(super()._public(reveal), regions=regions)
 
     @cached_property
     def sources(self) -> Sources:

@@ -299,6 +299,22 @@ def test_a_memory_of_each_page_at_any_size(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_an_agent_with_memory_acts_on_any_number_of_pages(form, tmp_path):
+    pytest.importorskip("sb3_contrib")
+    folder = saved(untrained(algorithm="recurrentppo", env_args={**SMALL, **FORMS[form]}), tmp_path)
+    for pages, batch in ((4, 3), (50, 10)):
+        extra = {"batch": batch} if form == "scores" else {}
+        env_args = {**SMALL, **FORMS[form], "num_pages": pages, "bandwidth": 2.0 * pages, **extra}
+        env, observations = played(env_args)
+        for deterministic in (True, False):
+            actions, _ = agents.load(folder, env).predict(observations, deterministic=deterministic)
+            assert env.action_space.contains(actions)
+            if form == "scores":
+                assert ((actions > 0.0).sum(axis=-1) == batch).all()
+        env.close()
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_scorer_acts_as_the_agent_it_was_taken_from(form, tmp_path):
     agent = untrained(env_args={**SMALL, **FORMS[form]})
     about = {"action_form": form, "features": agent.features}

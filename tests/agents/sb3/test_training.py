@@ -448,6 +448,13 @@ class OwnBase(OnPolicyAlgorithm):
         self.policy.optimizer.step()
 
 
+class Closed(PPO):
+    """One that cannot be built as others are."""
+
+    def __init__(self, policy, env):
+        super().__init__(policy, env)
+
+
 OWN_ALGORITHMS = [
     (f"{__name__}:OwnPPO", {"model_args": {"fade": 0.25, "n_epochs": 1}}, "ppo"),
     (f"{__name__}:OwnBase", {}, ""),
@@ -472,6 +479,10 @@ def test_an_algorithm_of_ones_own_is_trained_and_loaded(name, given, base, tmp_p
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"algorithm": f"{__name__}:Closed"},
+            "algorithm must take _init_setup_model, device, gamma, .*, seed, got .*:Closed",
+        ),
         ({"model_args": {"fades": 1.0}}, "model_args must be among .*fade, .*, got fades=1.0"),
         ({"model_args": {"policy_kwargs": {}}}, "model_args must be among .*, got policy_kwargs="),
         ({"model_args": {"n_epochs": 0}}, "n_epochs must be .* got 0"),

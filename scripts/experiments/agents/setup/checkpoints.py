@@ -1,12 +1,13 @@
-"""Keep the best agent of each cell of ``agents_rl`` beside its rows: weights alone.
+"""Keep the best agent of each cell of ``agents_rl`` beside its rows: weights alone, in one archive.
 
 Of the trainings in runs/rl, at the larger budget, the seed with the best validation at its end is
 kept for each task and algorithm, where that is above random crawling. A file has no state of the
-optimiser, so that it plays but does not go on; larger ones than 60 kB are left out.
+optimiser, so that it plays but does not go on.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from scripts.experiments.agents.setup import trainings
 from scripts.study import rows as kept_rows
 from scripts.training.ranking import RANDOM
 
-OUT, MOST_BYTES = Path("results/agents/rl"), 60_000
+OUT, ARCHIVE = Path("results/agents/rl"), "checkpoints.zip"
 
 
 def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
@@ -41,33 +42,29 @@ def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
         yield task, algorithm, folder, last
 
 
-def without_optimiser(model: Path, out: Path) -> None:
-    """Copy the file of a model, which is never compressed, without the arrays of optimisers."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        zipfile.ZipFile(model) as whole,
-        replacing(out) as unfinished,
-        zipfile.ZipFile(unfinished, "w") as kept,
-    ):
+def without_optimiser(model: Path) -> bytes:
+    """Return the file of a model, which is never compressed, without the arrays of optimisers."""
+    less = io.BytesIO()
+    with zipfile.ZipFile(model) as whole, zipfile.ZipFile(less, "w") as kept:
         for name in whole.namelist():
             if not name.partition("/")[0].endswith("optimizer"):
                 kept.writestr(zipfile.ZipInfo(name), whole.read(name))
+    return less.getvalue()
 
 
 def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
-    """Copy, and print what was kept."""
+    """Write the archive, TASK/ALGORITHM/model.zip, and print what was kept."""
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
     played = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
     random = {row.setting: row.value for row in played}
-    for task, algorithm, folder, reached in best_seeds(runs):
-        file = out / "checkpoints" / task / algorithm / MODEL
-        if reached > random.get(task, math.inf):
-            without_optimiser(folder / MODEL, file)
-            size, left = file.stat().st_size, ""
-            if size > MOST_BYTES:
-                file.unlink()
-                left = ", left out"
-            print(f"{file.parent}: {folder.name}, validation {reached:.4f}, {size} bytes{left}")
+    compressed = zipfile.ZIP_DEFLATED
+    with replacing(out / ARCHIVE) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
+        for task, algorithm, folder, reached in best_seeds(runs):
+            if reached > random.get(task, math.inf):
+                name = zipfile.ZipInfo(f"{task}/{algorithm}/{MODEL}")
+                archive.writestr(name, without_optimiser(folder / MODEL), compressed)
+                size = archive.getinfo(name.filename).compress_size
+                print(f"{name.filename}: {folder.name}, validation {reached:.4f}, {size} bytes")
 
 
 app = command(main, __doc__)

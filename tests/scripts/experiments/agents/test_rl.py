@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -102,10 +103,12 @@ def test_a_short_training_and_its_checkpoint(
     assert 0.8 < values["validated[0]"] < 1.0
     write_rows(tmp_path / "rows.parquet", [Row("", "quality", rl.RANDOM, 0, "validated", low)], {})
     checkpoints.main(trainings.RUNS, tmp_path)
-    file = tmp_path / "checkpoints" / "quality" / "a2c"
-    assert file.exists() == (low == 0.0)
-    if file.exists():
-        kept, whole = file / "model.zip", next(trainings.RUNS.rglob("model.zip"))
+    with zipfile.ZipFile(tmp_path / checkpoints.ARCHIVE) as archive:
+        archive.extractall(tmp_path / "kept")
+        assert archive.namelist() == (["quality/a2c/model.zip"] if low == 0.0 else [])
+    if low == 0.0:
+        kept = tmp_path / "kept" / "quality" / "a2c" / "model.zip"
+        whole = next(trainings.RUNS.rglob("model.zip"))
         assert kept.stat().st_size < 0.6 * whole.stat().st_size
         env = make_env("CrawlLongevity-v0", **trainings.TASKS["quality"].arguments)
         observation, _ = env.reset(seed=1)
