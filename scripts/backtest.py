@@ -22,7 +22,6 @@ from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from crawl_envs.logs import CrawlLog
 from scripts.cli.commands import (
@@ -33,34 +32,20 @@ from scripts.cli.commands import (
     words_of,
 )
 from scripts.logs import backtesting
-from scripts.logs.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
+from scripts.logs.backtest_report import SLOW, less, report
+from scripts.logs.backtesting import REFERENCE, SHARES, Backtest, Effort
 from scripts.logs.learning import check_hindsight
 from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
 from scripts.logs.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.entrants import candidate_of
-from scripts.study.rows import check_folder, write_csv
+from scripts.study.rows import check_folder
 from scripts.study.runner import STOPPED, Store, opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
 POLICIES = "Greedy,BeliefNCIS"
 WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"
-SLOW = "BeliefNCIS"
 ARCHIVES = ("cdx", "cdxj")
-CAVEAT = (
-    "Intervals (95%) allow for changes in bursts, for rates that rise or fall, and for pages that "
-    "change together. Of those of logs simulated by eight laws, 95 to 99% contained the truth, and "
-    "by each law at least 80%."
-)
-NO_AIM = (
-    "Your crawls are less fresh than as many in turn ({ahead} for RoundRobin), so that they aimed "
-    "at something else. RoundRobin alone saves {saved}: compare policies with it. Savings against "
-    "your crawls say little about a policy."
-)
-ARCHIVE = (
-    "This is the index of an archive, whose captures were seldom chosen to keep pages fresh: "
-    "compare policies with RoundRobin."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +89,7 @@ def main(options: BacktestOptions) -> None:
     check_folder(folder)
     if effort.above:
         left_out = options.policies is None and effort.shares != SHARES
-        tables.console().print(_less(effort, left_out), soft_wrap=True)
+        tables.console().print(less(effort, left_out), soft_wrap=True)
     store = played_in(folder, test, names, effort, options, players)
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
@@ -158,71 +143,6 @@ def played_in(
         play_missing(played, effort.draws, store, players, Console(stderr=True))
     saved.unlink(missing_ok=True)
     return store
-
-
-def _less(effort: Effort, left_out: bool) -> str:
-    """Return what is done less for a large log."""
-    (_, draws, first, passes, shares), end = STANDARD, f"; {SLOW} is left out." * left_out
-    return (
-        f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
-        f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
-        f"{len(shares)}), as the log has over {effort.above} crawls{end or '.'}"
-    )
-
-
-def report(
-    test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path, archive: bool
-) -> None:
-    """Print the table, and write it and the picture."""
-    from scripts.logs.pictures import draw_backtest
-
-    columns = ("policy", "share of crawls", "crawls per day", *backtesting.MEASURED)
-    records = [
-        (item.policy, item.share, item.share * test.crawls_per_day, *item.numbers())
-        for item in outcomes
-    ]
-    write_csv(folder / "backtest.csv", columns, records)
-    draw_backtest(folder / "backtest.png", outcomes, test.crawls_per_day, title)
-    console = tables.console()
-    console.print(table_of(test, outcomes, title))
-    console.print(CAVEAT)
-    if archive:
-        console.print(ARCHIVE)
-    [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
-    if alike.ahead.mean > alike.ahead.half_width:
-        ahead = tables.plus_minus(*alike.ahead, signed=True)
-        console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(alike)))
-
-
-def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
-    """Return the freshness with as many crawls as the log, and the saved crawls."""
-    days = test.end - test.start
-    table = Table(
-        title=f"{title}: the last {days:.3g} days, {test.crawls_per_day:.4g} crawls per day",
-        title_justify="left",
-    )
-    for name in ("policy", "freshness", f"minus {OWN}", "crawls saved at the same freshness"):
-        table.add_column(name, justify="left" if name == "policy" else "right")
-    for item in outcomes:
-        if item.share != 1.0:
-            continue
-        fresh = tables.plus_minus(*item.freshness)
-        if item.policy == OWN:
-            table.add_row(OWN, fresh, "", "")
-            continue
-        ahead = tables.plus_minus(*item.ahead, signed=True)
-        table.add_row(item.policy, fresh, ahead, saved_in_words(item))
-    return table
-
-
-def saved_in_words(item: Outcome) -> str:
-    """Return the saved crawls as a percentage with its interval, or the bound that is known."""
-    mean, half = 100.0 * item.saved.mean, 100.0 * item.saved.half_width
-    if item.saved.mean >= 1.0 - SHARES[0] - 1e-9:
-        return f"at least {mean:.0f}%"
-    if item.saved.mean <= 1.0 - SHARES[-1] + 1e-9:
-        return f"none: needs over {SHARES[-1]:g} times as many"
-    return f"{mean:.0f}% ± {half:.0f}%"
 
 
 app = command_of(main, BacktestOptions, __doc__)

@@ -4,8 +4,8 @@ Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per se
 with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by the divergence of
 the copies (lower is better).
 
-With --suite it ranks all shipped policies and agents in a suite of tasks, as python -m scripts.rank
-does.
+With --suite it plays and ranks all shipped policies and agents in a suite of tasks, as python -m
+scripts.rank does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ Settings = Annotated[
 Suite = Annotated[
     str | None,
     typer.Option(
-        help=f"Rank all shipped entrants in a suite: {' or '.join(SUITES)}.",
+        help=f"Play and rank all shipped entrants, besides --policies and --agents, in a suite: "
+        f"{' or '.join(SUITES)}.",
         show_default="no suite",
     ),
 ]

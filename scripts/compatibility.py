@@ -20,7 +20,7 @@ from scripts.cli.commands import command, default_folder, words_of
 from scripts.libraries.interfaces import IDS, LIBRARIES, Outcome, tried
 from scripts.libraries.report import failures, page_of, table_of
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.timing.commands import run_cases
 
 OUT = Path("results/compatibility")
@@ -45,9 +45,8 @@ def main(only: Only = None, out: Out = None) -> None:
     write_csv(folder / "rows.csv", Outcome._fields, rows)
     with replacing(folder / "README.md") as unfinished:
         unfinished.write_text(page_of(rows), "utf-8")
-    write_provenance(
-        folder / "provenance.json", "scripts.compatibility", time.perf_counter() - start
-    )
+    path, entry = provenance_at(folder)
+    write_provenance(path, "scripts.compatibility", time.perf_counter() - start, entry)
     console().print(table_of(rows))
     for line in failures(rows):
         console().print(line, markup=False)

@@ -11,28 +11,19 @@ Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
 
-from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import at_least, command_of, default_folder, words_of
-from scripts.cli.options import PREFIX, named_values
+from scripts.cli.options import named_values
 from scripts.present import tables
-from scripts.study.entrants import (
-    OF_FRAGMENTS,
-    Candidate,
-    applicable,
-    candidate_of,
-    candidates_of,
-    chosen_names,
-    entered,
-)
+from scripts.study.entrants import OF_FRAGMENTS, candidate_of
+from scripts.study.evaluation import evaluation_of
 from scripts.study.runner import Store, opened, play_missing
 from scripts.study.settings import Setting
 from scripts.study.workers import PlayOptions
@@ -58,6 +49,11 @@ Metric = Annotated[
 ]
 
 
+Seeds = Annotated[
+    int, typer.Option("--seeds", "--episodes", help="Number of seeds, one episode each.")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(PlayOptions):
     """Arguments of ``scripts.evaluate``."""
@@ -71,8 +67,7 @@ class EvaluateOptions(PlayOptions):
     env_arg: list[str] | None = None
     """Argument of the environment, such as num_pages=1000; can be repeated [the arguments of the
     training]."""
-    episodes: int = 32
-    """Number of seeds, one episode each."""
+    seeds: Seeds = 32
     policies: str | None = None
     """Policies to compare with: comma-separated list of Name, Name:key=value, or folders or names
     of agents; or all policies. Oracles, which read the hidden state, must be named [common policies
@@ -80,36 +75,6 @@ class EvaluateOptions(PlayOptions):
     metric: Metric = None
     out: Path | None = None
     """Output folder [runs/evaluate-MODEL-ENV]."""
-
-
-def evaluation_of(
-    candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
-) -> Setting:
-    """Return the checked setting that compares a candidate with other policies.
-
-    Args:
-        candidate: the agent or policy to evaluate. In the environment of its training, arguments
-            default to those of its training.
-        env_id: id of the environment.
-        env_args: arguments of the environment.
-        specs: policies and agents as of :func:`candidate_of`, or ``all`` policies but oracles; the
-            default policies if empty.
-
-    Raises:
-        ValueError: arguments that the environment rejects, an unknown policy, a named policy that
-            cannot act there, an agent of another environment, or two agents of one name.
-    """
-    name = env_id.removeprefix(PREFIX)
-    arguments = {**(candidate.env_args if candidate.env_id == name else {}), **env_args}
-    named = [] if list(specs) == ["all"] else specs
-    others = candidates_of(named or chosen_names(name, specs))
-    if others.get(candidate.label, candidate).digest != candidate.digest:
-        raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
-    able, refused = applicable({candidate.label: candidate} | others, name, arguments)
-    for label, reason in refused.items():
-        if named or label == candidate.label:
-            raise ValueError(f"{label} cannot act here: {reason}")
-    return Setting(name, name, arguments, **entered(able), first_seed=FIRST_SEED)
 
 
 def report(setting: Setting, store: Store, agent: str, metric: str) -> None:
@@ -134,7 +99,7 @@ def report(setting: Setting, store: Store, agent: str, metric: str) -> None:
 def main(options: EvaluateOptions) -> None:
     """Run the evaluation."""
     folder = options.out or default_folder("evaluate", Path(options.model).name, options.env_id)
-    at_least(1, episodes=options.episodes)
+    at_least(1, seeds=options.seeds)
     if options.metric is not None:
         one_of("metric", options.metric, METRICS)
     players = options.players
@@ -143,7 +108,7 @@ def main(options: EvaluateOptions) -> None:
     setting = evaluation_of(candidate, options.env_id, named_values(options.env_arg or []), specs)
     scored = options.metric or USUAL_METRICS.get(setting.id, "freshness")
     store = opened(folder, "evaluate", [setting], fresh=options.fresh)
-    play_missing([setting], options.episodes, store, players, Console(stderr=True))
+    play_missing([setting], options.seeds, store, players, Console(stderr=True))
     report(setting, store, candidate.label, scored)
     store.sign("scripts.evaluate")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)

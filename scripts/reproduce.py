@@ -22,6 +22,7 @@ from scripts.present import tables
 from scripts.present.claims import rows_of, write_claims
 from scripts.present.claims_table import claims_table
 from scripts.present.experiment import (
+    check_declared,
     paper_and_figure,
     pictures_of,
     repetitions_of,
@@ -32,18 +33,36 @@ from scripts.present.experiment import (
 )
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
-from scripts.present.verdicts import without_rows, write_verdicts
-from scripts.study.rows import base, check_folder, write_csv, write_provenance
+from scripts.present.verdicts import without_rows
+from scripts.study.rows import (
+    RESULTS,
+    base,
+    check_folder,
+    provenance_at,
+    write_csv,
+    write_provenance,
+)
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions, Workers
 
-OUT, QUICK_OUT = Path("results"), Path("runs")
+QUICK_OUT = Path("runs")
 
 Figures = Annotated[
     list[str],
     typer.Argument(
         help=f"Any of {', '.join(experiments.names())}, or short as fig13; or "
         f"{', '.join(experiments.papers())}: all figures of that paper."
+    ),
+]
+
+
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        "--repetitions",
+        help="Number of seeds of every policy and setting.",
+        show_default="set by the experiment",
     ),
 ]
 
@@ -57,8 +76,7 @@ class ReproduceOptions(PlayOptions):
     figures: Figures
     quick: bool = False
     """Few pages and short episodes, as a smoke test."""
-    repetitions: int | None = None
-    """Seeds per policy and setting [set by the experiment]."""
+    seeds: Seeds = None
     score: bool = False
     """Check and draw the existing rows, without simulation."""
     out: Path | None = None
@@ -81,15 +99,16 @@ def chosen(names: Sequence[str]) -> list[ModuleType]:
 
 def main(options: ReproduceOptions) -> None:
     """Run experiments."""
-    if options.repetitions is not None:
-        at_least(1, repetitions=options.repetitions)
+    if options.seeds is not None:
+        at_least(1, seeds=options.seeds)
     if options.fresh and options.score:
         raise ValueError("--fresh and --score exclude each other")
     players = options.players
     jobs = {}
     for experiment in chosen(options.figures):
         paper, figure = paper_and_figure(experiment)
-        folder = (options.out or (QUICK_OUT if options.quick else OUT)) / paper / figure
+        folder = (options.out or (QUICK_OUT if options.quick else RESULTS)) / paper / figure
+        check_declared(experiment)
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():
@@ -107,11 +126,11 @@ def reproduce(
     store = opened(folder, experiment.TITLE, settings, fresh=options.fresh)
     console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
     if not options.score:
-        count = options.repetitions or repetitions_of(experiment, options.quick)
+        count = options.seeds or repetitions_of(experiment, options.quick)
         if play_missing(settings, count, store, players, console):
             made = {"workers": players.count, "rows": len(store.rows)}
-            path, module = folder.parent / "provenance.json", "scripts.reproduce"
-            write_provenance(path, module, store.seconds, folder.name, **made)
+            path, entry = provenance_at(folder)
+            write_provenance(path, "scripts.reproduce", store.seconds, entry, **made)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if not store.rows:
@@ -130,7 +149,7 @@ def reproduce(
 def report(
     experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, verdicts, pictures and tables; print which expectations hold."""
+    """Write summary, pictures and tables; print which expectations hold."""
     rows = with_derived(experiment, kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     references = [
@@ -145,10 +164,9 @@ def report(
     if made and page.exists() and not quick:
         fill(page, {name: table(rows) for name, table in made.items()})
     sentences = sentences_of(experiment, rows, quick)
-    write_verdicts(folder / "verdicts.csv", sentences)
     console.print()
     if quick:
-        whole = OUT / "/".join(paper_and_figure(experiment))
+        whole = RESULTS / "/".join(paper_and_figure(experiment))
         full = sentences_of(experiment, rows_of(whole, experiment), False)
         console.print(claims_table(full, sentences))
         console.print(f"The full run and its pictures: {whole}")

@@ -2,8 +2,9 @@
 
 Thresholds are for ratios and not for seconds, since machines differ; see
 :mod:`scripts.timing.turns` for the method. Writes ``speed.csv`` (ratios, speeds and the parts of a
-step), ``growth.csv``, ``provenance.json`` (the machine) and ``speed.png``; with ``--against`` only
-``against.csv`` and ``against.json`` (the machine), the speed over that of another checkout.
+step), ``growth.csv``, ``provenance.json`` (the machine), ``speed.png``, ``parts.png`` and
+``growth.png``; with ``--against`` only ``against.csv``, the speed over that of another checkout,
+and its entry of ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -20,16 +21,15 @@ import typer
 from crawl_envs.types import FloatArray
 from scripts.cli.commands import command
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.timing import checkouts
-from scripts.timing.commands import load, run_cases, shown
+from scripts.timing.commands import OUT, QUICK_OUT, load, run_cases, shown
 from scripts.timing.comparisons import INSTANCE, Comparison, comparisons
 from scripts.timing.first_use import COLD_START_LIMIT, cold_start
 from scripts.timing.growth import Cost, cells, cost, draw
 from scripts.timing.parts import PARTS, Parts
 from scripts.timing.turns import pin, spread, timed
 
-OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
 TURNS, SPELL, STARTS = 41, 0.05, 5
 QUICK_TURNS, QUICK_SPELL, QUICK_STARTS = 9, 0.01, 2
 
@@ -120,10 +120,10 @@ def measure(quick: bool) -> tuple[list[Figure], list[Cost], int | None]:
 
 
 def write(folder: Path, figures: Sequence[Figure], grown: Sequence[Cost]) -> None:
-    """Write the tables and the picture, and print the figures."""
+    """Write the tables and the pictures, and print the figures."""
     write_csv(folder / "speed.csv", Figure._fields, figures)
     write_csv(folder / "growth.csv", Cost._fields, grown)
-    draw(folder / "speed.png", figures, grown)
+    draw(folder, figures, grown)
     title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
     rows = [each[2:] for each in figures]
     console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))
@@ -147,7 +147,7 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
     check_folder(folder)
     if against is None:
         figures, grown, about["pinned_core"] = measure(quick)
-        name, about["instance"] = "provenance", INSTANCE
+        name, about["instance"] = "speed", INSTANCE
         write(folder, figures, grown)
     else:
         name, about["pinned_core"], about["against"] = "against", pin(), str(against)
@@ -156,7 +156,8 @@ def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -
         write_csv(folder / "against.csv", checkouts.Against._fields, ratios)
         console().print(shown(ratios, checkouts.Against._fields, checkouts.TITLE))
     seconds = time.perf_counter() - start
-    write_provenance(folder / f"{name}.json", "scripts.speed", seconds, **about)
+    path, entry = provenance_at(folder, name)
+    write_provenance(path, "scripts.speed", seconds, entry, **about)
     typer.echo(f"-> {folder}")
 
 

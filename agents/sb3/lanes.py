@@ -46,7 +46,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         else:
             vector = _vector(make_env(env_id, **env_args), lanes)
     except TypeError as error:
-        raise ValueError(f"env_args do not fit {env_id}: {_first_line(error)}") from None
+        raise ValueError(f"env_args must be arguments of {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
     if training and arguments.train_pages not in (0, env.lanes.num_pages):
         raise ValueError(

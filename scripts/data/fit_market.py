@@ -32,7 +32,7 @@ from crawl_envs.worlds.offers.log import MarketLog
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
 POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
@@ -166,43 +166,27 @@ def show(figures: Sequence[Figure], terminal: Console) -> None:
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Draw measured numbers over the paper's and their bands."""
-    from matplotlib.figure import Figure as Picture  # slow to import
+    """Draw measured numbers beside the paper's, with their bands as intervals."""
+    import pandas as pd
 
-    from scripts.present.charts import COLOURS, MARKERS, save
+    from scripts.present.charts import Axis, Frame, dots
 
-    picture = Picture(figsize=(11.0, 4.6), layout="constrained")
-    left, right = picture.subplots(1, 2, width_ratios=(1, 3))
-    for axes, what in ((left, "positives"), (right, "auc")):
-        kept = [one for one in figures if one.what == what]
-        places = list(dict.fromkeys((one.task, one.features) for one in kept))
-        for at, place in enumerate(places):
-            one = next(one for one in kept if (one.task, one.features) == place)
-            spread = {"color": "#000000", "linewidth": 1.5, "label": None if at else "paper"}
-            axes.fill_between(
-                *((at - 0.35, at + 0.35), one.paper - one.band, one.paper + one.band),
-                **{"color": "#DDDDDD", "label": None if at else "near enough"},
-            )
-            axes.plot((at - 0.35, at + 0.35), (one.paper, one.paper), **spread)
-        models = list(dict.fromkeys(one.model for one in kept))
-        for number, model in enumerate(models):
-            mine = [one for one in kept if one.model == model]
-            step = 0.2 * (number - 0.5 * (len(models) - 1))
-            axes.plot(
-                [places.index((one.task, one.features)) + step for one in mine],
-                [one.measured for one in mine],
-                MARKERS[number],
-                color=COLOURS[number],
-                label=model or "measured",
-            )
-        axes.set_xticks(range(len(places)), ["\nfrom ".join(filter(None, p)) for p in places])
-        axes.tick_params(axis="x", labelsize=7)
-        axes.grid(axis="y", alpha=0.3)
-        axes.legend(fontsize=8)
-    left.set_yscale("log")
-    left.set(ylabel="share of offers per day", title="Positives")
-    right.set(ylabel="AUC on the test days", title="Predictions")
-    save(picture, path)
+    axes = {
+        "positives": Axis("share of offers per day", "log"),
+        "auc": Axis("AUC on the test days"),
+    }
+    every = pd.DataFrame(figures)
+    labels = every.model.replace("", "measured")
+    every["y"] = [
+        " from ".join(filter(None, pair)) for pair in zip(every.task, every.features, strict=True)
+    ]
+    ours = every.assign(x=every.measured, half=np.nan, label=labels)
+    theirs = every.assign(x=every.paper, half=every.band, label="paper").drop_duplicates(
+        ["what", "y"]
+    )
+    data = pd.concat([theirs, ours]).assign(panel=lambda marks: marks.what)
+    frame = Frame("The market beside the paper; bars: near enough", axes, shared="none")
+    dots(data, path, frame, black=("paper",))
 
 
 def write(folder: Path, figures: Sequence[Figure]) -> None:
@@ -253,7 +237,8 @@ def main(options: Options) -> None:
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
         write(folder, figures)
         about["shape"] = asdict(shape)
-        write_provenance(folder / "provenance.json", "scripts.data.fit_market", seconds, **about)
+        path, entry = provenance_at(folder)
+        write_provenance(path, "scripts.data.fit_market", seconds, entry, **about)
         show(figures, console())
         typer.echo(f"-> {folder}")
 

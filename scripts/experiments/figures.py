@@ -24,7 +24,6 @@ __all__ = ["Axis", "Frame", "Rule", "Series", "averages", "bars", "dots", "lines
 
 Text = str | Mapping[str, str]
 """A text with ``{setting}`` and ``{policy}`` in it; or one by setting, of the settings drawn."""
-Places = str | Sequence[float] | Mapping[str, float] | Mapping[str, Sequence[float]]
 
 
 class Series(NamedTuple):
@@ -120,7 +119,8 @@ def lines(
     series: Sequence[Series],
     frame: Frame,
     *,
-    at: Places,
+    at: str | Mapping[str, float] = "",
+    along: Sequence[float] | Mapping[str, Sequence[float]] = (),
     labels: Sequence[str] = (),
     black: Sequence[str] = (),
     bands: bool = False,
@@ -133,9 +133,8 @@ def lines(
     Args:
         series: what is drawn.
         frame: everything around it.
-        at: where: the text before the number in the name of a setting; the place of each
-            setting; or, of metrics with an index, that of each index, in all settings or by
-            setting.
+        at: place of each setting; or the text before it in the names of settings.
+        along: of metrics with an index, the place of each index, in all settings or by setting.
         labels: labels in order; empty: all.
         black: references among them, drawn black and dashed.
         bands: draw intervals as bands without markers, instead of bars.
@@ -145,33 +144,34 @@ def lines(
     """
 
     def picture(rows: Sequence[Row], path: Path) -> None:
-        data, seeds = averages(rows, series, indexed=_by_index(at), median=median)
-        data = pd.concat([_placed(data, at).rename(columns={"average": "y"}), more])
+        indexed = len(along) > 0
+        data, seeds = averages(rows, series, indexed=indexed, median=median)
+        data = _placed_along(data, along) if indexed else _placed(data, at)
+        data = pd.concat([data.rename(columns={"average": "y"}), more])
         given = {"labels": labels, "black": black, "bands": bands, "own": own}
         charts.lines(data, path, _titled(frame, seeds=seeds), **given)
 
     return picture
 
 
-def _by_index(at: Places) -> bool:
-    """Return whether places are those of indices."""
-    one = next(iter(at.values())) if isinstance(at, Mapping) else at
-    return not isinstance(one, str | float)
-
-
-def _placed(data: pd.DataFrame, at: Places) -> pd.DataFrame:
-    """Add the column ``x``; panels stay in their order."""
-    if isinstance(at, str):
-        parts = [numbered(part, at) for _, part in data.groupby("panel", sort=False)]
-        if all(part.empty for part in parts):
-            raise ValueError(f"at must be followed by a number in names of settings, got {at!r}")
-        return pd.concat(parts)
-    if isinstance(at, Mapping) and not _by_index(at):
+def _placed(data: pd.DataFrame, at: str | Mapping[str, float]) -> pd.DataFrame:
+    """Add the column ``x``, the place of the setting; panels stay in their order."""
+    if not isinstance(at, str):
         return data.assign(x=data.setting.map(at))
-    if isinstance(at, Mapping):
+    parts = [numbered(part, at) for _, part in data.groupby("panel", sort=False)]
+    if all(part.empty for part in parts):
+        raise ValueError(f"at must be followed by a number in names of settings, got {at!r}")
+    return pd.concat(parts)
+
+
+def _placed_along(
+    data: pd.DataFrame, along: Sequence[float] | Mapping[str, Sequence[float]]
+) -> pd.DataFrame:
+    """Add the column ``x``, the place of the index."""
+    if isinstance(along, Mapping):
         pairs = zip(data.setting, data["index"], strict=True)
-        return data.assign(x=[at[setting][index] for setting, index in pairs])
-    return data.assign(x=np.asarray(at)[data["index"]])
+        return data.assign(x=[along[setting][index] for setting, index in pairs])
+    return data.assign(x=np.asarray(along)[data["index"]])
 
 
 def dots(

@@ -1,4 +1,4 @@
-"""The page of claims: the sentences of a paper, each with a verdict from the rows."""
+"""The page of claims: the sentences of a paper with their verdicts from the rows; their file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from scripts.present.experiment import (
     sentences_of,
     with_derived,
 )
-from scripts.present.verdicts import ANSWERS, UNTESTED, Claim, Sentence, Verdict
+from scripts.present.tables import counted
+from scripts.present.verdicts import (
+    ANSWERS,
+    FILE,
+    UNTESTED,
+    Claim,
+    Sentence,
+    Verdict,
+    write_verdicts,
+)
 from scripts.study.rows import read_rows
 
 PAGE = "claims.md"
@@ -77,19 +86,22 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
 def write_claims(
     folder: Path, paper: str, experiments: Sequence[ModuleType], *, quick: bool
 ) -> Path:
-    """Write the page from the rows in the folders under ``folder``, without simulation.
+    """Write the page and ``verdicts.csv`` from the rows under ``folder``, without simulation.
 
     Raises:
         ValueError: rows that are truncated, or of another experiment.
     """
-    contents, sections = [], []
+    contents, sections, judged = [], [], {}
     for experiment in experiments:
         _, figure = paper_and_figure(experiment)
-        name = f"{paper}_{figure}"
         rows = rows_of(folder / figure, experiment)
-        lines, section = _section(experiment, name, rows, quick)
+        sentences = sentences_of(experiment, rows, quick)
+        if rows:
+            judged[figure] = sentences
+        lines, section = _section(experiment, sentences, len({row.seed for row in rows}))
         contents += lines
         sections.append(section)
+    write_verdicts(folder / FILE, judged)
     beyond = BEYOND.get(paper, ())
     if beyond:
         contents += [_content("", claim, UNTESTED) for claim in beyond]
@@ -142,22 +154,21 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
 
 
 def _section(
-    experiment: ModuleType, name: str, rows: Sequence[Row], quick: bool
+    experiment: ModuleType, sentences: Iterable[Sentence], seeds: int
 ) -> tuple[list[str], str]:
     """Return the table rows and the section of an experiment."""
-    figure = name.partition("_")[2]
+    paper, figure = paper_and_figure(experiment)
     parts = [f"## {figure}: {experiment.TITLE}"]
-    if rows:
-        count = len({row.seed for row in rows})
+    if seeds:
         pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in pictures_of(experiment))
         scored = f"Scored: {experiment.METRIC}, where nothing else is named."
         own = getattr(experiment, "INTERVALS", "")
         scored += f" Intervals: {own}." if own else ""
-        parts.append(f"{count} repetition{'s' * (count > 1)}. {scored} Pictures: {pictures}.")
+        parts.append(f"{counted(seeds, 'repetition')}. {scored} Pictures: {pictures}.")
     else:
-        parts.append(f"No rows yet: `python -m scripts.reproduce {name}`.")
+        parts.append(f"No rows yet: `python -m scripts.reproduce {paper}_{figure}`.")
     contents = []
-    for sentence in sentences_of(experiment, rows, quick):
+    for sentence in sentences:
         claim, verdicts, answer = sentence
         if claim.says not in (BESIDE, EXPECTED):
             contents.append(_content(figure, claim, answer))

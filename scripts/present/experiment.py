@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types.arguments import one_of
 from scripts.present.verdicts import Claim, Sentence, answer_of, judge
 from scripts.study.entrants import candidate_of
 from scripts.study.settings import Measurement, Playable, Setting
@@ -24,6 +25,21 @@ def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
     """Return the two parts of an experiment's name."""
     paper, figure = experiment.__name__.split(".")[-2:]
     return paper, figure
+
+
+DECLARED = ("TITLE", "CLAIM", "CLAIMS", "METRIC")
+
+
+def check_declared(experiment: ModuleType) -> None:
+    """Raise ValueError unless an experiment has ``DECLARED``, and a ``REFERENCE`` that it plays."""
+    name = "_".join(paper_and_figure(experiment))
+    for each in DECLARED:
+        if not hasattr(experiment, each):
+            raise ValueError(f"{name} must have {', '.join(DECLARED)}, got no {each}")
+    if reference := getattr(experiment, "REFERENCE", ""):
+        every = settings_of(experiment, quick=False)
+        labels = dict.fromkeys(label for setting in every for label in setting.labels)
+        one_of(f"REFERENCE of {name}", reference, tuple(labels))
 
 
 def settings_of(experiment: ModuleType, quick: bool) -> list[Playable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -9,13 +10,14 @@ from types import ModuleType
 from crawl_envs.types.files import replacing
 from scripts.present.claims import HEADS, PAGE, SIGNS
 from scripts.present.experiment import paper_and_figure, pictures_of
-from scripts.present.verdicts import counted_answers
+from scripts.present.verdicts import FILE, counted_answers
 
 INDEX = "README.md"
 ABOUT = """# Results
 
 Made by `python -m scripts.reproduce`, which rewrites this page. Each folder holds the rows, a
-summary, the tests with their 95% intervals, pictures, and the command, commit and versions of it.
+summary and pictures; that of a paper has the tests with their 95% intervals in `verdicts.csv`.
+[provenance.json](provenance.json) has the command, commit and versions of each.
 [crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
 scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
 sentence by sentence.
@@ -25,11 +27,14 @@ sentence by sentence.
 def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
     """Write the index of the experiments that have results under ``folder``."""
     sections: dict[str, list[str]] = {}
+    answers: dict[str, dict[str, Counter[str]]] = {}
     for experiment in experiments:
         paper, figure = paper_and_figure(experiment)
-        verdicts = folder / paper / figure / "verdicts.csv"
-        if verdicts.exists():
-            line = _line(f"{paper}/{figure}", experiment, verdicts)
+        verdicts = folder / paper / FILE
+        if paper not in answers:
+            answers[paper] = counted_answers(verdicts) if verdicts.exists() else {}
+        if figure in answers[paper]:
+            line = _line(f"{paper}/{figure}", experiment, answers[paper][figure])
             sections.setdefault(paper, []).append(line)
     parts = [ABOUT]
     for paper, lines in sections.items():
@@ -42,9 +47,8 @@ def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
     return path
 
 
-def _line(place: str, experiment: ModuleType, verdicts: Path) -> str:
+def _line(place: str, experiment: ModuleType, answers: Counter[str]) -> str:
     picture = f"{place}/{next(iter(pictures_of(experiment)))}.png"
-    answers = counted_answers(verdicts)
     tests = " ".join(f"{answers[word]}&nbsp;{SIGNS[word]}" for word in SIGNS if answers[word])
     title = experiment.TITLE.replace("|", "\\|")
     thumbnail = f'<a href="{picture}"><img src="{picture}" width="240" alt="{title}"></a>'

@@ -1,7 +1,7 @@
 """Expectations of a figure as data, verdicts on them from rows, and the file of these.
 
 The pages, the index and the table of the terminal show the :class:`Sentence` objects of an
-experiment, and the file ``verdicts.csv`` holds them.
+experiment, and the file ``verdicts.csv`` of a paper holds those of all its figures.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,28 +128,37 @@ def answer_of(claim: Claim, verdicts: Sequence[Verdict], *, played: bool) -> str
     return PARTLY if "yes" in holds else FAILS
 
 
-COLUMNS = ("sentence", "passage", "answer", *Verdict._fields)
-"""Columns of ``verdicts.csv``; those of verdicts are empty for a sentence without any."""
+FILE, DIGITS = "verdicts.csv", 10
+COLUMNS = ("figure", "sentence", "passage", "answer", *Verdict._fields)
+"""Columns of the file; those of verdicts are empty for a sentence without any."""
 
 
-def write_verdicts(path: Path, sentences: Sequence[Sentence]) -> None:
-    """Write a line per verdict of each sentence."""
+def write_verdicts(path: Path, figures: Mapping[str, Sequence[Sentence]]) -> None:
+    """Write a line per verdict of each sentence of each figure, with ``DIGITS`` digits."""
     none = [""] * len(Verdict._fields)
     lines = [
-        (claim.says, claim.source, answer, *verdict)
+        (figure, claim.says, claim.source, answer, *verdict)
+        for figure, sentences in figures.items()
         for claim, verdicts, answer in sentences
-        for verdict in verdicts or [none]
+        for verdict in [_rounded(one) for one in verdicts] or [none]
     ]
     write_csv(path, COLUMNS, lines)
 
 
-def counted_answers(path: Path) -> Counter[str]:
-    """Return how many tests of a file have each of ``ANSWERS``; each test counts once."""
+def _rounded(verdict: Verdict) -> Verdict:
+    measured, half = (float(f"{x:.{DIGITS}g}") for x in (verdict.measured, verdict.half_width))
+    return verdict._replace(measured=measured, half_width=half)
+
+
+def counted_answers(path: Path) -> dict[str, Counter[str]]:
+    """Return how many tests of each figure have each of ``ANSWERS``; each test counts once."""
+    counts: dict[str, Counter[str]] = {}
     with path.open(encoding="utf-8", newline="") as file:
-        lines = {
-            tuple(line[name] for name in Verdict._fields): line for line in csv.DictReader(file)
-        }
-    return Counter(line["holds"] for line in lines.values() if line["holds"])
+        names = ("figure", *Verdict._fields)
+        lines = {tuple(line[name] for name in names): line for line in csv.DictReader(file)}
+    for line in lines.values():
+        counts.setdefault(line["figure"], Counter()).update(filter(None, [line["holds"]]))
+    return counts
 
 
 def minus(metric: str, label: str) -> str:

@@ -48,6 +48,23 @@ def origin() -> dict[str, Any]:
     }
 
 
+RESULTS, PROVENANCE = Path("results"), "provenance.json"
+
+
+def provenance_at(folder: Path, *names: str) -> tuple[Path, str | None]:
+    """Return the file of the provenance of a folder, and its entry there, if it is of several.
+
+    Below ``RESULTS``, where commands write by default, all have one file.
+
+    Args:
+        folder: where files are written.
+        names: of the measurement, where several write to one folder.
+    """
+    if folder.is_relative_to(RESULTS):
+        return RESULTS / PROVENANCE, "/".join([*folder.relative_to(RESULTS).parts, *names])
+    return folder / PROVENANCE, "/".join(names) or None
+
+
 def write_provenance(
     path: Path, module: str, seconds: float, entry: str | None = None, **more: Any
 ) -> None:
@@ -145,16 +162,19 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> Non
     import pyarrow.parquet as pq
 
     columns = dict(zip(Row._fields, zip(*rows, strict=True) if rows else [()] * 6, strict=True))
-    word = pa.dictionary(pa.int32(), pa.string())
-    types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, word)
+    types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, pa.string())
     table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in Row._fields})
+    repeated = 4 * len({*columns["value"]}) < len(rows)
+    how = {
+        "use_dictionary": [name for name in Row._fields if name != "value" or repeated],
+        "compression": "brotli",
+        "compression_level": 6,
+        "store_schema": False,  # which would be a second copy of the metadata
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as unfinished:
-        pq.write_table(
-            table.replace_schema_metadata({METADATA_KEY: json.dumps(about)}),
-            unfinished,
-            compression="zstd",
-        )
+    with replacing(path) as unfinished, pq.ParquetWriter(unfinished, table.schema, **how) as file:
+        file.write_table(table)
+        file.add_key_value_metadata({METADATA_KEY: json.dumps(about)})
 
 
 def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
@@ -167,10 +187,10 @@ def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            table, metadata = file.read(), file.metadata.metadata or {}
     except (pa.ArrowException, OSError):
         raise ValueError(f"{path}: not a whole Parquet file; delete it to start anew") from None
-    metadata = table.schema.metadata or {}
     if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
         raise ValueError(f"{path}: a foreign file, not rows of this suite")
     columns = [table.column(name).to_pylist() for name in Row._fields]

@@ -100,8 +100,9 @@ class Store:
         for name, now in self.settings.items():
             then = about["settings"].get(name, now)
             for key in _differences(now, then):
+                other = "other" if key.endswith("s") else "another"
                 raise ValueError(
-                    f"{self.path}: rows of setting {name!r} with another {key}; "
+                    f"{self.path}: rows of setting {name!r} with {other} {key}; "
                     "name another --out, or start anew with --fresh"
                 )
             self.changed |= set(_changed(now, then))

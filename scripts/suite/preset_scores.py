@@ -28,7 +28,7 @@ from crawl_envs import PRESETS
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import FloatArray
 from scripts.cli.commands import at_least, command
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import (
     CLAIRVOYANT,
@@ -171,7 +171,8 @@ def main(
     write_csv(out / "presets.csv", PresetScore._fields, rows)
     (out / "README.md").write_text(page(rows, episodes), "utf-8")
     seconds = time.perf_counter() - start
-    write_provenance(out / "provenance.json", "scripts.suite.preset_scores", seconds)
+    path, entry = provenance_at(out)
+    write_provenance(path, "scripts.suite.preset_scores", seconds, entry)
     typer.echo(f"-> {out}")
 
 

@@ -15,8 +15,10 @@ from rich.table import Table
 
 from scripts.cli.commands import command, one_line_errors
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.timing.turns import pin
+
+OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
 
 Row = tuple[Any, ...]
 Cases = Mapping[str, Callable[[], Iterable[Row]]]
@@ -70,7 +72,6 @@ def measuring(
     cases: Callable[[bool], Cases],
     fields: Sequence[str],
     *,
-    out: tuple[Path, Path],
     name: str,
     title: str,
     draw: Callable[[Path, list[Row]], None] | None = None,
@@ -79,23 +80,24 @@ def measuring(
 ) -> typer.Typer:
     """Return a command that measures cases and writes NAME.csv, NAME.png and provenance.json.
 
+    All commands write to one folder, ``OUT`` or ``QUICK_OUT``, if none is named.
+
     Args:
         module: name of its module.
         about: its help.
         cases: cases of the whole measurement, or those of a quick one if true.
         fields: names of the columns of a row.
-        out: output folder, and that of a quick one.
-        name: stem of the files.
+        name: stem of the files, and entry of the provenance.
         title: title of the printed table.
         draw: draws the picture, if any, given its path and the rows.
         table: makes the printed table, by default of all rows.
         pinned: whether all cases run on one core.
     """
-    default = f"{out[0]}; {out[1]} with --quick"
+    default = f"{OUT}; {QUICK_OUT} with --quick"
     option = typer.Option(None, "--out", help="Output folder.", show_default=default)
 
     def main(quick: Quick = False, folder: Path | None = option) -> None:
-        folder = folder or out[quick]
+        folder = folder or (QUICK_OUT if quick else OUT)
         start, machine = time.perf_counter(), load()
         check_folder(folder)
         if pinned:
@@ -104,7 +106,8 @@ def measuring(
         seconds = time.perf_counter() - start
         with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
             write_csv(folder / f"{name}.csv", fields, rows)
-            write_provenance(folder / "provenance.json", module, seconds, **machine)
+            path, entry = provenance_at(folder, name)
+            write_provenance(path, module, seconds, entry, **machine)
             if draw is not None:
                 draw(folder / f"{name}.png", rows)
             console().print(table(rows) if table else shown(rows, fields, title))

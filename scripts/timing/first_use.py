@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from scripts.timing.checkouts import HERE
@@ -87,7 +86,6 @@ app = measuring(
     __doc__,
     cases,
     FirstUse._fields,
-    out=(Path("results/speed/first_use"), Path("runs/first_use")),
     name="first_use",
     title="Processor seconds of a first use",
 )

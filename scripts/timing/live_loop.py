@@ -25,8 +25,8 @@ from crawl_envs.instances.traces import Trace, find, load
 from policies.scheduler import CrawlScheduler
 from scripts.cli.commands import command
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
-from scripts.timing.commands import shown
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
+from scripts.timing.commands import QUICK_OUT, shown
 
 SECOND = 1.0 / 86_400.0
 HOSTS, GAP, LATE = 5, 1_800.0 * SECOND, 0.005 * SECOND
@@ -210,15 +210,15 @@ Days = Annotated[float, typer.Option(help="Days of each run.")]
 Out = Annotated[Path, typer.Option(help="Output folder.")]
 
 
-def main(sites: Sites, days: Days = 120.0, out: Out = Path("runs/live_loop")) -> None:
+def main(sites: Sites, days: Days = 120.0, out: Out = QUICK_OUT) -> None:
     """Play the loop on sites."""
     start = time.perf_counter()
     check_folder(out)
     rows = list(runs(sites, days))
     write_csv(out / "live_loop.csv", Row._fields, rows)
-    write_provenance(
-        out / "provenance.json", "scripts.timing.live_loop", time.perf_counter() - start
-    )
+    path, entry = provenance_at(out, "live_loop")
+    seconds = time.perf_counter() - start
+    write_provenance(path, "scripts.timing.live_loop", seconds, entry)
     console().print(shown(rows, Row._fields, "A live scheduler in a loop"))
 
 

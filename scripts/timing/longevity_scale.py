@@ -3,7 +3,7 @@
 ``CrawlLongevity-v0`` takes turns with ``CrawlNCIS-v0`` on pages that are updated and crawled as
 often (instance ``quality``, 0.1 crawls per page and day, 60 days, crawls of random pages). Times
 are processor times on one core; the bytes of a lane are of all arrays of its state. Writes
-``cost.csv``, ``provenance.json`` and ``cost.png``.
+``longevity.csv``, ``provenance.json`` and ``longevity.png``.
 """
 
 from __future__ import annotations
@@ -276,8 +276,7 @@ app = measuring(
     __doc__,
     cases,
     Cost._fields,
-    out=(Path("results/speed/longevity"), Path("runs/longevity/cost")),
-    name="cost",
+    name="longevity",
     title="Cost of fragments",
     draw=draw,
     table=table,

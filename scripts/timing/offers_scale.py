@@ -3,7 +3,7 @@
 This is the size of Han et al. 2020, section 4, here without an environment: the market is drawn
 day by day, and only the tracker's data are kept. Every policy runs in a separate process that
 reports the time of each part and its peak memory. Also measured are ``env.step`` at the size of
-the experiments here, and predictions for one day. Writes ``scale.csv`` and ``provenance.json``.
+the experiments here, and predictions for one day. Writes ``offers.csv`` and ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -194,8 +193,7 @@ app = measuring(
     __doc__,
     cases,
     Figure._fields,
-    out=(Path("results/speed/offers"), Path("runs/offers/scale")),
-    name="scale",
+    name="offers",
     title="A month of offers",
 )
 

@@ -148,7 +148,6 @@ app = measuring(
     __doc__,
     cases,
     Scale._fields,
-    out=(Path("results/speed/scheduler"), Path("runs/scheduler")),
     name="scheduler",
     title="Crawls per second of one core",
     draw=draw,

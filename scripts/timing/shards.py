@@ -20,7 +20,6 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +147,6 @@ app = measuring(
     __doc__,
     cases,
     Row._fields,
-    out=(Path("results/speed/shards"), Path("runs/shards")),
     name="shards",
     title="Shards of a live scheduler",
 )

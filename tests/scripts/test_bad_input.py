@@ -24,10 +24,7 @@ LINES: list[tuple[str, ...]] = [
     *((*EVALUATE, "--env-arg", arg) for arg in ("foo=1", "foo", "=1", "num_pages=0", "horizon=x")),
     *((*EVALUATE, "--env-arg", f"{name}=1000000000000") for name in ("num_pages", "batch")),
     *((*EVALUATE, "--env-arg", arg) for arg in ("horizon=1e300", "bandwidth=-1", "instance=x")),
-    *(
-        (*EVALUATE, "--episodes", value)
-        for value in ("0", "-1", "x", "1.5", str(HUGE), str(10**12))
-    ),
+    *((*EVALUATE, "--seeds", value) for value in ("0", "-1", "x", "1.5", str(HUGE), str(10**12))),
     *((*EVALUATE, "--metric", value) for value in ("x", "", "penalty x")),
     *((*EVALUATE, "--policies", value) for value in ("x", "GreedyNCIS:foo=1", "nosuch:Foo")),
     *((*EVALUATE, "--policies", value) for value in ("GreedyNCISApprox:terms=x", ":", "a:b:c")),
@@ -50,7 +47,7 @@ LINES: list[tuple[str, ...]] = [
     (*BENCHMARK, "--out", ""),
     ("reproduce", "nosuch"),
     ("reproduce", ""),
-    *((*REPRODUCE, "--repetitions", value) for value in ("0", "-1", "x")),
+    *((*REPRODUCE, "--seeds", value) for value in ("0", "-1", "x")),
     *((*TRAIN, "--steps", value) for value in ("0", "-1", "x", str(HUGE))),
     *((*TRAIN, "--seed", value) for value in ("-1", "x", str(HUGE))),
     *((*TRAIN, "--width", value) for value in ("0", "-1", "1000000000000")),

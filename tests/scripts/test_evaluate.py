@@ -16,9 +16,10 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from policies import make
-from scripts.evaluate import FIRST_SEED, app, evaluation_of
+from scripts.evaluate import app
 from scripts.study import runner
 from scripts.study.entrants import candidate_of
+from scripts.study.evaluation import FIRST_SEED, evaluation_of
 from scripts.study.rows import read_rows
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
@@ -121,13 +122,13 @@ def test_agents_are_compared_as_policies_are(tmp_path):
 
 def test_rows_are_kept_and_gone_on_with(tmp_path):
     base = ["GreedyNCIS", "CrawlNCIS-v0", *SMALL, "--policies", "RandomCrawl,Greedy"]
-    done(run(*base, "--episodes", 4, "--workers", 1, out=tmp_path / "whole"))
+    done(run(*base, "--seeds", 4, "--workers", 1, out=tmp_path / "whole"))
     done(run(*base, "--episodes", 2, "--workers", 1, out=tmp_path / "parts"))
-    done(run(*base, "--episodes", 4, "--workers", 1, out=tmp_path / "parts"))
+    done(run(*base, "--seeds", 4, "--workers", 1, out=tmp_path / "parts"))
     for name in SAME[1:]:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
     result = run(*base, "--env-arg", "horizon=6", out=tmp_path / "parts")
-    refused(result, "another arguments")
+    refused(result, "other arguments")
 
 
 def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):

@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 import policies
 from crawl_envs.evaluation import make_env, play
-from scripts.play import ARGUMENTS, ENV_ID, HEADER, MARGIN, NO_PAGE, SIDE, Game, app, scores
+from scripts.play import app, scores
+from scripts.present.game import ARGUMENTS, ENV_ID, HEADER, MARGIN, NO_PAGE, SIDE, Game
 
 SMALL = {"num_pages": 5, "bandwidth": 4.0, "horizon": 2.0}
 WORDS = [word for name, value in SMALL.items() for word in ("--env-arg", f"{name}={value}")]

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from scripts import experiments
 from scripts.present.experiment import (
+    check_declared,
     paper_and_figure,
     pictures_of,
     sentences_of,
@@ -22,7 +23,7 @@ from scripts.study.rows import read_rows, write_rows
 from scripts.study.settings import Measurement, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = ["--quick", "--repetitions", "2", "--workers", "1"]
+QUICK = ["--quick", "--seeds", "2", "--workers", "1"]
 
 
 @pytest.mark.parametrize("name", experiments.names())
@@ -32,8 +33,8 @@ def test_experiments_are_whole(name: str) -> None:
     names = [setting.name for setting in settings]
     assert len({*names}) == len(names)
     labels = {label for setting in settings for label in setting.labels}
-    assert getattr(experiment, "REFERENCE", "") in {*labels, ""}
-    assert experiment.TITLE
+    check_declared(experiment)
+    assert not [item.name for item in settings if " at 0x" in str(item.described())]
     assert experiment.CLAIM.endswith(".")
     assert pictures_of(experiment)
     sentences = sentences_of(experiment, [], False)
@@ -68,17 +69,38 @@ def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     del sys.modules["scripts.experiments.other.table9"], sys.modules["scripts.experiments.other"]
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"TITLE": None}, "ncis_fig9 must have TITLE, CLAIM, CLAIMS, METRIC, got no TITLE"),
+        ({"REFERENCE": "LDS"}, "REFERENCE of ncis_fig9 must be one of V, 1 term"),
+    ],
+)
+def test_what_is_not_declared_is_told_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str | None], message: str
+) -> None:
+    for name, value in changed.items():
+        if value is None:
+            monkeypatch.delattr(experiments.find("ncis_fig9"), name)
+        else:
+            monkeypatch.setattr(experiments.find("ncis_fig9"), name, value, raising=False)
+    result = CliRunner().invoke(app, ["ncis_fig9", *QUICK, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     folder = tmp_path / "ncis" / "fig6"
     assert sorted(path.name for path in folder.iterdir()) == [
         "accuracy.png",
+        "provenance.json",
         "rows.parquet",
         "summary.csv",
-        "verdicts.csv",
     ]
-    made = json.loads((folder.parent / "provenance.json").read_text())["fig6"]
+    made = json.loads((folder / "provenance.json").read_text())
     assert made["rows"] == len(read_rows(folder / "rows.parquet")[0])
     assert made["wall_seconds"] > 0.0
     again = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
@@ -173,7 +195,7 @@ def test_nothing_to_score(tmp_path: Path) -> None:
             ["fig3"],
             "figure 'fig3' is in several papers: name lambdacrawl_fig3 or",
         ),
-        (["ncis_fig3", "--repetitions", "0"], "repetitions must be an integer >= 1, got 0"),
+        (["ncis_fig3", "--seeds", "0"], "seeds must be an integer >= 1, got 0"),
         (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
         (["ncis_fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
         (["ncis_fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),

@@ -85,7 +85,8 @@ def test_figures_are_shown_and_written(tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["verdict"] for row in rows] == ["pass", "fail", "pass", "", ""]
     assert [row["bound"] for row in rows] == ["1.9", "2.1", "2.1", "", ""]
-    assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("speed", "parts", "growth"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert len((tmp_path / "growth.csv").read_text().splitlines()) == 3
 
 

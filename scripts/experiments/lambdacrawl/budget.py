@@ -225,39 +225,46 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
-def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
-    """Draw a cost over that of the bound against the budget.
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw both costs over those of their bounds against the budget.
 
     Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
     """
-    values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
-    bound = values[values.policy == BOUNDS[metric]]
-    parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]
-    pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
-    own, shown = {}, [label for label in LABELS if ONLY.get(label, metric) == metric]
-    for label in SHIPPED:
-        alone, greedy = label + OWN_PACE, f"{GREEDY} at {label}'s pace"
-        base = values[values.policy == greedy]
-        ratio = means(paired(values[values.policy == alone], base, ratio=True))
-        parts.append(ratio.assign(x=pace[OWN, alone]))
-        look = charts.style(shown.index(label))
-        own[alone] = {**look, "linestyle": "none", "fillstyle": "none", "markersize": 11.0}
+    looks, ticks = charts.styles(LABELS), (1, 1.5, 2, 3, 4, 6, 8)
+    own = {
+        label + OWN_PACE: {**looks[label], "linestyle": "none", "fillstyle": "none"}
+        | {"markersize": 11.0}
+        for label in SHIPPED
+    }
+    panels = {metric: f"{COST_NAMES[metric]} over that of the bound" for metric in (J_H, J_B)}
     charts.lines(
-        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
+        pd.concat(_over_bound(rows, metric).assign(panel=name) for metric, name in panels.items()),
         path,
         charts.Frame(
-            f"{TITLE}\n{values.seed.nunique()} draws of stand-in pages, after the start; 95% "
-            "intervals; own pace: over GREEDY-HARMONIC with as many crawls",
+            f"{TITLE}\n{len({row.seed for row in rows})} draws of stand-in pages, after the start; "
+            "95% intervals; own pace: over GREEDY-HARMONIC with as many crawls",
             charts.Axis("budget R / m, crawls per page and day", "log", ticks=BUDGETS),
-            charts.Axis(
-                f"{COST_NAMES[metric]} over that of the bound", "log", ticks=(1, 1.5, 2, 3, 4, 6, 8)
-            ),
+            charts.Axis("cost over that of the bound", "log", ticks=ticks),
             across=[charts.Rule(1.0, "bound")],
             size=(5.4, 4.6),
         ),
-        labels=(*shown, *own),
+        labels=(*LABELS, *own),
         own=own,
     )
 
 
-PICTURES = {"harmonic": partial(draw, metric=J_H), "binary": partial(draw, metric=J_B)}
+def _over_bound(rows: Sequence[Row], metric: str) -> pd.DataFrame:
+    """Return a cost over that of its bound by budget and label, and of crawlers at their pace."""
+    values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
+    bound = values[values.policy == BOUNDS[metric]]
+    parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]
+    pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
+    for label in SHIPPED:
+        alone = values[values.policy == label + OWN_PACE]
+        base = values[values.policy == f"{GREEDY} at {label}'s pace"]
+        ratio = means(paired(alone, base, ratio=True))
+        parts.append(ratio.assign(x=pace[OWN, label + OWN_PACE]))
+    return pd.concat(parts).rename(columns={"policy": "label", "mean": "y"})
+
+
+PICTURES = {"costs": draw}

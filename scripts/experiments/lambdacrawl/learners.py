@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -228,36 +229,42 @@ GROUP = ("setting", "policy", "index")
 GROUPS = {"from a model of changes": (LLC, LLCA, BLLC, ETC), "by gradients": (LLC, *PROBING)}
 
 
-def draw(rows: Sequence[Row], path: Path, metric: str) -> None:
-    """Draw a cost over time, over that of LambdaCrawl's formula, a panel per kind of pages."""
-    limits = table(rows, LIMITS[metric])
-    formula = limits[limits.policy == LC]
-    ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
-    edges = np.array(TIMES)
-    middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
-    ratios = ratios.assign(x=middle[ratios["index"]])
-    best = means(paired(limits[limits.policy == BOUNDS[metric]], formula, ratio=True))
-    best = best.set_index("setting")["mean"]
-    parts, rules = [], []
-    for kind in KINDS:
-        for name, labels in GROUPS.items():
-            panel = f"{kind}: {name}"
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw both costs over time, over those of LambdaCrawl's formula, a panel per kind of pages."""
+    parts, rules, axes = [], [], {}
+    for metric in (J_H, J_B):
+        ratios, best = _over_formula(rows, metric)
+        for kind, (name, labels) in product(KINDS, GROUPS.items()):
+            panel = f"{metric}, {kind}: {name}"
             kept = ratios.policy.isin([*labels, *KNOWN_RATES]) & (ratios.setting == kind)
             parts.append(ratios[kept].assign(panel=panel))
             rules.append(charts.Rule(float(best[kind]), BOUNDS[metric], ":", panel))
+            axes[panel] = charts.Axis(f"{COST_NAMES[metric]} over LC's formula")
     charts.lines(
         pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
         path,
         charts.Frame(
             f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
             charts.Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
-            charts.Axis(f"{COST_NAMES[metric]} over LC's formula"),
+            axes,
+            shared="x",
             across=[charts.Rule(1.0, KNOWN, "-"), *rules],
         ),
         labels=(*KNOWN_RATES, *LEARNERS),
         black=tuple(KNOWN_RATES),
         bands=True,
     )
+
+
+def _over_formula(rows: Sequence[Row], metric: str) -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Return a cost by time over that of the formula, and that of the bound by kind of pages."""
+    limits = table(rows, LIMITS[metric])
+    formula = limits[limits.policy == LC]
+    ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
+    edges = np.array(TIMES)
+    middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
+    best = means(paired(limits[limits.policy == BOUNDS[metric]], formula, ratio=True))
+    return ratios.assign(x=middle[ratios["index"]]), best.set_index("setting")["mean"]
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
@@ -281,7 +288,6 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
 
 
 PICTURES = {
-    "harmonic": partial(draw, metric=J_H),
-    "binary": partial(draw, metric=J_B),
+    "costs": draw,
     "regret": draw_regret,
 }

@@ -101,7 +101,7 @@ PICTURES = {
             across=[Rule(1.0, ALL)],
             upright=[Rule(0.5 * END, "shift", ":")],
         ),
-        at=END / STRETCHES * (np.arange(STRETCHES) + 0.5),
+        along=END / STRETCHES * (np.arange(STRETCHES) + 0.5),
         labels=(LONG, SHORT),
         bands=True,
     )

@@ -146,6 +146,6 @@ PICTURES = {
         title=f"{TITLE}: quality set, 60 days",
         labels=LABELS,
         black=(UNIFORM,),
-        y_label="staleness: mean weighted divergence",
+        measures={"staleness": "staleness: mean weighted divergence"},
     )
 }

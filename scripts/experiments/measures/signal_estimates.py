@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,34 +159,30 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def pictures(title: str, estimator: str) -> dict[str, Picture]:
-    """Return pictures of estimates against the truth, a dot per page, for either kind of crawls."""
-    return {
-        name: partial(_draw, title=title, estimator=estimator, setting=setting)
-        for name, setting in (("even_crawls", EVEN), ("poisson_crawls", POISSON))
-    }
+def picture(title: str, estimator: str) -> Picture:
+    """Return a picture of estimates against the truth, a dot per page, for both kinds of crawls."""
+    return partial(_draw, title=title, estimator=estimator)
 
 
-def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str, setting: str) -> None:
-    page, axes, parts = ["seed", "index"], {}, []
-    ratio = entries(rows, "crawls_per_change").query("setting == @setting")
-    shade = np.log2(ratio.set_index(page)["value"]).rename("shade")
-    for name in ESTIMATED:
+def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str) -> None:
+    page, axes, parts = ["setting", "seed", "index"], {}, []
+    ratio = entries(rows, "crawls_per_change").set_index(page)["value"]
+    shade = np.log2(ratio).rename("shade")
+    for setting, name in product((EVEN, POISSON), ESTIMATED):
         kept = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
         both = kept["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
         gap = both.y - both.x
         half = 1.96 * gap.std() / np.sqrt(len(gap))
-        panel = (
-            f"{name}: mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"
-        )
-        parts.append(both.join(shade).assign(panel=panel))
+        errors = f"mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"
+        panel = f"{setting}, {name}: {errors}"
+        parts.append(both.join(shade, on=page).assign(panel=panel))
         axes[panel] = charts.Axis(f"true {name}"), charts.Axis(f"estimated {name}")
     data = pd.concat(parts)
     charts.scatter(
         data,
         path,
         charts.Frame(
-            f"{title}\n{len(data) // len(ESTIMATED):,} pages, {setting}; line: estimate = truth",
+            f"{title}\n{len(data) // len(parts):,} pages; line: estimate = truth",
             {panel: pair[0] for panel, pair in axes.items()},
             {panel: pair[1] for panel, pair in axes.items()},
             size=(4.6, 4.4),

@@ -103,7 +103,7 @@ PICTURES = {
             Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
             Axis("share of importance", limits=(0.0, None)),
         ),
-        at=(np.arange(BINS) + 0.5) / BINS,
+        along=(np.arange(BINS) + 0.5) / BINS,
         labels=LABELS,
     )
 }

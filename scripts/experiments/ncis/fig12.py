@@ -171,7 +171,7 @@ PICTURES = {
             Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
             upright=[Rule(time, dash=":") for time in (RISE, FALL)],
         ),
-        at=STEP * np.arange(1, round(END / STEP) + 1),
+        along=STEP * np.arange(1, round(END / STEP) + 1),
         bands=True,
     )
 }

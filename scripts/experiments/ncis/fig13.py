@@ -35,4 +35,4 @@ CLAIMS = (
 MEASURES = signal_estimates.measures(NAIVE)
 SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
 derive = signal_estimates.derive
-PICTURES = signal_estimates.pictures(TITLE, NAIVE)
+PICTURES = {"estimates": signal_estimates.picture(TITLE, NAIVE)}

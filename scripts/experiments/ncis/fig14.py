@@ -49,4 +49,4 @@ EXPECTED = _everywhere("error_ratio", 0.9, 1.1, "theory: the standard errors hol
 MEASURES = signal_estimates.measures(MLE)
 SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
 derive = signal_estimates.derive
-PICTURES = signal_estimates.pictures(TITLE, MLE)
+PICTURES = {"estimates": signal_estimates.picture(TITLE, MLE)}

@@ -117,7 +117,7 @@ PICTURES = {
                 for time in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
             ],
         ),
-        at={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
+        along={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
         bands=True,
         own={"V": {"linewidth": 3.0, "alpha": 0.5}},
     )

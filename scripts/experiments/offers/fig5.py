@@ -149,7 +149,7 @@ PICTURES = {
             Axis("probability of being drawn", limits=(0.0, 1.0)),
             across=[Rule(START, dash=":")],
         ),
-        at=STEPS,
+        along=STEPS,
         labels=FIVE,
         bands=True,
     )

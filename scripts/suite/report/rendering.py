@@ -53,6 +53,7 @@ def rendered(template: str, played: Played, folder: Path, **contents: Any) -> st
         kinds=KINDS,
         target=partial(target, folder),
         gains=tables.gains_of(played),
+        counted=counted,
         seeds=counted(played.scores.seed.nunique(), "seed"),
         bounds=BOUNDS,
         measured=MEASURED,

@@ -24,14 +24,6 @@ TRACE = {"window": [10.0, 16.0], "days_per_crawl": 60.0}
 LANES = 3
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def bridge(env_id: str = "CrawlNCIS-v0", **arguments) -> CrawlVecEnv:
     arguments = arguments or SMALL
     name = "crawl_envs:" + env_id

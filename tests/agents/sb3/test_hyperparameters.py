@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 import yaml
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import LinearSchedule
@@ -27,14 +26,6 @@ CELLS = [
     for algorithm in agents.ALGORITHMS
     for env_id in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlTrace-v0")
 ]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("algorithm", "env_id"), CELLS)

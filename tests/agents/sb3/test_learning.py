@@ -50,14 +50,6 @@ RUNS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def arguments_of(algorithm: str, **changes) -> TrainArguments:
     return TrainArguments(
         **{

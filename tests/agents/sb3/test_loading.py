@@ -27,14 +27,6 @@ FORMS = {
 FEATURES = ("elapsed", "signals", "alive", "importance", "recall", "change_rate", "mood")
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def short(**changes) -> TrainArguments:
     return TrainArguments(**{"env_args": SMALL, "steps": 600, "lanes": 8, "width": 8, **changes})
 

@@ -23,14 +23,6 @@ from agents.sb3.training import fresh_model, train
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def short(**changes) -> TrainArguments:
     form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
     values = {"env_args": {**SMALL, **form}, "steps": 400, "lanes": 4, "width": 8, **changes}

@@ -41,14 +41,6 @@ HEAVY = {
 """One page has most of the importance, and changes so fast that every crawl should go to it."""
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def short(**changes) -> TrainArguments:
     form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
     env_args = {**SMALL, **form}
@@ -360,7 +352,10 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"env_args": {"pages": 3}}, "env_args do not fit .*unexpected keyword argument 'pages'"),
+        (
+            {"env_args": {"pages": 3}},
+            "env_args must be arguments of .*keyword argument 'pages'",
+        ),
         ({"env_args": {"num_pages": 0}}, "num_pages must be an integer in .*, got 0"),
         (
             {"algorithm": "dqn", "env_args": {"action": "scores"}},
@@ -561,7 +556,7 @@ def test_training_has_the_pages_of_the_environment_where_others_are_impossible_o
 
 
 def test_pages_of_a_trace_cannot_be_chosen():
-    with pytest.raises(ValueError, match="env_args do not fit CrawlTrace-v0"):
+    with pytest.raises(ValueError, match="env_args must be arguments of CrawlTrace-v0"):
         recommended("ppo", "CrawlTrace-v0", train_pages=5)
 
 

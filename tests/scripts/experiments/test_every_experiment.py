@@ -73,8 +73,9 @@ def test_committed_rows_have_the_committed_verdicts(name: str) -> None:
     rows = with_derived(experiment, read_rows(folder / "rows.parquet")[0])
     sentences = sentences_of(experiment, rows, quick=False)
     found = [verdict for sentence in sentences for verdict in sentence.verdicts]
-    with (folder / "verdicts.csv").open(newline="", encoding="utf-8") as file:
-        committed = [line for line in csv.DictReader(file) if line["claim"]]
+    with (folder.parent / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.DictReader(file) if line["figure"] == folder.name]
+    committed = [line for line in lines if line["claim"]]
     assert [(one.setting, one.claim, one.holds) for one in found] == [
         (line["setting"], line["claim"], line["holds"]) for line in committed
     ]

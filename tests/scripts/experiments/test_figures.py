@@ -56,7 +56,7 @@ def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure])
 
 def test_lines_over_an_index_or_given_places(tmp_path: Path, drawn: list[Figure]) -> None:
     by_index = [Series("z", {"m=10": "few"}, labels=("A",), over="B", of="y")]
-    figures.lines(by_index, Frame(""), at=(0.5, 1.5))(ROWS, tmp_path / "x.png")
+    figures.lines(by_index, Frame(""), along=(0.5, 1.5))(ROWS, tmp_path / "x.png")
     more = pd.DataFrame({"x": [7.0], "y": [8.0], "label": ["told"], "panel": ["few"]})
     places = {"m=10": 0.1, "m=40": 0.4}
     median = [Series("y", "few", labels=("B",))]

@@ -148,13 +148,17 @@ def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -
     test = above("A", "B")
     sentences = (Claim("A.", "1", (test,)), Claim("So A.", "2", (test,)), Claim("Nobody.", "3"))
     module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=(above("B", "A"),))
-    write_verdicts(tmp_path / "verdicts.csv", sentences_of(module, rows(), False))
+    judged = sentences_of(module, rows(), False)
+    write_verdicts(tmp_path / "verdicts.csv", {"fig1": judged, "fig2": judged[:1]})
     with (tmp_path / "verdicts.csv").open(encoding="utf-8") as file:
-        lines = [(line["sentence"], line["answer"], line["holds"]) for line in csv.DictReader(file)]
+        *lines, last = csv.DictReader(file)
+    assert (last["figure"], last["sentence"]) == ("fig2", "A.")
+    lines = [(line["sentence"], line["answer"], line["holds"]) for line in lines]
     assert lines == [
         ("A.", "holds", "yes"),
         ("So A.", "holds", "yes"),
         ("Nobody.", "not tested", ""),
         ("Not in the paper", "does not hold", "no"),
     ]
-    assert counted_answers(tmp_path / "verdicts.csv") == {"yes": 1, "no": 1}
+    answers = counted_answers(tmp_path / "verdicts.csv")
+    assert answers == {"fig1": {"yes": 1, "no": 1}, "fig2": {"yes": 1}}

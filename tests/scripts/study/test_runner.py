@@ -147,7 +147,7 @@ def test_rows_of_other_code_are_refused(tmp_path: Path) -> None:
 def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     play(path, [setting()], 1)
-    with pytest.raises(ValueError, match="'m=3' with another arguments"):
+    with pytest.raises(ValueError, match="'m=3' with other arguments"):
         play(path, [setting(horizon=3.0)], 1)
     with pytest.raises(ValueError, match="rows of 'test', not of 'another'"):
         Store(path, "another", [setting()]).load(keep=False)
@@ -188,7 +188,7 @@ def test_a_measurement_is_played_and_gone_on_with(tmp_path: Path) -> None:
     values = {(row.policy, row.seed, row.metric): row.value for row in rows}
     assert values["cube", 2, "value[1]"] == 20.0
     assert {(row.id, row.setting) for row in rows} == {("some", "all")}
-    with pytest.raises(ValueError, match="'all' with another arguments"):
+    with pytest.raises(ValueError, match="'all' with other arguments"):
         play(path, [measured(3.0)], 2)
 
 

@@ -37,7 +37,8 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [row] = csv.DictReader((tmp_path / "against.csv").read_text("utf-8").splitlines())
     assert row["case"] == "ncis, single"
     assert 0.1 < float(row["low"]) <= float(row["median"]) <= float(row["high"]) < 10.0
-    assert json.loads((tmp_path / "against.json").read_text())["against"] == str(checkouts.HERE)
+    made = json.loads((tmp_path / "provenance.json").read_text())["against"]
+    assert made["against"] == str(checkouts.HERE)
 
 
 def test_a_folder_without_the_project_is_refused(tmp_path: Path) -> None:

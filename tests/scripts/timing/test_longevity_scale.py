@@ -51,13 +51,13 @@ def test_everything_is_measured_written_and_drawn(
     monkeypatch.setattr(longevity_scale, "QUICK_SPELL", 1e-4)
     monkeypatch.setattr("scripts.timing.commands.pin", lambda: None)
     done(run(longevity_scale.app, "--quick", out=tmp_path))
-    rows = list(csv.DictReader((tmp_path / "cost.csv").read_text("utf-8").splitlines()))
+    rows = list(csv.DictReader((tmp_path / "longevity.csv").read_text("utf-8").splitlines()))
     names = {variant.name for variant in VARIANTS}
     for lanes in "12":
         cell = [row for row in rows if row["lanes"] == lanes]
         speeds = {row["variant"]: float(row["median"]) for row in cell if row["what"] == "speed"}
         assert speeds.keys() - {name + READ_LOG for name in names} == {NCIS, *names}
         assert min(speeds.values()) > 0.0
-    command = json.loads((tmp_path / "provenance.json").read_text())["command"]
-    assert "scripts.timing.longevity_scale" in command
-    assert (tmp_path / "cost.png").stat().st_size > 10_000
+    made = json.loads((tmp_path / "provenance.json").read_text())["longevity"]
+    assert "scripts.timing.longevity_scale" in made["command"]
+    assert (tmp_path / "longevity.png").stat().st_size > 10_000

@@ -89,11 +89,11 @@ def test_everything_is_measured_after_a_short_one_of_its_own(
     done(run(offers_scale.app, "--quick", out=tmp_path))
     half = len(asked) // 2
     assert [one[:2] for one in asked[: half - 1]] == [one[:2] for one in asked[half:-1]]
-    rows = list(csv.DictReader((tmp_path / "scale.csv").read_text("utf-8").splitlines()))
+    rows = list(csv.DictReader((tmp_path / "offers.csv").read_text("utf-8").splitlines()))
     assert [row["run"] for row in rows] == [str(one[1]) for one in asked[half:]]
     assert (rows[0]["value"], rows[0]["unit"]) == ("1.5", "s")
-    command = json.loads((tmp_path / "provenance.json").read_text())["command"]
-    assert "scripts.timing.offers_scale" in command
+    made = json.loads((tmp_path / "provenance.json").read_text())["offers"]
+    assert "scripts.timing.offers_scale" in made["command"]
 
 
 def pid() -> list[Figure]:

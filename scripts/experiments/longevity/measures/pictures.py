@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -42,10 +43,9 @@ def curves_by_cost(
     labels: Sequence[str],
     black: Sequence[str] = (),
     settings: Sequence[str] = (),
-    measure: str = "staleness",
-    y_label: str = STALENESS,
+    measures: Mapping[str, str] = MappingProxyType({"staleness": STALENESS}),
 ) -> None:
-    """Draw a point per threshold, and lines between, a panel per setting.
+    """Draw a point per threshold, and lines between, a panel per setting, or per measure.
 
     Args:
         rows: of sweeps.
@@ -55,19 +55,24 @@ def curves_by_cost(
         labels: policies, in order.
         black: references among them, drawn black and dashed.
         settings: those that are drawn; empty: all.
-        measure: on the vertical axis.
-        y_label: label of that axis.
+        measures: those on vertical axes, with labels of these; several are of one setting.
     """
-    curves = points_of(rows, stretch, measure)
-    data = mean_curves({name: curves[name] for name in settings or curves})
-    seeds = max(len(seeds) for labels in curves.values() for seeds in labels.values())
+    parts, axes, seeds = [], {}, 0
+    for measure, label in measures.items():
+        curves = points_of(rows, stretch, measure)
+        data = mean_curves({name: curves[name] for name in settings or curves})
+        parts.append(data if len(measures) == 1 else data.assign(panel=measure))
+        axes |= dict.fromkeys(parts[-1].panel, charts.Axis(label))
+        seeds = max(seeds, *(len(each) for of in curves.values() for each in of.values()))
+    data = pd.concat(parts)
     charts.lines(
         data[data.x <= MOST_COST],
         path,
         charts.Frame(
             f"{title}\na point per threshold, means over {seeds} seeds; bars: 95% intervals",
             charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MOST_COST)),
-            charts.Axis(y_label),
+            axes,
+            shared="all" if len(measures) == 1 else "x",
         ),
         labels=labels,
         black=black,

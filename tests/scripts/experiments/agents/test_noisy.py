@@ -69,11 +69,6 @@ def test_large_settings_have_few_seeds_and_choose_several_pages_at_a_time() -> N
     assert "batch" not in others.arguments
 
 
-def test_descriptions_are_the_same_in_every_process() -> None:
-    for item in noisy.measurements(quick=False):
-        assert " at 0x" not in str(item.described())
-
-
 @pytest.mark.parametrize("label", [noisy.PPO, noisy.CLONE])
 def test_a_page_set_chooses_the_best_few_where_several_are_asked_for(label: str) -> None:
     one, few = small(), small("scores", 4)
