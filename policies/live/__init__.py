@@ -1,4 +1,4 @@
-"""Schedulers for crawlers that run: messages in JSON, an endpoint over HTTP, feeds and sitemaps.
+"""Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Crawlee.
 
-Public modules: endpoint, feeds, messages.
+Public modules: crawlee, endpoint, feeds, messages.
 """
