@@ -95,7 +95,7 @@ class ScheduledRequests(RequestManager):
 
     def found(self, request: Request, status: int, text: bytes | str = b"") -> None:
         """Take note of what a fetch found: its status, and the text that tells copies apart."""
-        body = text.encode() if isinstance(text, str) else text
+        body = text.encode("utf-8", "replace") if isinstance(text, str) else text
         self.told[request.url] = status, hashlib.sha256(body).hexdigest()[:16]
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:

@@ -273,29 +273,21 @@ def poll(
 ) -> list[str]:
     """Read a feed or a sitemap, an index with its sitemaps, and tell a scheduler what is new.
 
-    Args:
-        scheduler: as for :func:`tell`.
-        address: a URL of http or https, or a path.
-        folder: a folder for what was told, which feeds may share.
-        source: as for :func:`tell`.
-        columns: likewise.
-        now: the time, in days since 1970; None for now.
-
-    Returns:
-        What is wrong with it, a sentence each.
+    ``address`` is a URL of http or https, or a path. Feeds may share ``folder``, which keeps what
+    was told. ``now`` is in days since 1970, None for now; the others are as for :func:`tell`. What
+    is wrong with the feed is returned, a sentence each.
     """
     faults, addresses, folder = list[str](), [address], folder / _digest(address)
     folder.mkdir(parents=True, exist_ok=True)
     for each in addresses:
         try:
-            listing = read_listing(*fetch(each))
+            listing, memory = read_listing(*fetch(each)), Memory(folder / f"{_digest(each)}.json")
         except (OSError, http.client.HTTPException, ValueError) as error:
             faults.append(str(error) if each in str(error) else f"{each} cannot be read: {error}")
             continue
         faults += listing.faults
         moment = day_of(None) if now is None else now
         if listing.kind != "index":
-            memory = Memory(folder / f"{_digest(each)}.json")
             tell(scheduler, memory, listing, moment, source, columns)
         elif each == address:
             host, urls = urlsplit(each).netloc, [entry.url for entry in listing.entries]

@@ -311,6 +311,9 @@ def test_polls_of_slow_servers_and_of_files_end(
     path.write_text(RSS % (ITEM % 1).replace("/1#top", PAGE))
     assert poll(told, str(path), tmp_path / "a") == []
     assert told.signals() == [(PAGE, DAY + 0.5)]
+    [kept] = (tmp_path / "a").rglob("*.json")
+    kept.write_text("[")
+    assert "must be what a feed listed" in poll(told, str(path), tmp_path / "a")[0]
     assert "No such file" in poll(told, "nowhere.xml", tmp_path / "b")[0]
     monkeypatch.setattr(feeds, "PATIENCE", 0.0001)
     Site.files["/slow"] = (RSS % (2**22 * " ")).encode()
