@@ -14,7 +14,7 @@ from crawl_envs.compiled.lazy_argmax import lazy_at, value_at
 from crawl_envs.types import FloatArray, IntArray
 from policies.live.messages import Scheduler, date_of
 from policies.scheduler.describing import description, stale
-from policies.scheduler.states import NEW, READY
+from policies.scheduler.states import NEW, READY, SENT, WAITING
 
 BINS = 240
 MINUTE = 1.0 / 1440.0
@@ -61,7 +61,6 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
         return {
             **told,
             **budget,
-            "why": scheduler.why(),
             "sources": _sources(pages, rows),
             "hosts": _hosts(pages, rows, probability, now),
             "next": _next(pages, rows, now),
@@ -104,8 +103,10 @@ def _hosts(
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
     """Return new pages, and the pages of the largest values, that may be fetched next."""
-    status = pages.choices.status[rows]
-    new, old = rows[status == NEW][: SHOWN // 3], rows[status == READY]
+    status, copy = pages.choices.status[rows], pages.lazy.pages["last_crawl"][rows]
+    over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
+    free, there = over | np.isin(status, (READY, NEW)), np.isfinite(copy)
+    new, old = rows[free & ~there][: SHOWN // 3], rows[free & there]
     values = np.empty(old.size)
     ready(values_of)(pages.arguments[1], pages.values.value, now, old, values)
     best = old[np.argsort(-values, kind="stable")][: SHOWN - new.size]

@@ -18,6 +18,8 @@ from scripts.present.tables import counted
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
 """Days by which a fetch may be after the end, as sums of days are rounded."""
+SECOND = 1.0 / 86_400.0
+"""Days to which the dates of feeds are rounded."""
 KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
 MOST_TIMES = 200_000
@@ -111,7 +113,8 @@ def new_scheduler(
             f"{counted(sources, 'source')}, got {feeds}"
         )
     about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn}
-    about["keep_gone"] = KEEP_GONE if feeds else 0.0
+    if feeds:
+        about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
     scheduler = CrawlScheduler(policy, bandwidth, start=start, **about)
     if table is not None:
         rows = np.arange(table.num_pages) if feeds else living(table)

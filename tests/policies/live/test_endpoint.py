@@ -212,6 +212,10 @@ def test_the_overview_has_what_the_page_shows(client: Client) -> None:
     ]
     assert told["hosts"][1]["opens"] is not None
     assert told["next"][0]["url"] == URLS[1]
+    client.post({"next": 3, "time": NOW - 0.4})
+    assert client.get("/overview")["next"] == []  # they are handed out, until the timeout
+    client.post({"signal": [URLS[1]], "time": NOW + 0.7})
+    assert {page["url"] for page in client.get("/overview")["next"]} == set(URLS[:2])
     assert {page["url"] for page in told["next"]} < {NASTY, *URLS}
 
 
