@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from policies.live import feeds
@@ -318,3 +319,45 @@ def test_polls_of_slow_servers_and_of_files_end(
     monkeypatch.setattr(feeds, "PATIENCE", 0.0001)
     Site.files["/slow"] = (RSS % (2**22 * " ")).encode()
     assert "cannot be read" in poll(told, f"{site}/slow", tmp_path / "c")[0]
+
+
+def stale_share(behind: float, folder: Path, *, trusting: bool = False) -> float:
+    """Return how stale pages are whose changes a feed dates so many days late; 100 pages, 30 days.
+
+    It lists the last 80 changes, is polled each hour, and there are 30 fetches a day. ``trusting``
+    takes its dates as they are.
+    """
+    rng, start = np.random.default_rng(0), 20_000.0
+    rates = rng.gamma(1.0, 0.15, 100)
+    changes = [np.sort(rng.uniform(0.0, 30.0, rng.poisson(rate * 30.0))) for rate in rates]
+    events = sorted((day, page) for page, days in enumerate(changes) for day in days)
+    urls = [f"https://a.example/{page}" for page in range(100)]
+    scheduler = CrawlScheduler("GreedyNCIS", 30.0, start=start, learn=True, timeout=0.1, burst=0.1)
+    scheduler.add(urls, last_crawl=start, change_rate=rates, recall=0.9, false_signal_rate=0.01)
+    fetched, memory = [[0.0] for _ in urls], Memory(folder / f"{behind}{trusting}.json")
+    for hour in range(30 * 24):
+        now = hour / 24.0
+        some = [(n, day, page) for n, (day, page) in enumerate(events) if day <= now][-80:]
+        own = [entry(urls[page], start + day - behind, name=str(n)) for n, day, page in some]
+        if trusting and own:
+            scheduler.signal([each.url for each in own], [each.day for each in own])
+        elif own:
+            tell(scheduler, memory, listed(*own), start + now)
+        for url in scheduler.next_batch(start + now, 2).tolist():
+            page = urls.index(url)
+            before, after = np.searchsorted(changes[page], [fetched[page][-1], now])
+            fetched[page].append(now)
+            scheduler.report([url], start + now, changed=[bool(after > before)])
+    stale = 0.0
+    for days, times in zip(changes, fetched, strict=True):
+        for begin, end in zip(times, [*times[1:], 30.0], strict=True):
+            first = days[days > begin].min(initial=end)
+            stale += end - first
+    return stale / (100 * 30.0)
+
+
+def test_wrong_dates_cost_little(tmp_path: Path) -> None:
+    right = stale_share(0.0, tmp_path)
+    for behind in (-0.5, 0.5, 2.0):
+        assert abs(stale_share(behind, tmp_path) - right) < 0.005
+    assert stale_share(2.0, tmp_path, trusting=True) > 2.0 * right
