@@ -356,6 +356,7 @@ def stale_share(behind: float, folder: Path, *, trusting: bool = False) -> float
     return stale / (100 * 30.0)
 
 
+@pytest.mark.slow
 def test_wrong_dates_cost_little(tmp_path: Path) -> None:
     right = stale_share(0.0, tmp_path)
     for behind in (-0.5, 0.5, 2.0):
