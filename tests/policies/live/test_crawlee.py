@@ -67,7 +67,10 @@ def crawler_of(manager: ScheduledRequests) -> HttpCrawler:
     return crawler
 
 
-def test_pages_are_fetched_again_when_they_are_due(site: str, tmp_path: Path) -> None:
+def test_pages_are_fetched_again_when_they_are_due(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Crawlee writes its own counts there
     urls = [f"{site}/{path}" for path in PATHS]
     with DurableScheduler(tmp_path / "state", scheduler_of(10.0, keep_gone=1.0)) as scheduler:
         scheduler.warm()
