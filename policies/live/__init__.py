@@ -1,4 +1,4 @@
-"""Schedulers for crawlers that run: messages in JSON, and an endpoint over HTTP.
+"""Schedulers for crawlers that run: messages in JSON, an endpoint over HTTP, and Scrapy.
 
-Public modules: endpoint, messages.
+Public modules: endpoint, messages, scrapy.
 """
