@@ -20,6 +20,7 @@ setting                   meaning
 ``RECRAWL_FEEDS``         sources of signals: ``{url of a feed: number of the source, from 0 on}``
 ``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
 ``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
+``RECRAWL_ROBOTS``        seconds after which a robots.txt is fetched again, 86400
 ``RECRAWL_COMPARE``       function of a response, by name, that returns what is compared with the
                           copy before, str or bytes; the text without scripts and styles
 ========================  ==========================================================================
@@ -38,7 +39,7 @@ import heapq
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,11 +49,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response, TextResponse
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import CallLaterOnce
+from twisted.internet.defer import Deferred
 from w3lib.html import remove_comments, remove_tags, remove_tags_with_content
 
 from crawl_envs.types.arguments import one_of, quantity, whole
@@ -63,60 +66,50 @@ from policies.scheduler import CrawlScheduler, DurableScheduler
 SECOND = 1.0 / SECONDS_PER_DAY
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
+POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
+NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
+"""The settings that are numbers > 0, and those >= 0."""
 MIDDLEWARES: WeakKeyDictionary[Crawler, RecrawlMiddleware] = WeakKeyDictionary()
 
 
 class Options(NamedTuple):
-    """The settings of a crawl, in seconds, days, and fetches per day; see the module."""
+    """The settings of a crawl; see the module."""
 
-    folder: Path
+    folder: str
     bandwidth: float
-    policy: str
-    host_gap: float
-    retry: float
-    keep_gone: float
-    feeds: dict[str, int]
-    poll: float
-    skew: float
-    compare: Callable[[Response], str | bytes]
+    policy: str = "GreedyNCIS"
+    host_gap: float = 0.0
+    retry: float = 3600.0
+    keep_gone: float = 30.0
+    feeds: Mapping[str, int] = {}
+    poll: float = 3600.0
+    skew: float = 5.0
+    robots: float = 86_400.0
+    compare: Any = __name__ + ".text_of"
 
 
 def read_options(settings: BaseSettings) -> Options:
-    """Return the settings of a crawl.
-
-    Raises:
-        ValueError: one is unknown, missing or out of its range.
-    """
+    """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
+    names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
     given = {name: settings[name] for name in settings if name.startswith("RECRAWL_")}
     for name in given:
-        one_of("setting", name, [f"RECRAWL_{each.upper()}" for each in Options._fields])
+        one_of("setting", name, list(names))
     for name in ("RECRAWL_FOLDER", "RECRAWL_BANDWIDTH"):
         if given.get(name) in (None, ""):
             raise ValueError(f"{name} must be set, for a crawl with RecrawlScheduler")
-
-    def number(name: str, default: float, **limits: float) -> float:
-        value = given.get(name, default)
+    given.setdefault("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY"))
+    for name in given.keys() & set(NUMBERS):
+        limits = {"above": 0.0} if name in POSITIVE else {}
         try:
-            return quantity(name, float(value), **limits)
+            given[name] = quantity(name, float(given[name]), **limits)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} must be a number >= 0 in its range, got {value!r}") from None
-
-    feeds = settings.getdict("RECRAWL_FEEDS")
+            more = ">" if limits else ">="
+            raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
+    feeds = given["RECRAWL_FEEDS"] = settings.getdict("RECRAWL_FEEDS")
     for url, source in feeds.items():
         whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
-    compare = given.get("RECRAWL_COMPARE", text_of)
-    return Options(
-        Path(str(given["RECRAWL_FOLDER"])),
-        number("RECRAWL_BANDWIDTH", math.nan, above=0.0),
-        str(given.get("RECRAWL_POLICY", "GreedyNCIS")),
-        number("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY")),
-        number("RECRAWL_RETRY", 3600.0, above=0.0),
-        number("RECRAWL_KEEP_GONE", 30.0),
-        feeds,
-        number("RECRAWL_POLL", 3600.0, above=0.0),
-        number("RECRAWL_SKEW", 5.0),
-        load_object(compare),
-    )
+    options = Options(**{names[name]: value for name, value in given.items()})
+    return options._replace(compare=load_object(options.compare))
 
 
 def text_of(response: Response) -> str | bytes:
@@ -159,43 +152,38 @@ class RecrawlScheduler:
 
     def open(self, spider: Spider) -> None:
         """Go on with the folder's pages, or begin; ValueError if it is of other settings."""
-        options, settings = self.options, self.crawler.settings
-        self.spider, now = spider, self.clock()
-        options.folder.mkdir(parents=True, exist_ok=True)
-        pace: dict[str, float] = {
+        options, settings, now = self.options, self.crawler.settings, self.clock()
+        self.spider, folder = spider, Path(options.folder)
+        self.polls = dict.fromkeys(options.feeds, now)
+        self.robots_until = now + options.robots * SECOND
+        folder.mkdir(parents=True, exist_ok=True)
+        pace: dict[str, Any] = {
             "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
             "timeout": max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND,
             "retry": options.retry * SECOND,
         }
-        folder, sources = options.folder / "scheduler", max(options.feeds.values(), default=0) + 1
-        fresh = None
-        if not DurableScheduler.holds(folder):
-            fresh = CrawlScheduler(
-                options.policy,
-                options.bandwidth,
-                start=now,
-                num_sources=sources,
-                learn=True,
-                skew=options.skew * SECOND,
-                resolution=SECOND,
-                keep_gone=options.keep_gone,
-                **pace,
+        fixed: dict[str, Any] = {
+            "num_sources": max(options.feeds.values(), default=0) + 1,
+            "skew": options.skew * SECOND,
+            "keep_gone": options.keep_gone,
+        }
+        new = None
+        if not DurableScheduler.holds(folder / "scheduler"):
+            more = {"start": now, "learn": True, "resolution": SECOND}
+            new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **more)
+        self.pages = DurableScheduler(folder / "scheduler", new)
+        held, sources = self.pages.pages.values.name, self.pages.num_sources
+        if (held, sources) != (options.policy, fixed["num_sources"]):
+            self.pages.close()
+            raise ValueError(
+                f"RECRAWL_POLICY must be {held} and RECRAWL_FEEDS have {sources} sources, as in "
+                f"{folder}, got {options.policy} and {fixed['num_sources']}"
             )
-        self.pages = DurableScheduler(folder, fresh)
-        for name, mine, held in (
-            ("RECRAWL_POLICY", options.policy, self.pages.pages.values.name),
-            ("RECRAWL_FEEDS", f"{sources} sources", f"{self.pages.num_sources} sources"),
-        ):
-            if mine != held:
-                self.pages.close()
-                raise ValueError(f"{name} must be of {held}, as in {folder}, got {mine}")
         self.pages.configure(now, bandwidth=options.bandwidth, **pace)
-        per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-        gap = options.host_gap * SECOND
-        self.pages.limit_hosts(gap=gap, most=math.inf if gap or not per_host else per_host)
+        self.pages.report(self.pages.under_way, now, "failed")  # of a run that was killed
+        self._limit(None, options.host_gap)
         self.pages.warm()
-        self.copies = Copies(options.folder / "copies.sqlite")
-        self.polls = dict.fromkeys(options.feeds, now)
+        self.copies = Copies(folder / "copies.sqlite")
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
@@ -219,8 +207,7 @@ class RecrawlScheduler:
         """Take a page, the next step of a redirect, or a request with a body."""
         page = request.meta.get(PAGE)
         if request.meta.get(FEED) or page in self.sent:  # redirected
-            host = host_of(request.url)
-            self._pass(request, self.gaps.get(host, self.options.host_gap * SECOND))
+            self._pass(request, self.gaps.get(host_of(request.url), self.options.host_gap) * SECOND)
         elif request.method != "GET" or request.body:
             self._pass(request, 0.0)
         elif page is not None and "retry_times" in request.meta:
@@ -240,6 +227,9 @@ class RecrawlScheduler:
         now = self.clock()
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
+        if now >= self.robots_until:
+            self.robots_until = now + self.options.robots * SECOND
+            self._forget_robots()
         if self.passed and self.passed[0][0] <= now:
             return heapq.heappop(self.passed)[-1]
         for url, due in self.polls.items():
@@ -298,6 +288,8 @@ class RecrawlScheduler:
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         now, sent, status = self.clock(), self.sent.pop(page), response.status
+        if host_of(page) not in self.gaps:
+            self._limit(host_of(page), self.options.host_gap)
         if status in (404, 410):
             self.bury(page, sent)
             return True
@@ -345,16 +337,30 @@ class RecrawlScheduler:
             self._add(sorted(set(unknown.tolist())))
         self._count("signals", len(urls) - ignored - unknown.size)
 
-    def _heed(self, robotparser: Any, request: Request) -> None:
-        """Keep the Crawl-delay of a host's robots.txt, where it is longer."""
-        agent = self.crawler.settings.get("ROBOTSTXT_USER_AGENT") or self.crawler.settings.get(
-            "USER_AGENT"
-        )
-        delay, host = robotparser.crawl_delay(agent), host_of(request.url)
-        gap = max(float(delay or 0.0), self.options.host_gap) * SECOND
-        if gap != self.gaps.get(host, self.options.host_gap * SECOND):
+    # Hosts
+
+    def _limit(self, host: str | None, gap: float) -> None:
+        """Limit a host, or all; one whose robots.txt is not known yet has one fetch at a time."""
+        settings, alone = self.crawler.settings, host is None
+        most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
+        most = 1 if gap or (alone and settings.getbool("ROBOTSTXT_OBEY")) else most
+        self.pages.limit_hosts(None if host is None else [host], gap=gap * SECOND, most=most)
+        if host is not None:
             self.gaps[host] = gap
-            self.pages.limit_hosts([host], gap=gap)
+
+    def _heed(self, robotparser: Any, request: Request) -> None:
+        """Keep the Crawl-delay of a host's robots.txt, where it is longer than the gap."""
+        settings = self.crawler.settings
+        agent = settings.get("ROBOTSTXT_USER_AGENT") or settings.get("USER_AGENT")
+        delay = float(robotparser.crawl_delay(agent) or 0.0)
+        self._limit(host_of(request.url), max(delay, self.options.host_gap))
+
+    def _forget_robots(self) -> None:
+        """Let each robots.txt be fetched again, which Scrapy keeps to itself for ever."""
+        robots = self.crawler.get_downloader_middleware(RobotsTxtMiddleware)
+        parsers = getattr(robots, "_parsers", {})
+        for host in [host for host, known in parsers.items() if not isinstance(known, Deferred)]:
+            del parsers[host]
 
 
 class RecrawlMiddleware:
