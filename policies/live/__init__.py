@@ -1,4 +1,4 @@
-"""Schedulers for crawlers that run: messages in JSON, an endpoint over HTTP, and Scrapy.
+"""Schedulers for crawlers that run: JSON, an endpoint over HTTP, Scrapy, feeds and sitemaps.
 
-Public modules: endpoint, messages, scrapy.
+Public modules: endpoint, feeds, messages, scrapy.
 """

@@ -17,7 +17,7 @@ setting                   meaning
                           its robots.txt has a longer Crawl-delay (Scrapy >= 2.18)
 ``RECRAWL_RETRY``         seconds from a first failure to the next fetch, 3600; they double
 ``RECRAWL_KEEP_GONE``     days for which pages that are gone are remembered, 30
-``RECRAWL_FEEDS``         sources of signals: ``{url of a feed: number of the source, from 0 on}``
+``RECRAWL_FEEDS``         feeds and sitemaps: ``{url: number of the source of signals, from 0 on}``
 ``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
 ``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
 ``RECRAWL_ROBOTS``        seconds after which a robots.txt is fetched again, 86400
@@ -38,7 +38,6 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -46,7 +45,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urlsplit
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -60,6 +58,7 @@ from w3lib.html import remove_comments, remove_tags, remove_tags_with_content
 
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.live.copies import SETTLED, Copies, Copy, digest
+from policies.live.feeds import Memory, read_listing, tell
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -154,7 +153,7 @@ class RecrawlScheduler:
         """Go on with the folder's pages, or begin; ValueError if it is of other settings."""
         options, settings, now = self.options, self.crawler.settings, self.clock()
         self.spider, folder = spider, Path(options.folder)
-        self.polls = dict.fromkeys(options.feeds, now)
+        self.sources, self.polls = dict(options.feeds), dict.fromkeys(options.feeds, now)
         self.robots_until = now + options.robots * SECOND
         folder.mkdir(parents=True, exist_ok=True)
         pace: dict[str, Any] = {
@@ -326,16 +325,24 @@ class RecrawlScheduler:
             self.pages.hold(host_of(page), until)
         self._count("failed")
 
-    def tell(self, url: str, response: Response) -> None:
-        """Tell the scheduler what a feed says; pages that it does not know are added."""
-        source, told = self.options.feeds[url], entries_of(response.body)
-        if not told:
-            return
-        urls, times = zip(*told, strict=True)
-        ignored, unknown = self.pages.signal(np.array(urls), np.array(times), source)
-        if unknown.size:
-            self._add(sorted(set(unknown.tolist())))
-        self._count("signals", len(urls) - ignored - unknown.size)
+    def read(self, feed: str, response: Response) -> None:
+        """Tell the scheduler what is new in a feed; sitemaps of an index are feeds from now on."""
+        source, now, faults = self.sources[feed], self.clock(), list[str]()
+        try:
+            listing = read_listing(response.body, response.url)
+            faults += listing.faults
+            if listing.kind == "index":
+                for entry in listing.entries:
+                    self.sources.setdefault(entry.url, source)
+                    self.polls.setdefault(entry.url, now)
+            else:
+                memory = Memory(Path(self.options.folder) / f"feed-{digest(feed)}.json")
+                tell(self.pages, memory, listing, now, source, {})
+        except ValueError as error:
+            faults.append(str(error))
+        for fault in faults:
+            self.spider.logger.warning(fault)
+        self._count("bad_feeds" if faults else "feeds")
 
     # Hosts
 
@@ -398,7 +405,7 @@ class RecrawlMiddleware:
             raise IgnoreRequest(f"{page} is unchanged")
         if feed is not None:
             if response.status == 200:
-                self.scheduler.tell(feed, response)
+                self.scheduler.read(feed, response)
             raise IgnoreRequest(f"{feed} is a feed")
         return response
 
@@ -442,9 +449,3 @@ def retry_after(response: Response, now: float) -> float | None:
         return max(parsedate_to_datetime(told).timestamp() * SECOND - now, 0.0)
     except ValueError:
         return None
-
-
-def entries_of(body: bytes) -> list[tuple[str, float]]:
-    """Return the addresses and times of a feed's entries."""
-    rows = re.findall(r'<entry>.*?<link href="(.*?)"/><updated>(.*?)</updated>', body.decode())
-    return [(url, day_of(date)) for url, date in rows]
