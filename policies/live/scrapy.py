@@ -168,8 +168,8 @@ class RecrawlScheduler:
         }
         new = None
         if not DurableScheduler.holds(folder / "scheduler"):
-            more = {"start": now, "learn": True, "resolution": SECOND}
-            new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **more)
+            fixed |= {"start": now, "learn": True, "resolution": SECOND}
+            new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace)
         self.pages = DurableScheduler(folder / "scheduler", new)
         held, sources = self.pages.pages.values.name, self.pages.num_sources
         if (held, sources) != (options.policy, fixed["num_sources"]):

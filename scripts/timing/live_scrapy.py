@@ -1,9 +1,10 @@
 """Crawl recorded sites over HTTP with Scrapy and the live scheduler, and score its copies.
 
 Each site is served on this machine (scripts.data.replayed_web), a day of the record in a few
-seconds, and crawled by Scrapy (policies.live.scrapy) from a page of links and a feed: with each
-policy, at equal bandwidth. The same scheduler and middleware are then played against the same web
-without a network, with a clock that is simulated. The web scores both by what it answered.
+seconds, and crawled by Scrapy (policies.live.scrapy) from a page of links and a feed, with each
+policy at equal bandwidth, both at once. The same scheduler and middleware are then played against
+the same web without a network, with a clock that is simulated, and answers that take another time
+in each run. The web scores all of them by what it answered.
 
 Writes live_scrapy.csv and provenance.json.
 """
@@ -17,6 +18,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -40,9 +42,9 @@ from scripts.timing.commands import shown
 POLICIES = ("GreedyNCIS", "RoundRobin")
 ROUND = 10.0
 """Days in which every page that is there at first could be fetched once."""
-POLL = 1.0 / 24.0
-LATENCY = 0.005
-"""Seconds of a fetch where there is no network."""
+POLL, WINDOW = 0.25, 100
+LATENCIES = (0.005, 0.02)
+"""Seconds of a fetch where there is no network, of each run."""
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -77,7 +79,7 @@ class Setting(NamedTuple):
 
     def web(self, base: str) -> ReplayedWeb:
         """Return the site as a web at an address."""
-        return ReplayedWeb(load(find(self.site)), self.speed, base, quality=Quality(window=200))
+        return ReplayedWeb(load(find(self.site)), self.speed, base, quality=Quality(window=WINDOW))
 
     def settings(self, base: str, folder: str) -> dict[str, Any]:
         """Return the settings of Scrapy."""
@@ -140,7 +142,8 @@ def over_http(setting: Setting) -> Row:
 class Engine:
     """The engine of a crawler without a network, with a simulated clock."""
 
-    def __init__(self, setting: Setting, folder: str) -> None:
+    def __init__(self, setting: Setting, folder: str, latency: float) -> None:
+        self.latency = latency * SECOND
         base, self.now = "http://127.0.0.1:8000", time.time() * SECOND
         crawler = Crawler(Spider, setting.settings(base, folder))
         crawler.stats = StatsCollector(crawler)
@@ -179,8 +182,7 @@ class Engine:
         told = {"status": answer.status, "headers": answer.headers, "body": answer.body}
         response = HtmlResponse(request.url, request=request, **told)
         self.number += 1
-        due = self.now + LATENCY * SECOND
-        heapq.heappush(self.under_way, (due, self.number, request, response))
+        heapq.heappush(self.under_way, (self.now + self.latency, self.number, request, response))
 
     def _receive(self, request: scrapy.Request, response: Response) -> None:
         try:
@@ -192,11 +194,19 @@ class Engine:
                 self.scheduler.enqueue_request(found)
 
 
-def simulated(setting: Setting) -> Row:
+def simulated(setting: Setting, latency: float) -> Row:
     """Return what comes out without a network."""
     with tempfile.TemporaryDirectory() as folder:
-        score = Engine(setting, folder).play(setting.days, setting.speed)
-    return setting.row("simulated", score)
+        score = Engine(setting, folder, latency).play(setting.days, setting.speed)
+    return setting.row(f"simulated, {latency:g} s", score)
+
+
+def runs(site: str, days: float, speed: float) -> Iterator[Row]:
+    """Yield the runs of a site."""
+    settings = [Setting(site, policy, days, speed) for policy in POLICIES]
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(over_http, settings)
+    yield from (simulated(setting, latency) for setting in settings for latency in LATENCIES)
 
 
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
@@ -206,13 +216,12 @@ Out = Annotated[Path, typer.Option(help="Output folder.")]
 
 
 def main(
-    sites: Sites, days: Days = 60.0, speed: Speed = 0.2, out: Out = Path("runs/live_scrapy")
+    sites: Sites, days: Days = 80.0, speed: Speed = 0.4, out: Out = Path("runs/live_scrapy")
 ) -> None:
     """Crawl each site with each policy."""
     start = time.perf_counter()
     check_folder(out)
-    settings = [Setting(site, policy, days, speed) for site in sites for policy in POLICIES]
-    rows = [play(setting) for setting in settings for play in (over_http, simulated)]
+    rows = [row for site in sites for row in runs(site, days, speed)]
     write_csv(out / "live_scrapy.csv", Row._fields, rows)
     spent = time.perf_counter() - start
     write_provenance(out / "provenance.json", "scripts.timing.live_scrapy", spent)
