@@ -65,6 +65,8 @@ from policies.scheduler import CrawlScheduler, DurableScheduler
 SECOND = 1.0 / SECONDS_PER_DAY
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
+LONGEST_WAIT = 30.0
+"""Days that a server may ask to wait."""
 POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
 NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
 """The settings that are numbers > 0, and those >= 0."""
@@ -139,7 +141,7 @@ class RecrawlScheduler:
         if hasattr(signals, "robots_parsed"):
             crawler.signals.connect(self._heed, signals.robots_parsed)
         self.sent: dict[str, float] = {}
-        self.found: dict[str, Request] = {}
+        self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
         self.gaps: dict[str, float] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
@@ -212,8 +214,9 @@ class RecrawlScheduler:
         elif page is not None and "retry_times" in request.meta:
             return False  # of a callback; the page comes again
         else:
-            quantity('meta["importance"]', request.meta.get("importance", 1.0))
-            self.found.setdefault(urldefrag(request.url).url, request)
+            importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
+            parser = parser_of(request, self.spider)
+            self.found.setdefault(urldefrag(request.url).url, (parser, importance))
         return True
 
     def _pass(self, request: Request, wait: float) -> None:
@@ -245,8 +248,8 @@ class RecrawlScheduler:
     def _request(self, page: str, now: float) -> Request:
         """Return the request of a page, as it was found but for its validators."""
         self.sent[page] = now
-        name, arguments = json.loads(self.copies[page].parser or "[null, {}]")
-        callback = None if name is None else getattr(self.spider, name, None)
+        name, arguments = json.loads(self.copies[page].parser or '["parse", {}]')
+        callback = getattr(self.spider, name, None)
         meta = {PAGE: page, "dont_retry": True, "dont_cache": True}
         return Request(page, callback, meta=meta, cb_kwargs=arguments, dont_filter=True)
 
@@ -255,18 +258,11 @@ class RecrawlScheduler:
         if not self.found:
             return
         found, self.found = self.found, {}
-        parsers = {url: parser_of(request) for url, request in found.items()}
-        new = {url: parser for url, parser in parsers.items() if parser is not None}
-        known = {url: self.copies[url] for url in new}
-        self.copies.put(
-            {url: Copy(parser=new[url]) for url, copy in known.items() if copy == Copy()}
-        )
-        importance = [request.meta.get("importance", 1.0) for request in found.values()]
-        self._add(list(found), importance)
-
-    def _add(self, urls: list[str], importance: list[float] | float = 1.0) -> None:
-        hosts = [host_of(url) for url in urls]
-        added = self.pages.add(urls, known="skip", importance=importance, host=hosts)
+        parsers = {url: parser for url, (parser, _) in found.items() if parser is not None}
+        new = {url: Copy(parser=text) for url, text in parsers.items() if not any(self.copies[url])}
+        self.copies.put(new)
+        hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
+        added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self._count("added", added)
 
     def _set_timer(self, seconds: float) -> None:
@@ -348,10 +344,10 @@ class RecrawlScheduler:
 
     def _limit(self, host: str | None, gap: float) -> None:
         """Limit a host, or all; one whose robots.txt is not known yet has one fetch at a time."""
-        settings, alone = self.crawler.settings, host is None
+        settings, hosts = self.crawler.settings, None if host is None else [host]
         most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
-        most = 1 if gap or (alone and settings.getbool("ROBOTSTXT_OBEY")) else most
-        self.pages.limit_hosts(None if host is None else [host], gap=gap * SECOND, most=most)
+        alone = gap > 0.0 or (hosts is None and settings.getbool("ROBOTSTXT_OBEY"))
+        self.pages.limit_hosts(hosts, gap=gap * SECOND, most=1 if alone else most)
         if host is not None:
             self.gaps[host] = gap
 
@@ -413,11 +409,8 @@ class RecrawlMiddleware:
         """Tell that a fetch failed, or was refused by another middleware."""
         page = self._page(request)
         if page is not None and self.scheduler is not None:
-            sent = self.scheduler.sent.pop(page)
-            end = (
-                self.scheduler.bury if isinstance(exception, IgnoreRequest) else self.scheduler.fail
-            )
-            end(page, sent)
+            sent, refused = self.scheduler.sent.pop(page), isinstance(exception, IgnoreRequest)
+            (self.scheduler.bury if refused else self.scheduler.fail)(page, sent)
 
 
 def host_of(url: str) -> str:
@@ -425,27 +418,30 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def parser_of(request: Request) -> str | None:
+def parser_of(request: Request, spider: Spider) -> str | None:
     """Return who parses a page, as JSON; None for ``parse`` without arguments.
 
     Raises:
         ValueError: the callback is no method of the spider, or the arguments are no JSON.
     """
-    name = None if request.callback is None else getattr(request.callback, "__name__", "<lambda>")
-    if name in (None, "parse") and not request.cb_kwargs:
+    callback, name = request.callback, getattr(request.callback, "__name__", "parse")
+    if callback is not None and getattr(spider, name, None) != callback:
+        raise ValueError(f"callback must be a method of the spider, got {callback!r}")
+    if name == "parse" and not request.cb_kwargs:
         return None
     try:
         return json.dumps([name, request.cb_kwargs])
-    except TypeError as error:
-        raise ValueError(f"cb_kwargs must be of JSON, got {request.cb_kwargs!r}") from error
+    except TypeError:
+        raise ValueError(f"cb_kwargs must be JSON, got {request.cb_kwargs!r}") from None
 
 
 def retry_after(response: Response, now: float) -> float | None:
-    """Return the days for which a server asks to wait, None if it does not."""
+    """Return the days for which a server asks to wait, at most 30; None if it does not."""
     told = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
     if told.isdecimal():
-        return float(told) * SECOND
+        return min(float(told) * SECOND, LONGEST_WAIT)
     try:
-        return max(parsedate_to_datetime(told).timestamp() * SECOND - now, 0.0)
-    except ValueError:
+        until = parsedate_to_datetime(told).timestamp() * SECOND
+    except (ValueError, OverflowError):
         return None
+    return min(max(until - now, 0.0), LONGEST_WAIT)

@@ -258,7 +258,12 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
 
 
 def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:
-    loop, spider = Loop(tmp_path), Spider()
+    spider = Spider()
+    loop = Loop(tmp_path, spider)
+    with pytest.raises(ValueError, match="callback must be a method of the spider"):
+        loop.scheduler.enqueue_request(Request(URL, lambda response: None))
+    with pytest.raises(ValueError, match="cb_kwargs must be JSON"):
+        loop.scheduler.enqueue_request(Request(URL, cb_kwargs={"told": object()}))
     found = Request(URL, spider.parse_item, cb_kwargs={"told": 7}, meta={"importance": 2.0})
     loop.scheduler.enqueue_request(found)
     request = loop.next()
