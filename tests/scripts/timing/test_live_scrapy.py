@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def test_the_command_crawls_over_http(tmp_path: Path) -> None:
     arguments = ["garden-handbook", "--days", "20", "--speed", "4", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(live_scrapy.app, arguments)
     assert done.exit_code == 0, done.output
-    rows = (tmp_path / "out" / "live_scrapy.csv").read_text().splitlines()
-    assert len(rows) == 1 + 2 * 3
-    assert all(0.0 < float(row.split(",")[3]) < 0.8 for row in rows[1:])
+    with (tmp_path / "out" / "live_scrapy.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 3
+    assert all(0.0 < float(row["stale"]) < 0.8 for row in rows), rows
     assert (tmp_path / "out" / "provenance.json").exists()
