@@ -1,4 +1,4 @@
-"""Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Crawlee.
+"""Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Scrapy, Crawlee.
 
-Public modules: crawlee, endpoint, feeds, messages, overview.
+Public modules: crawlee, endpoint, feeds, messages, overview, scrapy.
 """
