@@ -36,7 +36,7 @@ from policies.live.scrapy import SECOND, RecrawlMiddleware, RecrawlScheduler
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
 from scripts.present.tables import console
-from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.timing.commands import shown
 
 POLICIES = ("GreedyNCIS", "RoundRobin")
@@ -224,7 +224,8 @@ def main(
     rows = [row for site in sites for row in runs(site, days, speed)]
     write_csv(out / "live_scrapy.csv", Row._fields, rows)
     spent = time.perf_counter() - start
-    write_provenance(out / "provenance.json", "scripts.timing.live_scrapy", spent)
+    path, entry = provenance_at(out, "live_scrapy")
+    write_provenance(path, "scripts.timing.live_scrapy", spent, entry)
     console().print(shown(rows, Row._fields, "Scrapy with the live scheduler"))
 
 
