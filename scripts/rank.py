@@ -41,7 +41,7 @@ class RankOptions(PlayOptions):
     """Agents to rank besides the shipped ones: comma-separated list of output folders of
     scripts.train [none]."""
     seeds: int | None = None
-    """Number of seeds [10 of crawl-v1, 3 of mini]."""
+    """Number of seeds [10 of crawl-v1, 3 of mini, 20 of others]."""
     score: bool = False
     """Make tables, pictures and report anew of the rows, leaderboard.csv and provenance.json that
     an earlier run wrote; nothing is played."""

@@ -169,10 +169,15 @@ def report(
         whole = RESULTS / "/".join(paper_and_figure(experiment))
         full = sentences_of(experiment, rows_of(whole, experiment), False)
         console.print(claims_table(full, sentences))
-        console.print(f"The full run and its pictures: {whole}")
+        if whole.exists():
+            console.print(f"The full run and its pictures: {whole}")
     else:
         console.print(claims_table(sentences))
     tests = [test for each in sentences for test in each.claim.tests]
+    if experiment.METRIC not in {row.metric for row in rows}:
+        console.print(
+            f"METRIC is {experiment.METRIC!r}, of which there are no rows", soft_wrap=True
+        )
     named = without_rows(rows, experiment.METRIC, tests)
     if named and not quick:
         console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)

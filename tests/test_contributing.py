@@ -15,7 +15,8 @@ import pytest
 import policies
 from crawl_envs.checks import check_policy
 from policies.base.registry import POLICIES, TAGS
-from scripts import benchmark, evaluate, speed
+from scripts import benchmark, evaluate, experiments, reproduce, speed
+from scripts.experiments import ncis
 from scripts.study.entrants import candidate_of, is_oracle
 from scripts.study.rows import read_rows
 from scripts.timing import comparisons
@@ -23,7 +24,7 @@ from tests.scripts.commands import done, refused, run
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-FILE, USE, TIMING = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+FILE, USE, EXPERIMENT, TIMING = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 NAME = "my_policies:ImportanceAge"
 SMALL = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
 
@@ -55,6 +56,22 @@ def test_the_case_of_a_timing_is_measured():
     exec(compile(TIMING, "CONTRIBUTING.md", "exec"), names)
     ratio, *speeds = speed.measure_comparison(names["case"].comparison(quick=True), 2, 1e-4)
     assert (ratio.group, ratio.name, len(speeds)) == ("change rates of 50 pages", "mine", 2)
+
+
+def test_the_experiment_is_played_and_judged(tmp_path, monkeypatch):
+    (tmp_path / "ncis").mkdir()
+    (tmp_path / "ncis" / "__init__.py").touch()
+    (tmp_path / "ncis" / "size.py").write_text(EXPERIMENT)
+    for package, folder in ((experiments, tmp_path), (ncis, tmp_path / "ncis")):
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    options = ["--quick", "--seeds", 2, "--backend", "local"]
+    text = done(run(reproduce.app, "size", *options, out=tmp_path / "out")).stdout
+    del sys.modules["scripts.experiments.ncis.size"]
+    assert "Freshness by the number of pages" in text
+    assert "The full run" not in text
+    assert (tmp_path / "out" / "ncis" / "size" / "size.png").exists()
+    rows, _ = read_rows(tmp_path / "out" / "ncis" / "size" / "rows.parquet")
+    assert {(row.setting, row.policy) for row in rows} >= {("m = 200", "RoundRobin")}
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ What is simulated, one of three:
 
 The runner plays them in worker processes, saves rows as they arrive and can resume. ``QUICK``
 replaces arguments in all settings of a quick run, ``QUICK_SETTINGS`` are the names of those that
-it plays (optional, all). All of it together should take a few seconds.
+it plays (optional, all). All of it together should take a few seconds, once compiled.
 
 Arrays of numbers, such as one per page or a time series, are indexed metrics
 (:func:`scripts.study.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
@@ -31,7 +31,7 @@ default metric); ``REFERENCE`` (the label that others are compared with; optiona
 words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
 tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with the levels, trends
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
-An experiment of our own has ``CLAIMS = ()``.
+An experiment without sentences has ``CLAIMS = ()``.
 
 Pictures: ``PICTURES``, a mapping of file names to functions ``(rows, path)``, which also receive
 the derived rows; :mod:`scripts.experiments.figures` makes the usual ones. Or ``plot(rows, path)``,

@@ -9,7 +9,7 @@ from typing import Any
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
-from scripts.present.verdicts import Claim, Sentence, answer_of, judge
+from scripts.present.verdicts import RELATIONS, Claim, Sentence, Trend, answer_of, judge
 from scripts.study.entrants import candidate_of
 from scripts.study.settings import Measurement, Playable, Setting
 
@@ -31,11 +31,20 @@ DECLARED = ("TITLE", "CLAIM", "CLAIMS", "METRIC")
 
 
 def check_declared(experiment: ModuleType) -> None:
-    """Raise ValueError unless an experiment has ``DECLARED``, and a ``REFERENCE`` that it plays."""
+    """Raise ValueError unless an experiment has ``DECLARED``, and names what there is.
+
+    That is a ``REFERENCE`` that it plays, and relations of its trends.
+    """
     name = "_".join(paper_and_figure(experiment))
     for each in DECLARED:
         if not hasattr(experiment, each):
             raise ValueError(f"{name} must have {', '.join(DECLARED)}, got no {each}")
+    tests = [*getattr(experiment, "EXPECTED", ()), *(x for c in experiment.CLAIMS for x in c.tests)]
+    for test in tests:
+        if isinstance(test, Trend):
+            one_of(
+                f"relation of {test.first} and {test.second} in {name}", test.relation, RELATIONS
+            )
     if reference := getattr(experiment, "REFERENCE", ""):
         every = settings_of(experiment, quick=False)
         labels = dict.fromkeys(label for setting in every for label in setting.labels)

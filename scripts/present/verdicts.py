@@ -33,6 +33,9 @@ class Level(NamedTuple):
     metric: str = ""
 
 
+RELATIONS = ("above", "about", "not below")
+
+
 class Trend(NamedTuple):
     """An expected difference between two policies on the same seeds, from ``source``.
 

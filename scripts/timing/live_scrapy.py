@@ -45,6 +45,8 @@ ROUND = 10.0
 POLL, WINDOW = 0.25, 100
 LATENCIES = (0.005, 0.02)
 """Seconds of a fetch where there is no network, of each run."""
+START = 20_000.0
+"""Day since 1970 at which a simulated clock begins."""
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -70,16 +72,17 @@ class Spider(scrapy.Spider):
 
 
 class Setting(NamedTuple):
-    """What a run is: a site, a policy, days of the record, and its days per second."""
+    """What a run is: a site, a policy, days of the record, its days per second, and its signals."""
 
     site: str
     policy: str
     days: float
     speed: float
+    quality: Quality = Quality(window=WINDOW)
 
     def web(self, base: str) -> ReplayedWeb:
         """Return the site as a web at an address."""
-        return ReplayedWeb(load(find(self.site)), self.speed, base, quality=Quality(window=WINDOW))
+        return ReplayedWeb(load(find(self.site)), self.speed, base, quality=self.quality)
 
     def settings(self, base: str, folder: str) -> dict[str, Any]:
         """Return the settings of Scrapy."""
@@ -144,7 +147,7 @@ class Engine:
 
     def __init__(self, setting: Setting, folder: str, latency: float) -> None:
         self.latency = latency * SECOND
-        base, self.now = "http://127.0.0.1:8000", time.time() * SECOND
+        base, self.now = "http://127.0.0.1:8000", START
         crawler = Crawler(Spider, setting.settings(base, folder))
         crawler.stats = StatsCollector(crawler)
         self.middleware, self.web = RecrawlMiddleware(crawler), setting.web(base)

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +18,7 @@ from scripts.present.experiment import (
     settings_of,
     with_derived,
 )
-from scripts.present.verdicts import Level, Range
+from scripts.present.verdicts import Level, Range, Trend
 from scripts.reproduce import app, chosen
 from scripts.study.rows import read_rows, write_rows
 from scripts.study.settings import Measurement, Setting
@@ -74,10 +75,14 @@ def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ({"TITLE": None}, "ncis_fig9 must have TITLE, CLAIM, CLAIMS, METRIC, got no TITLE"),
         ({"REFERENCE": "LDS"}, "REFERENCE of ncis_fig9 must be one of V, 1 term"),
+        (
+            {"EXPECTED": [Trend("V", "abov", "V, 1 term", (), "")]},
+            "relation of V and V, 1 term in ncis_fig9 must be one of above, about, not below",
+        ),
     ],
 )
 def test_what_is_not_declared_is_told_before_anything_is_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str | None], message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], message: str
 ) -> None:
     for name, value in changed.items():
         if value is None:

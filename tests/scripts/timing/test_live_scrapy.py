@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from policies.live.overview import overview_of
+from scripts.data.replayed_web import Quality
 from scripts.timing import live_scrapy
 
 
@@ -20,6 +22,17 @@ def test_signals_are_worth_it_at_equal_numbers_of_fetches() -> None:
     assert greedy.fetches == pytest.approx(in_turn.fetches, rel=0.02)
     assert greedy.fetches == pytest.approx(5.5 * 60.0, rel=0.05)
     assert 0 < greedy.not_modified < greedy.fetches
+
+
+@pytest.mark.parametrize("precision", [0.9, 0.3])
+def test_feeds_that_lie_are_found_out(precision: float, tmp_path: Path) -> None:
+    quality = Quality(window=live_scrapy.WINDOW, precision=precision)
+    setting = live_scrapy.Setting("garden-handbook", "GreedyNCIS", 190.0, 0.4, quality)
+    engine = live_scrapy.Engine(setting, str(tmp_path), 0.005)
+    engine.play(setting.days, setting.speed)
+    [learned] = overview_of(engine.scheduler.pages, engine.now)["sources"]
+    assert learned["precision"] == pytest.approx(precision, abs=0.06)  # .901 and .260
+    assert learned["recall"] == pytest.approx(quality.recall, abs=0.15)  # .842 and .677
 
 
 @pytest.mark.slow
