@@ -7,7 +7,8 @@ log. Pages that are gone are not fetched, unless --recheck-gone asks for them ag
 Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
 With --live nothing is written: lines of JSON are read from standard input and answered on standard
 output (see policies/live/messages.py), or with --port over HTTP (policies/live/endpoint.py); with
---folder the scheduler outlives the process.
+--folder the scheduler outlives the process. Each --feed is a source of signals, which is polled,
+and with --learn of new pages (policies/live/feeds.py, the extra feeds).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from __future__ import annotations
 import re
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -78,6 +81,15 @@ Port = Annotated[
     int | None,
     typer.Option(min=1, max=65535, help="With --live, answer HTTP on this port of the machine."),
 ]
+Feeds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feed",
+        help="With --live, the URL or file of a feed or sitemap: a source of signals, in the order "
+        "of the table's. Repeatable.",
+    ),
+]
+Poll = Annotated[float, typer.Option(min=1e-4, help="Days between two polls of feeds.")]
 Folder = Annotated[Path | None, typer.Option(help="Folder of a live scheduler that goes on.")]
 Out = Annotated[Path | None, typer.Option(help="Folder.", show_default="runs/schedule-TABLE")]
 
@@ -94,6 +106,8 @@ def main(
     learn: Learn = False,
     recheck_gone: RecheckGone = None,
     limit: Limit = None,
+    feed: Feeds = None,
+    poll: Poll = 1.0 / 24.0,
     folder: Folder = None,
     out: Out = None,
 ) -> None:
@@ -105,8 +119,11 @@ def main(
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
     if port is not None and not live:
         raise ValueError("port must be left out without --live")
+    if feed and not live:
+        raise ValueError("feed must be left out without --live")
     if live:
-        answer(table, name, bandwidth, start, folder, limit or [], learn=learn, port=port)
+        feeds = Polled(feed or [], poll)
+        answer(table, name, bandwidth, start, folder, limit or [], feeds, learn=learn, port=port)
     elif table is None:
         raise ValueError("PAGES must be given: a table of pages")
     else:
@@ -163,11 +180,13 @@ def answer(
     start: str | None,
     folder: Path | None,
     limits: Sequence[str],
+    feeds: Polled,
     *,
     learn: bool,
     port: int | None,
 ) -> None:
     """Answer lines of standard input, or requests to a port."""
+    count = len(feeds.addresses)
     listening = None if port is None else listen(port)
     first = first_day(table, start)
     if port is not None and bandwidth > 0.0:
@@ -177,16 +196,64 @@ def answer(
         said = f"{folder} goes on with its own pages, policy and bandwidth, not those given here"
         typer.echo(said, err=True)
     scheduler = (
-        None if kept else planning.new_scheduler(table, policy, bandwidth, first, learn=learn)
+        None
+        if kept
+        else planning.new_scheduler(table, policy, bandwidth, first, learn=learn, feeds=count)
     )
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, limits)
-        if listening is not None:
-            serve_requests(asked, listening)
-            return
-        for line in messages.answers(asked, sys.stdin):
-            print(line, flush=True)
+        with polling(asked, feeds, folder):
+            if listening is not None:
+                serve_requests(asked, listening)
+                return
+            for line in messages.answers(asked, sys.stdin):
+                print(line, flush=True)
+
+
+class Polled(NamedTuple):
+    """Feeds, and the days between two polls of them."""
+
+    addresses: Sequence[str]
+    every: float
+
+
+@contextmanager
+def polling(
+    scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
+) -> Iterator[None]:
+    """Poll feeds at once, and then again and again until the end."""
+    if not feeds.addresses:
+        yield
+        return
+    from policies.live.feeds import PATIENCE, poll
+
+    if len(feeds.addresses) > scheduler.num_sources:
+        raise ValueError(
+            f"feed must be given once for each source of signals, there are "
+            f"{scheduler.num_sources}, got {len(feeds.addresses)}"
+        )
+    end, columns = threading.Event(), {} if scheduler.learns else None
+
+    def poll_all(place: Path) -> None:
+        for source, address in enumerate(feeds.addresses):
+            if not end.is_set():
+                for fault in poll(scheduler, address, place, source, columns):
+                    typer.echo(fault, err=True)
+
+    def poll_on(place: Path) -> None:
+        while not end.wait(feeds.every * messages.SECONDS_PER_DAY):
+            poll_all(place)
+
+    with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
+        poll_all(Path(place))
+        thread = threading.Thread(target=poll_on, args=(Path(place),), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join(PATIENCE)
 
 
 def listen(port: int) -> socket.socket:

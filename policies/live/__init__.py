@@ -1,4 +1,4 @@
-"""Schedulers for crawlers that run: messages in JSON, and an endpoint over HTTP.
+"""Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Scrapy, Crawlee.
 
-Public modules: endpoint, messages.
+Public modules: crawlee, endpoint, feeds, messages, overview, scrapy.
 """

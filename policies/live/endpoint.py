@@ -9,6 +9,9 @@ request            answer
                    answer of each, in as many lines
 ``GET /health``    200 if the scheduler answers
 ``GET /metrics``   counters and gauges in the text format of Prometheus
+``GET /``          a page to watch: freshness, fetches, budget, hosts, signals, what comes next
+``GET /overview``  the data of that page
+``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``
 =================  =========================================================================
 
 Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
@@ -25,19 +28,26 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter as Counts
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from policies.live.messages import Message, Scheduler, answer_line, day_of
+from crawl_envs.types.arguments import share
+from policies.live.messages import Message, Scheduler, answer_line, date_of, day_of
+from policies.live.overview import History, overview_of
 
 JSON = "application/json"
 LARGEST_BODY = 64 * 2**20
 """Bytes of the largest body of a request."""
+PAGE = Path(__file__).with_name("overview.html")
+ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
 
 
 class Metrics:
@@ -45,6 +55,8 @@ class Metrics:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler, self.registry = scheduler, CollectorRegistry()
+        self.history, self.counts = History(), Counts[str]()
+        self.now: float | None = None  # of the last message, where it gives a time
         about: Any = {"registry": self.registry, "namespace": "crawl"}
         self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
         self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
@@ -60,23 +72,31 @@ class Metrics:
         }
 
     def note(self, message: Message, answer: Message) -> None:
-        """Count what a message told."""
+        """Count what a message told of fetches and signals."""
+        if not message.keys() & {"next", "ask", "report", "signal"}:
+            return
+        time = day_of(message.get("time"))
+        self.now = None if message.get("time") is None else time
+        told = self.history.at(time)
+        if "expected" not in told:
+            told["expected"] = self.scheduler.overview(time)["freshness"]
         if "next" in message or "ask" in message:
             self.handed_out.inc(len(answer["fetch"]))
+            told["outcomes"]["handed out"] += len(answer["fetch"])
         if "report" in message:
-            status, count = message.get("status", "ok"), len(_listed(message["report"]))
-            changed = _listed(message.get("changed")) if status == "ok" else [None]
-            for found in changed * count if len(changed) == 1 else changed:
-                outcome = status if found is None else "changed" if found else "unchanged"
-                self.reports.labels(outcome).inc()
+            found = outcomes(message, answer["ignored"])
+            told["outcomes"] += found
+            for outcome, count in found.items():
+                self.reports.labels(outcome).inc(count)
         if "signal" in message:
             source = str(message.get("source", 0))
+            self.counts[source] += len(_listed(message["signal"]))
             self.signals.labels(source).inc(len(_listed(message["signal"])))
             self.ignored.inc(answer["ignored"] + len(answer["unknown"]))
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        told = self.scheduler.overview(day_of(None))
+        told = self.scheduler.overview(day_of(self.now))
         for state, count in told["states"].items():
             self.pages.labels(state).set(count)
         known = {name: getattr(self.scheduler, name) for name in ("bandwidth", "clamped", "ahead")}
@@ -84,6 +104,31 @@ class Metrics:
             if name in self.gauges:
                 self.gauges[name].set(float("nan") if value is None else value)
         return generate_latest(self.registry)
+
+    def overview(self) -> dict[str, Any]:
+        """Return the data of the page."""
+        now = day_of(self.now)
+        told = overview_of(self.scheduler, now)
+        self.history.at(now)["expected"] = told["freshness"]
+        for number, source in enumerate(told["sources"]):
+            source["signals"] = self.counts[str(number)]
+        span = {"width": self.history.width, "history": self.history.table()}
+        return {"now": date_of(now), "time": now, **told, **span}
+
+
+def outcomes(message: Message, ignored: int) -> Counts[str]:
+    """Return the fetches of a report by outcome; which are ignored is not told.
+
+    So where some are ignored and others are not, and outcomes differ, the others are ``ok``.
+    """
+    count, status = len(_listed(message["report"])), message.get("status", "ok")
+    changed = _listed(message.get("changed")) if status == "ok" else [None]
+    names = [status if x is None else "changed" if x else "unchanged" for x in changed]
+    found = Counts(names * count if len(names) == 1 else names)
+    if ignored:
+        kept = next(iter(found)) if len(found) == 1 else "ok"
+        found = Counts({kept: count - ignored, "ignored": ignored})
+    return +found
 
 
 def _listed(value: Any) -> list[Any]:
@@ -119,9 +164,27 @@ def endpoint(scheduler: Scheduler) -> Starlette:
     async def measured(request: Request) -> Response:
         return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
 
+    async def page(request: Request) -> Response:
+        return HTMLResponse(PAGE.read_text("utf-8"), headers=HEADERS)
+
+    async def overview(request: Request) -> Response:
+        return _answer(metrics.overview())
+
+    async def truth(request: Request) -> Response:
+        try:
+            told = json.loads(await request.body())
+            value = share("freshness", told["freshness"])
+            metrics.history.at(day_of(told.get("time")))["true"] = value
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return _answer({"error": f"truth must have a freshness in [0, 1]: {error}"})
+        return _answer({"freshness": value})
+
     return Starlette(
         routes=[
+            Route("/", page),
             Route("/", messages, methods=["POST"]),
+            Route("/overview", overview),
+            Route("/truth", truth, methods=["POST"]),
             Route("/due", due),
             Route("/health", health),
             Route("/metrics", measured),

@@ -1,6 +1,6 @@
 """A live scheduler of fetches, for any number of pages.
 
-Public module: ids.
+Public modules: describing, ids, states.
 """
 
 from __future__ import annotations

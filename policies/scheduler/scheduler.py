@@ -29,7 +29,7 @@ from policies.scheduler.reading import (
 )
 from policies.scheduler.reports import change_timeout, fail, give_back, reopen
 from policies.scheduler.signal_log import count_signals, signals_until
-from policies.scheduler.states import ABSENT, GONE, NO_LIMIT
+from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, SENT
 
 REWRITTEN = 500
 """Pages whose estimates follow new shared distributions with each report."""
@@ -464,6 +464,11 @@ class CrawlScheduler(PacedScheduler):
     def ahead(self) -> int:
         """The number of copies and signals that were ahead of the clock by more than the skew."""
         return int(self.pages.choices.lines[0]["ahead"])
+
+    @property
+    def under_way(self) -> NDArray[Any]:
+        """The ids of the pages that were handed out and are not reported yet."""
+        return self.pages.ids.ids(np.flatnonzero(self.pages.choices.status == SENT))
 
     # What holders of copies ask for
 

@@ -18,6 +18,10 @@ from scripts.present.tables import counted
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
 """Days by which a fetch may be after the end, as sums of days are rounded."""
+SECOND = 1.0 / 86_400.0
+"""Days to which the dates of feeds are rounded."""
+KEEP_GONE = 30.0
+"""Days for which a page that is gone is not brought back by a feed."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -52,8 +56,8 @@ def newest_copy(table: PageTable) -> tuple[float, bool]:
     return newest, table.dated or newest == -np.inf
 
 
-def columns_of(table: PageTable) -> dict[str, Any]:
-    """Return the columns of a table that a scheduler takes, of the pages that are not gone."""
+def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
+    """Return the columns of a table that a scheduler takes, of some pages."""
     known: dict[str, Any] = {"importance": table.importance, "host": table.host}
     if table.change_rate is not None:
         known["change_rate"] = table.change_rate
@@ -65,7 +69,6 @@ def columns_of(table: PageTable) -> dict[str, Any]:
             known[name] = np.zeros(table.num_pages)
     if table.complete is not None:
         known["complete"] = table.complete
-    rows = living(table)
     return {name: values[..., rows] for name, values in known.items()}
 
 
@@ -83,6 +86,7 @@ def new_scheduler(
     start: float,
     ids: IntArray | None = None,
     learn: bool = False,
+    feeds: int = 0,
 ) -> CrawlScheduler:
     """Return a scheduler of the table's pages that are not gone, or one without pages.
 
@@ -93,15 +97,33 @@ def new_scheduler(
         start: the first day.
         ids: ids of the pages in place of their URLs, (m,).
         learn: whether rates are learned from what fetches find.
+        feeds: number of feeds; with some, pages that are gone are kept, so that none brings them
+            back.
 
     Raises:
-        ValueError: the policy needs a column that the table lacks, or a copy is after the start.
+        ValueError: the policy needs a column that the table lacks, or a copy is after the start;
+            the table's sources are fewer than the feeds, or its days are no dates.
     """
-    sources = max(len(table.sources), 1) if table is not None else 1
-    scheduler = CrawlScheduler(policy, bandwidth, start=start, num_sources=sources, learn=learn)
+    sources = len(table.sources) if table is not None else 0
+    if feeds and table is not None and not newest_copy(table)[1]:
+        raise ValueError("feed must be left out where last_crawl are numbers, as feeds have dates")
+    if feeds > sources and (sources or not learn):
+        raise ValueError(
+            f"feed must be given with --learn, or once for each source of the table, which has "
+            f"{counted(sources, 'source')}, got {feeds}"
+        )
+    about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn}
+    if feeds:
+        about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
+    scheduler = CrawlScheduler(policy, bandwidth, start=start, **about)
     if table is not None:
-        given, rows = table.urls if ids is None else ids, living(table)
-        scheduler.add(given[rows], last_crawl=copies_of(table)[rows], **columns_of(table))
+        rows = np.arange(table.num_pages) if feeds else living(table)
+        given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
+        if feeds and not sources:  # the quality of their signals is learned
+            known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
+        scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
+        if feeds and table.gone is not None:
+            scheduler.report(given[table.gone], start, "gone")
     return scheduler
 
 
@@ -242,7 +264,7 @@ def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatAr
     """
     if table.change_rate is None:
         raise ValueError("change_rate must be known for an expected freshness")
-    given = columns_of(table)
+    given = columns_of(table, living(table))
     known = {name: given[name] for name in OF_INSTANCE}
     instances = (Instance(bandwidth=bandwidth, **known) for bandwidth in bandwidths)
     return np.array([solvers.ncis(instance).objective for instance in instances])

@@ -292,6 +292,34 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
 
 
+def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
+    table, feed = tmp_path / "pages.csv", tmp_path / "feed.xml"
+    known, gone, new = (f"https://a.example/{word}" for word in ("known", "gone", "new"))
+    rows = [f"{known},0.1,2026-07-01T00:00,false", f"{gone},0.1,2026-07-01T00:00,true"]
+    table.write_text("\n".join(["url,change_rate,last_crawl,gone", *rows]))
+    listed = "".join(
+        f"<url><loc>{url}</loc><lastmod>2026-07-02T03:04:05Z</lastmod></url>"
+        for url in (known, gone, new)
+    )
+    feed.write_text(f"<urlset>{listed}</urlset>")
+    asked = "\n".join(json.dumps({"describe": url}) for url in (known, gone, new))
+    folder: list[object] = ["--folder", tmp_path / "state"]
+    arguments: list[object] = ["--bandwidth", 50, "--live", "--learn", "--feed", feed, *folder]
+    for given in ([table], []):  # it goes on, and what was told is not told again
+        result = CliRunner().invoke(schedule.app, spelled([*given, *arguments]), input=asked)
+        told = [json.loads(line) for line in done(result).stdout.splitlines()]
+        assert [page["signals"] for page in told] == [1, 0, 0]
+        assert [page["state"] for page in told] == ["ready", "gone", "new"]
+    feed.write_text("<html>")
+    result = CliRunner().invoke(schedule.app, spelled(arguments), input=asked)
+    assert f"{feed} must be a feed or a sitemap" in done(result).stderr
+    lone: list[object] = [*arguments, "--feed", feed]
+    refused(CliRunner().invoke(schedule.app, spelled(lone), input=""), "there are 1, got 2")
+
+
+TWO = ("--feed", "f", "--feed", "g")
+
+
 @pytest.mark.parametrize(
     ("app", "arguments", "message"),
     [
@@ -305,6 +333,8 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
         (schedule.app, ["--bandwidth", 1], "PAGES must be given"),
         (schedule.app, ["PAGES", "--bandwidth", 0], "bandwidth must be"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--start", "2026-03-02"], "start must be"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--feed", "f"], "feed must be left out"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--live", *TWO], "feed must be given with"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "-1"], "until must be after"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "soon"], "time must be days"),
     ],

@@ -14,12 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import uvicorn
 
 from policies.live import endpoint as served
 from policies.live.messages import day_of
+from policies.live.overview import BINS, History
 from policies.scheduler import CrawlScheduler, DurableScheduler
+from tests.browser import emulate, wait
 
 NOW = day_of(None)
 
@@ -109,10 +112,13 @@ def test_metrics_count_what_is_told(client: Client) -> None:
         {"report": URLS[:2], "changed": [True, False]},
         {"report": [URLS[0]]},
         {"report": [URLS[2]], "status": "failed"},
+        {"report": ["https://b.example/", URLS[0]], "changed": [True, True]},
+        {"report": ["https://b.example/", URLS[0]], "changed": [True, False]},
         {"signal": [URLS[0], URLS[0], "https://b.example/"]},
     )
     assert client.metric("crawl_handed_out_total") == 1
-    for outcome, count in (("changed", 1), ("unchanged", 1), ("ok", 1), ("failed", 1)):
+    outcomes = {"changed": 2, "unchanged": 1, "ok": 2, "failed": 1, "ignored": 2}
+    for outcome, count in outcomes.items():
         assert client.metric(f'crawl_reports_total{{outcome="{outcome}"}}') == count
     assert client.metric('crawl_signals_total{source="0"}') == 3
     assert client.metric("crawl_signals_ignored_total") == 2
@@ -127,6 +133,10 @@ def test_bad_requests_are_answered_and_change_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.post({"add": PAGES})
+    for freshness in ('{"freshness": 1.5}', "[1]", "{}", "{", '{"freshness": 1, "time": "odd"}'):
+        status, text = client.ask("/truth", freshness)
+        assert status == 400
+        assert "freshness in [0, 1]" in json.loads(text)["error"]
     for body, words in (
         ("", "expected a JSON object"),
         ("{", "expected a JSON object"),
@@ -153,3 +163,97 @@ def test_bad_requests_are_answered_and_change_nothing(
     refused, taken = client.post({"next": 0}, {"next": 1})
     assert "count" in refused["error"]
     assert len(taken["fetch"]) == 1
+
+
+NASTY = "javascript:alert(1)//<img src=x onerror=\"document.title='ran'\"></script>"
+
+
+def replayed(client: Client) -> None:
+    """Play a day of long ago, at times of its own."""
+    start = NOW - 0.9
+    pages = [{**page, "host": "a.example", "recall": 0.5} for page in PAGES]
+    pages = [{**page, "false_signal_rate": 0.5} for page in pages]
+    nasty = {**pages[0], "url": NASTY, "host": NASTY, "change_rate": 0.5}
+    client.post({"add": [*pages, nasty]}, {"limit": NASTY, "gap": 0.5})
+    for hour in range(1, 13):
+        time = start + hour / 24.0
+        client.post(
+            {"signal": [URLS[1]], "time": time},
+            {"next": 1, "time": time},
+            {"report": [NASTY, URLS[1]], "changed": [False, True], "time": time},
+            {"report": [URLS[2]], "status": "failed", "time": time},
+        )
+        told = client.ask("/truth", json.dumps({"freshness": hour / 24.0, "time": time}))
+        assert told == (200, json.dumps({"freshness": hour / 24.0}) + "\n")
+
+
+def test_the_overview_has_what_the_page_shows(client: Client) -> None:
+    assert client.get("/overview")["next"] == []
+    replayed(client)
+    told = client.get("/overview")
+    assert told["time"] == pytest.approx(NOW - 0.4)
+    assert told["freshness"] == client.get("/overview")["freshness"]
+    counts: dict[str, int] = {}
+    for place in told["history"]:
+        for name, count in place["outcomes"].items():
+            counts[name] = counts.get(name, 0) + count
+    assert {name: counts[name] for name in ("changed", "unchanged", "failed")} == {
+        **{"changed": 12, "unchanged": 12, "failed": 12}
+    }
+    assert [place["true"] for place in told["history"] if "true" in place][-1] == 0.5
+    [source] = told["sources"]
+    rates = np.array([0.5, 20.0, 1e-9, 0.5])
+    assert source["recall"] == pytest.approx(0.5)
+    assert source["precision"] == pytest.approx(0.5 * rates.sum() / (0.5 * rates.sum() + 2.0))
+    assert source["signals"] == 12
+    assert [(host["host"], host["pages"]) for host in told["hosts"]] == [
+        ("a.example", 3),
+        (NASTY, 1),
+    ]
+    assert told["hosts"][1]["opens"] is not None
+    assert told["next"][0]["url"] == URLS[1]
+    client.post({"next": 3, "time": NOW - 0.4})
+    assert client.get("/overview")["next"] == []  # they are handed out, until the timeout
+    client.post({"signal": [URLS[1]], "time": NOW + 0.7})
+    assert {page["url"] for page in client.get("/overview")["next"]} == set(URLS[:2])
+    assert {page["url"] for page in told["next"]} < {NASTY, *URLS}
+
+
+def test_times_are_merged_when_there_are_many() -> None:
+    history = History()
+    for minute in range(1000):
+        history.at((minute + 0.5) / 1440.0)["outcomes"]["changed"] += 1
+        history.at((minute + 0.5) / 1440.0)["true"] = minute
+    table = history.table()
+    assert BINS // 2 <= len(table) <= BINS
+    assert history.width == 8.0 / 1440.0
+    assert [place["outcomes"]["changed"] for place in table] == [8] * 125
+    assert [place["true"] for place in table][:2] == [7, 15]
+
+
+def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any) -> None:
+    replayed(client)
+    for width, scheme in ((1200, "light"), (400, "dark")):
+        emulate(driver, width=width, scheme=scheme)
+        driver.get(client.base)
+        wait(driver, "document.documentElement.dataset.ready === 'yes'")
+        assert driver.title == "Crawl scheduler"
+        shown = driver.find_element("id", "next").text
+        assert NASTY in shown
+        assert URLS[1] in shown
+        assert NASTY in driver.find_element("id", "hosts").text
+        assert "50.0%" in driver.find_element("id", "sources").text
+        assert "true freshness" in driver.find_element("id", "figures").text
+        assert "unchanged: 12" in driver.find_element("id", "outcomes-key").text
+        wide = driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width
+        assert not driver.find_elements("css selector", "main img, body img, a")
+        lines = driver.find_elements("css selector", "polyline")
+        points = [line.get_attribute("points").split() for line in lines]
+        assert [len(each) for each in points] == [12, 12]
+        for x, y in (map(float, point.split(",")) for each in points for point in each):
+            assert 60.0 <= x <= 990.0
+            assert 20.0 <= y <= 170.0
+        assert len(driver.find_elements("css selector", "#fetches rect")) == 36
+    errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert [entry for entry in errors if "favicon" not in entry["message"]] == []

@@ -439,9 +439,12 @@ def test_pages_may_be_moved_added_again_and_limited():
 
 def test_a_page_is_described():
     scheduler = new_page()
+    assert list(scheduler.under_way) == []
     scheduler.next(2.0)
+    assert list(scheduler.under_way) == ["a"]
     scheduler.signal(["a"], 1.0)
     scheduler.report(["a"], 0.5, "failed", retry_at=4.0)
+    assert list(scheduler.under_way) == []
     told = scheduler.describe("a")
     nats = 0.05 * 2.0 + math.log(0.15 / 0.1)
     assert told["stale"] == pytest.approx(-math.expm1(-nats))

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
@@ -27,6 +25,7 @@ from scripts.suite.report.rendering import page_of
 from scripts.suite.scores import scores_of, standings
 from scripts.suite.tables import Played, gains_of
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
+from tests.browser import emulate, wait
 
 NASTY = "<img src=x onerror=\"console.error('ran')\">&'</script>"
 PLAYERS = ("GreedyNCIS", "Greedy", "RoundRobin")
@@ -302,28 +301,6 @@ def test_stale_times_add_up_to_the_freshness_of_the_ledger(
 # In a browser
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browsers = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    binary, service = next(filter(None, browsers), None), shutil.which("chromedriver")
-    if binary is None or service is None:
-        pytest.skip("there is no chromium with its chromedriver to open the report in")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    folder = tmp_path_factory.mktemp("browser")
-    for word in (
-        *("headless=new", "no-sandbox", "disable-gpu", "no-first-run", "disable-sync"),
-        *("disable-background-networking", "disable-component-update", "disable-dev-shm-usage"),
-        f"user-data-dir={folder}",
-    ):
-        options.add_argument(f"--{word}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
-    yield found
-    found.quit()
-
-
 @pytest.fixture
 def opened(driver: Any, report: Path) -> Any:
     """Open the report, 1200 pixels wide and light."""
@@ -331,20 +308,6 @@ def opened(driver: Any, report: Path) -> Any:
     driver.get(report.as_uri())
     wait(driver, "document.documentElement.dataset.ready === 'yes'")
     return driver
-
-
-def emulate(driver: Any, *, width: int, scheme: str = "light", media: str = "screen") -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    wanted = {"media": media, "features": features}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
-
-
-def wait(driver: Any, condition: str) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(driver, 60).until(lambda found: found.execute_script(f"return {condition}"))
 
 
 def shown(driver: Any) -> list[str]:

@@ -1,0 +1,97 @@
+"""What a crawler keeps of its pages beside the scheduler: validators, hashes, and who parses them.
+
+A page's row is written when its content has had time to be processed (``SETTLED``): a crawler that
+is killed before that finds the same change again at the next fetch. It is lost by no crash of the
+process; a crash of the machine may cost the last seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+SETTLED = 5.0
+"""Seconds from a fetch until its copy is written."""
+
+
+class Copy(NamedTuple):
+    """What is known of the last copy of a page; None for what is not.
+
+    Attributes:
+        etag: the validator ``ETag`` of its answer.
+        modified: the validator ``Last-Modified`` of its answer.
+        digest: hash of its content.
+        parser: what parses the page, as JSON.
+    """
+
+    etag: str | None = None
+    modified: str | None = None
+    digest: str | None = None
+    parser: str | None = None
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The headers by which a server answers 304 if this copy is fresh."""
+        both = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
+        return {name: value for name, value in both.items() if value is not None}
+
+
+class Copies:
+    """The copies of a crawler, in a file of SQLite.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.base = sqlite3.connect(path, isolation_level=None)
+        self.base.execute("PRAGMA journal_mode = WAL")
+        self.base.execute("PRAGMA synchronous = OFF")
+        columns = ", ".join(f"{name} TEXT" for name in Copy._fields)
+        self.base.execute(f"CREATE TABLE IF NOT EXISTS copies (url TEXT PRIMARY KEY, {columns})")
+        self.fresh: dict[str, tuple[float, Copy]] = {}
+
+    def __getitem__(self, url: str) -> Copy:
+        """Return what is known of the copy of a page."""
+        if url in self.fresh:
+            return self.fresh[url][1]
+        found = self.base.execute("SELECT * FROM copies WHERE url = ?", (url,)).fetchone()
+        return Copy(*found[1:]) if found else Copy()
+
+    def note(self, url: str, copy: Copy, now: float) -> None:
+        """Take note of a copy, at a time in seconds; it is written later (:meth:`write`)."""
+        self.fresh[url] = now, copy
+
+    def write(self, until: float) -> None:
+        """Write the copies that were taken until a time."""
+        settled = {url: copy for url, (time, copy) in self.fresh.items() if time <= until}
+        self.put(settled)
+        for url in settled:
+            del self.fresh[url]
+
+    def put(self, copies: Mapping[str, Copy]) -> None:
+        """Write copies now."""
+        rows = [(url, *copy) for url, copy in copies.items()]
+        if rows:
+            self.base.execute("BEGIN")
+            self.base.executemany("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)", rows)
+            self.base.execute("COMMIT")
+
+    def remove(self, url: str) -> None:
+        """Forget a page."""
+        self.fresh.pop(url, None)
+        self.base.execute("DELETE FROM copies WHERE url = ?", (url,))
+
+    def close(self) -> None:
+        """Write all, and close the file."""
+        self.write(float("inf"))
+        self.base.close()
+
+
+def digest(content: str | bytes) -> str:
+    """Return the hash of a content, of which white space counts as one blank."""
+    data = content.encode() if isinstance(content, str) else content
+    return hashlib.blake2b(b" ".join(data.split()), digest_size=16).hexdigest()

@@ -1,0 +1,371 @@
+"""Serve a recorded site on this machine: pages that change at the times of the record.
+
+The clock begins with the first request; a second is so many days of the record as --speed says.
+Each page (/p/3) has its text as of then, links to other pages, and a counter that differs in every
+answer. Seven of ten pages have an ETag and a Last-Modified, the others no validators. Beside them
+there is a page of links to all pages (/), a sitemap (/sitemap.xml), a feed of changes (/feed.xml)
+and a robots.txt. /score is the share of the pages' time in which the crawler had no fresh copy: a
+page that was answered in full, or by 304, is a copy as of then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate, parsedate_to_datetime
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from crawl_envs.instances.traces import Trace, find, load
+from crawl_envs.types.arguments import one_of, quantity, share
+from scripts.cli.commands import command
+from scripts.present.tables import console
+
+WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
+FAULTS = ("moved", "slow", "hanging", "failing", "endless")
+"""Pages that are redirected to another path, answer after a second, never, by 500, endlessly."""
+VALIDATED = 0.7
+SLOW, HANGING = 1.0, 3600.0
+"""Seconds until an answer."""
+ATOM = "http://www.w3.org/2005/Atom"
+SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
+ROBOTS = "User-agent: *\nDisallow:\n"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What the web tells of its changes, and what goes wrong.
+
+    Attributes:
+        recall: share of the changes that the feed tells; it tells all new pages.
+        precision: share of the feed's entries that are true, in (0, 1].
+        window: latest entries that the feed has.
+        missing: share of the pages without a date in the sitemap.
+        late: days after which a change is in the sitemap.
+        lying: share of the pages whose date in the sitemap is that of the request.
+        faults: shares of the pages by fault, of ``FAULTS``.
+        robots: robots.txt by the day from which it is so.
+    """
+
+    recall: float = 0.8
+    precision: float = 0.9
+    window: int = 60
+    missing: float = 0.1
+    late: float = 1.0
+    lying: float = 0.1
+    faults: Mapping[str, float] = field(default_factory=dict)
+    robots: Mapping[float, str] = field(default_factory=lambda: {0.0: ROBOTS})
+
+
+class Answer(NamedTuple):
+    """An answer to a request, after a wait in seconds; an endless one repeats its body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    wait: float = 0.0
+    endless: bool = False
+
+
+class Asked(NamedTuple):
+    """A request that was answered: its day, host, path, the page or -1, the answer's status."""
+
+    day: float
+    host: str
+    path: str
+    page: int
+    status: int
+
+
+class ReplayedWeb:
+    """The pages of a record at a time, and how fresh the copies are that were taken of them.
+
+    Args:
+        trace: the record.
+        speed: days of the record per second, > 0.
+        base: its address without a path; with ``{}`` for the host of a page, if there are several.
+        hosts: number of hosts, among which directories are divided.
+        quality: see there.
+        seed: of texts, faults and feed: the same seed gives the same web.
+
+    Attributes:
+        begin: time of the first request, in seconds since 1970.
+        log: all requests.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        speed: float,
+        base: str,
+        *,
+        hosts: int = 1,
+        quality: Quality | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.trace, self.speed, self.base, self.hosts = trace, speed, base, hosts
+        self.quality, self.seed = quality or Quality(), seed
+        self.begin, self.log = math.nan, list[Asked]()
+        rng, m = np.random.default_rng(seed), trace.num_pages
+        order = np.argsort(trace.change_page, kind="stable")
+        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
+        self.changes = np.split(trace.change_time[order], ends)
+        drawn = rng.random((4, m))
+        self.validated, self.undated = drawn[0] < VALIDATED, drawn[1] < self.quality.missing
+        self.lying = drawn[2] < self.quality.lying
+        shares = np.cumsum([self.quality.faults.get(name, 0.0) for name in FAULTS])
+        self.fault = np.searchsorted(shares, drawn[3], side="right")
+        self.entries = self._entries(rng)
+
+    def _entries(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the entries of the feed, as (day, page), in order of time."""
+        trace, quality = self.trace, self.quality
+        told = rng.random(trace.change_time.size) < quality.recall
+        born = np.flatnonzero(trace.created > 0.0)
+        true = np.concatenate(
+            [
+                np.stack([trace.change_time, trace.change_page], axis=1)[told],
+                np.stack([trace.created[born], born], axis=1),
+            ]
+        )
+        count = round(len(true) * (1.0 / quality.precision - 1.0))
+        page, day = rng.integers(trace.num_pages, size=count), rng.random(count) * trace.days
+        lives = (trace.created[page] < day) & (day < trace.deleted[page])
+        entries = np.concatenate([true, np.stack([day, page], axis=1)[lives]])
+        return entries[np.argsort(entries[:, 0], kind="stable")]
+
+    # Times and addresses
+
+    def day(self, now: float) -> float:
+        """Return the day of the record at a time in seconds since 1970."""
+        if math.isnan(self.begin):
+            self.begin = now
+        return (now - self.begin) * self.speed
+
+    def date(self, day: float) -> str:
+        """Return the date of a day of the record, as it is for the crawler, in ISO 8601."""
+        moment = np.datetime64(round((self.begin + day / self.speed) * 1e6), "us")
+        return f"{moment}Z"
+
+    def url(self, page: int) -> str:
+        """Return the address of a page."""
+        return f"{self.base.format(self.host(page))}/p/{page}"
+
+    def host(self, page: int) -> str:
+        """Return the host of a page."""
+        return f"127.0.0.{1 + int(self.trace.directory[page]) % self.hosts}"
+
+    def living(self, day: float) -> np.ndarray:
+        """Return the pages that are there on a day."""
+        return np.flatnonzero((self.trace.created <= day) & (day < self.trace.deleted))
+
+    # Answers
+
+    def answer(self, host: str, path: str, headers: Mapping[str, str], now: float) -> Answer:
+        """Return the answer to a request at a time in seconds since 1970, and take note of it."""
+        day, page = self.day(now), -1
+        kind, _, number = path.strip("/").rpartition("/")
+        texts = {"": self._links, "sitemap.xml": self._sitemap, "feed.xml": self._feed}
+        if kind in ("p", "moved") and number.isdecimal() and int(number) < self.trace.num_pages:
+            page = int(number)
+            answer = self._page(page, kind, headers, day)
+        elif path.strip("/") in texts:
+            answer = Answer(200, *texts[path.strip("/")](day))
+        elif path == "/robots.txt":
+            since = max(since for since in self.quality.robots if since <= day)
+            answer = Answer(
+                200, {"content-type": "text/plain"}, self.quality.robots[since].encode()
+            )
+        else:
+            answer = Answer(404, {}, b"")
+        self.log.append(Asked(day, host, path, page, answer.status))
+        return answer
+
+    def _page(self, page: int, kind: str, headers: Mapping[str, str], day: float) -> Answer:
+        if not self.trace.created[page] <= day < self.trace.deleted[page]:
+            return Answer(404, {}, b"gone")
+        fault = (*FAULTS, "")[self.fault[page]]
+        if fault == "failing":
+            return Answer(500, {}, b"failed")
+        if fault == "moved" and kind == "p":
+            return Answer(301, {"location": f"/moved/{page}"}, b"")
+        wait = {"slow": SLOW, "hanging": HANGING}.get(fault, 0.0)
+        version = int(np.searchsorted(self.changes[page], day, side="right"))
+        told = {}
+        if self.validated[page]:
+            changed = self.changes[page][version - 1] if version else 0.0
+            modified = math.floor(self.begin + float(changed) / self.speed)
+            told = {
+                "etag": f'"{page}-{version}"',
+                "last-modified": formatdate(modified, usegmt=True),
+            }
+            if _unmodified(headers, told["etag"], modified):
+                return Answer(304, told, b"", wait)
+        told["content-type"] = "text/html; charset=utf-8"
+        return Answer(200, told, self._text(page, version), wait, fault == "endless")
+
+    def _text(self, page: int, version: int) -> bytes:
+        """Return the text of a version of a page; the links stay."""
+        links = np.random.default_rng([self.seed, page]).integers(self.trace.num_pages, size=5)
+        rng = np.random.default_rng([self.seed, page, version])
+        words = " ".join(rng.choice(WORDS, size=int(rng.integers(100, 400))))
+        parts = [f'<a href="{self.url(int(other))}">{other}</a>' for other in links]
+        script = f"<script>let answers = {len(self.log)};</script>"
+        body = f"<h1>Page {page}</h1>{script}<p>{words}</p>{' '.join(parts)}"
+        return f"<html><title>{page}</title><body>{body}</body></html>".encode()
+
+    def _links(self, day: float) -> tuple[dict[str, str], bytes]:
+        links = "".join(f'<a href="{self.url(int(p))}">{p}</a>' for p in self.living(day))
+        return {"content-type": "text/html"}, f"<html><body>{links}</body></html>".encode()
+
+    def _sitemap(self, day: float) -> tuple[dict[str, str], bytes]:
+        rows = []
+        for page in self.living(day).tolist():
+            known = self.changes[page][self.changes[page] <= day - self.quality.late]
+            changed = known[-1] if known.size else max(self.trace.created[page], 0.0)
+            date = self.date(day if self.lying[page] else float(changed))
+            lastmod = "" if self.undated[page] else f"<lastmod>{date}</lastmod>"
+            rows.append(f"<url><loc>{self.url(page)}</loc>{lastmod}</url>")
+        text = f'<urlset xmlns="{SITEMAPS}">{"".join(rows)}</urlset>'
+        return {"content-type": "application/xml"}, text.encode()
+
+    def _feed(self, day: float) -> tuple[dict[str, str], bytes]:
+        end = int(np.searchsorted(self.entries[:, 0], day, side="right"))
+        rows = []
+        for number in range(end - 1, max(end - self.quality.window, 0) - 1, -1):
+            page, date = int(self.entries[number, 1]), self.date(float(self.entries[number, 0]))
+            link, name = f'<link href="{self.url(page)}"/>', f"<id>urn:entry:{number}</id>"
+            rows.append(f"<entry>{name}{link}<updated>{date}</updated></entry>")
+        text = f'<feed xmlns="{ATOM}"><updated>{self.date(day)}</updated>{"".join(rows)}</feed>'
+        return {"content-type": "application/atom+xml"}, text.encode()
+
+    # What the crawler made of it
+
+    def score(self, since: float, until: float) -> dict[str, float]:
+        """Return the stale share of the pages' time between two days, and counts of answers.
+
+        The time of pages that never answer is left out. By ``If-Modified-Since`` alone a page may
+        be taken for fresh that has changed in the same second.
+        """
+        log = [asked for asked in self.log if asked.day < until and asked.page >= 0]
+        copies: dict[int, list[float]] = {}
+        for asked in log:
+            if asked.status in (200, 304):
+                copies.setdefault(asked.page, []).append(asked.day)
+        fresh = lived = 0.0
+        sound = np.isin(self.fault, (FAULTS.index("moved"), FAULTS.index("slow"), len(FAULTS)))
+        for page in np.flatnonzero(sound).tolist():
+            begin, end = max(since, self.trace.created[page]), min(until, self.trace.deleted[page])
+            lived += max(end - begin, 0.0)
+            taken = np.array(copies.get(page, []))
+            after = np.searchsorted(self.changes[page], taken, side="right")
+            stale = np.append(self.changes[page], math.inf)[after]
+            stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
+            fresh += np.maximum(stops - np.maximum(taken, begin), 0.0).sum()
+        counts = Counter(asked.status for asked in log)
+        told = {"stale": 1.0 - fresh / lived, "fetches": float(len(log))}
+        return told | {str(status): float(count) for status, count in sorted(counts.items())}
+
+
+def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
+    """Return whether a crawler has this version already (RFC 9110, 13.2.2)."""
+    if "if-none-match" in headers:
+        return headers["if-none-match"] == etag
+    if "if-modified-since" not in headers:
+        return False
+    return modified <= parsedate_to_datetime(headers["if-modified-since"]).timestamp()
+
+
+def application(web: ReplayedWeb) -> Starlette:
+    """Return the application that serves a web, for any server of ASGI."""
+
+    async def page(request: Request) -> Response:
+        host, path = request.url.hostname or "", request.url.path
+        answer = web.answer(host, path, request.headers, time.time())
+        await asyncio.sleep(answer.wait)
+        if not answer.endless:
+            return Response(answer.body, answer.status, answer.headers)
+
+        async def repeated() -> Any:
+            while True:
+                yield answer.body
+                await asyncio.sleep(0.001)
+
+        return StreamingResponse(repeated(), answer.status, answer.headers)
+
+    async def score(request: Request) -> Response:
+        asked = request.query_params
+        since, until = float(asked.get("since", 0.0)), asked.get("until")
+        end = web.day(time.time()) if until is None else float(until)
+        return Response(json.dumps(web.score(since, end)), media_type="application/json")
+
+    return Starlette(routes=[Route("/score", score), Route("/{path:path}", page)])
+
+
+def listening(hosts: int, port: int = 0) -> list[socket.socket]:
+    """Return sockets that listen to one port of the hosts 127.0.0.1, 127.0.0.2, ..."""
+    sockets = []
+    for host in range(hosts):
+        each = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        each.bind((f"127.0.0.{1 + host}", port))
+        each.listen(256)
+        port = each.getsockname()[1]
+        sockets.append(each)
+    return sockets
+
+
+Site = Annotated[str, typer.Argument(help="A recorded site: a name or a folder.")]
+Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
+Hosts = Annotated[int, typer.Option(min=1, max=200, help="Hosts, from 127.0.0.1 on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")]
+Seed = Annotated[int, typer.Option(help="Seed of texts, faults and feed.")]
+Fault = Annotated[
+    list[str] | None, typer.Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
+]
+Share = Annotated[float, typer.Option(help="Of the feed.")]
+
+
+def main(
+    site: Site,
+    speed: Speed = 1.0,
+    hosts: Hosts = 1,
+    port: Port = 0,
+    seed: Seed = 0,
+    recall: Share = Quality.recall,
+    precision: Share = Quality.precision,
+    fault: Fault = None,
+) -> None:
+    """Serve a site until an interrupt."""
+    faults = {}
+    for text in fault or []:
+        name, _, number = text.partition(":")
+        faults[one_of("fault", name, FAULTS)] = share("fault", float(number or "nan"))
+    quality = Quality(
+        share("recall", recall), share("precision", precision, above=True), faults=faults
+    )
+    trace, days = load(find(site)), quantity("speed", speed, above=0.0)
+    sockets = listening(hosts, port)
+    base = f"http://{{}}:{sockets[0].getsockname()[1]}"
+    web = ReplayedWeb(trace, days, base, hosts=hosts, quality=quality, seed=seed)
+    console().print(base.format("127.0.0.1"), soft_wrap=True)
+    uvicorn.Server(uvicorn.Config(application(web), log_level="warning")).run(sockets=sockets)
+
+
+app = command(main, __doc__)
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,235 @@
+"""Crawl recorded sites over HTTP with Scrapy and the live scheduler, and score its copies.
+
+Each site is served on this machine (scripts.data.replayed_web), a day of the record in a few
+seconds, and crawled by Scrapy (policies.live.scrapy) from a page of links and a feed, with each
+policy at equal bandwidth, both at once. The same scheduler and middleware are then played against
+the same web without a network, with a clock that is simulated, and answers that take another time
+in each run. The web scores all of them by what it answered.
+
+Writes live_scrapy.csv and provenance.json.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import multiprocessing
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import scrapy
+import typer
+import uvicorn
+from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import HtmlResponse, Response
+from scrapy.statscollectors import StatsCollector
+
+from crawl_envs.instances.traces import find, load
+from policies.live.scrapy import SECOND, RecrawlMiddleware, RecrawlScheduler
+from scripts.cli.commands import command
+from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
+from scripts.present.tables import console
+from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
+from scripts.timing.commands import shown
+
+POLICIES = ("GreedyNCIS", "RoundRobin")
+ROUND = 10.0
+"""Days in which every page that is there at first could be fetched once."""
+POLL, WINDOW = 0.25, 100
+LATENCIES = (0.005, 0.02)
+"""Seconds of a fetch where there is no network, of each run."""
+SPAWN = multiprocessing.get_context("spawn")
+
+
+class Row(NamedTuple):
+    """A run: share of the pages' time without a fresh copy after the first round, and answers."""
+
+    site: str
+    policy: str
+    run: str
+    stale: float
+    fetches: int
+    not_modified: int
+
+
+class Spider(scrapy.Spider):
+    """Follows all links."""
+
+    name = "replayed"
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Yield the links of a page."""
+        yield from response.follow_all(css="a")
+
+
+class Setting(NamedTuple):
+    """What a run is: a site, a policy, days of the record, and its days per second."""
+
+    site: str
+    policy: str
+    days: float
+    speed: float
+
+    def web(self, base: str) -> ReplayedWeb:
+        """Return the site as a web at an address."""
+        return ReplayedWeb(load(find(self.site)), self.speed, base, quality=Quality(window=WINDOW))
+
+    def settings(self, base: str, folder: str) -> dict[str, Any]:
+        """Return the settings of Scrapy."""
+        per_second = self.web(base).living(0.0).size / ROUND * self.speed
+        return {
+            "SCHEDULER": "policies.live.scrapy.RecrawlScheduler",
+            "DOWNLOADER_MIDDLEWARES": {"policies.live.scrapy.RecrawlMiddleware": 500},
+            "RECRAWL_FOLDER": folder,
+            "RECRAWL_BANDWIDTH": per_second / SECOND,
+            "RECRAWL_POLICY": self.policy,
+            "RECRAWL_FEEDS": {f"{base}/feed.xml": 0},
+            "RECRAWL_POLL": POLL / self.speed,
+            "RECRAWL_SKEW": 0.0,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+            "CLOSESPIDER_TIMEOUT": self.days / self.speed + 1.0,
+            "TELNETCONSOLE_ENABLED": False,
+            "LOG_LEVEL": "WARNING",
+        }
+
+    def row(self, run: str, score: dict[str, float]) -> Row:
+        """Return the row of a run."""
+        counts = int(score["fetches"]), int(score.get("304", 0.0))
+        return Row(Path(self.site).name, self.policy, run, score["stale"], *counts)
+
+
+def serve(setting: Setting, pipe: Connection) -> None:
+    """Serve the web of a run, and tell its address."""
+    [listens] = listening(1)
+    base = f"http://127.0.0.1:{listens.getsockname()[1]}"
+    config = uvicorn.Config(application(setting.web(base)), log_level="error")
+    pipe.send(base)
+    uvicorn.Server(config).run(sockets=[listens])
+
+
+def crawl(setting: Setting, base: str, folder: str) -> None:
+    """Crawl the web of a run with Scrapy."""
+    process = CrawlerProcess(setting.settings(base, folder))
+    process.crawl(Spider, start_urls=[f"{base}/"])
+    process.start()
+
+
+def over_http(setting: Setting) -> Row:
+    """Return what came out of a crawl with Scrapy."""
+    ours, theirs = SPAWN.Pipe()
+    web = SPAWN.Process(target=serve, args=(setting, theirs))
+    web.start()
+    with tempfile.TemporaryDirectory() as folder:
+        base = ours.recv()
+        crawler = SPAWN.Process(target=crawl, args=(setting, base, folder))
+        crawler.start()
+        crawler.join()
+    asked = f"{base}/score?since={ROUND}&until={setting.days}"
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        score = json.loads(answer.read())
+    web.terminate()
+    web.join()
+    return setting.row("Scrapy over HTTP", score)
+
+
+class Engine:
+    """The engine of a crawler without a network, with a simulated clock."""
+
+    def __init__(self, setting: Setting, folder: str, latency: float) -> None:
+        self.latency = latency * SECOND
+        base, self.now = "http://127.0.0.1:8000", time.time() * SECOND
+        crawler = Crawler(Spider, setting.settings(base, folder))
+        crawler.stats = StatsCollector(crawler)
+        self.middleware, self.web = RecrawlMiddleware(crawler), setting.web(base)
+        self.scheduler = RecrawlScheduler(crawler)
+        self.scheduler.clock = lambda: self.now
+        self.scheduler._set_timer = self._set_timer  # type: ignore[method-assign]
+        self.spider, self.wake = Spider(), self.now
+        self.scheduler.open(self.spider)
+        self.now += self.scheduler.pages.burst  # a crawler compiles first, and saves as much
+        self.scheduler.enqueue_request(scrapy.Request(f"{base}/"))
+        self.under_way: list[tuple[float, int, scrapy.Request, Response]] = []
+        self.number = 0
+
+    def _set_timer(self, seconds: float) -> None:
+        self.wake = self.now + seconds * SECOND
+
+    def play(self, days: float, speed: float) -> dict[str, float]:
+        """Play so many days of the record, and return the score."""
+        end = self.now + days / speed * SECOND
+        while self.now < end:
+            while (request := self.scheduler.next_request()) is not None:
+                self._send(request)
+            times = [self.wake, *(each[0] for each in self.under_way[:1])]
+            self.now = max(min(times), self.now)
+            while self.under_way and self.under_way[0][0] <= self.now:
+                self._receive(*heapq.heappop(self.under_way)[2:])
+        self.scheduler.close("finished")
+        return self.web.score(ROUND, days)
+
+    def _send(self, request: scrapy.Request) -> None:
+        self.middleware.process_request(request)
+        headers = {name.lower(): text for name, text in request.headers.to_unicode_dict().items()}
+        path = "/" + request.url.split("/", 3)[3]
+        answer = self.web.answer("127.0.0.1", path, headers, self.now / SECOND)
+        told = {"status": answer.status, "headers": answer.headers, "body": answer.body}
+        response = HtmlResponse(request.url, request=request, **told)
+        self.number += 1
+        heapq.heappush(self.under_way, (self.now + self.latency, self.number, request, response))
+
+    def _receive(self, request: scrapy.Request, response: Response) -> None:
+        try:
+            passed: Any = self.middleware.process_response(request, response)
+        except IgnoreRequest:
+            return
+        if passed.status == 200:
+            for found in self.spider.parse(passed):
+                self.scheduler.enqueue_request(found)
+
+
+def simulated(setting: Setting, latency: float) -> Row:
+    """Return what comes out without a network."""
+    with tempfile.TemporaryDirectory() as folder:
+        score = Engine(setting, folder, latency).play(setting.days, setting.speed)
+    return setting.row(f"simulated, {latency:g} s", score)
+
+
+def runs(site: str, days: float, speed: float) -> Iterator[Row]:
+    """Yield the runs of a site."""
+    settings = [Setting(site, policy, days, speed) for policy in POLICIES]
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(over_http, settings)
+    yield from (simulated(setting, latency) for setting in settings for latency in LATENCIES)
+
+
+Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
+Days = Annotated[float, typer.Option(help="Days of the record, at least 20.")]
+Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
+Out = Annotated[Path, typer.Option(help="Output folder.")]
+
+
+def main(
+    sites: Sites, days: Days = 80.0, speed: Speed = 0.4, out: Out = Path("runs/live_scrapy")
+) -> None:
+    """Crawl each site with each policy."""
+    start = time.perf_counter()
+    check_folder(out)
+    rows = [row for site in sites for row in runs(site, days, speed)]
+    write_csv(out / "live_scrapy.csv", Row._fields, rows)
+    spent = time.perf_counter() - start
+    path, entry = provenance_at(out, "live_scrapy")
+    write_provenance(path, "scripts.timing.live_scrapy", spent, entry)
+    console().print(shown(rows, Row._fields, "Scrapy with the live scheduler"))
+
+
+app = command(main, __doc__)
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,179 @@
+"""A crawler of Crawlee that asks a scheduler, on a small site of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from crawlee import ConcurrencySettings, Request
+from crawlee.crawlers import HttpCrawler
+
+from policies.live.crawlee import ScheduledRequests
+from policies.live.messages import SECONDS_PER_DAY, day_of
+from policies.scheduler import CrawlScheduler, DurableScheduler
+
+SECOND = 1.0 / SECONDS_PER_DAY
+PATHS = ("news", "still", "gone", "broken", "odd")
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """Its news change at each visit; a page is gone, and one is broken."""
+
+    visits: ClassVar[Counter[str]] = Counter()
+
+    def do_GET(self) -> None:
+        self.visits[self.path] += 1
+        self.send_response({"/gone": 404, "/broken": 500}.get(self.path, 200))
+        body = f"{self.path} {self.visits[self.path] * (self.path == '/news')}".encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    Site.visits.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,)).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def scheduler_of(rate: float, **options: Any) -> CrawlScheduler:
+    """Return a scheduler of so many fetches per second that learns."""
+    settings = {"timeout": 60.0 * SECOND, "burst": 1.0 * SECOND, "learn": True, **options}
+    return CrawlScheduler("Greedy", rate / SECOND, start=day_of(None) - SECOND / rate, **settings)
+
+
+def crawler_of(manager: ScheduledRequests) -> HttpCrawler:
+    crawler = HttpCrawler(
+        request_manager=manager,
+        keep_alive=True,
+        concurrency_settings=ConcurrencySettings(max_concurrency=4, desired_concurrency=4),
+        configure_logging=False,
+        request_handler_timeout=timedelta(seconds=10),
+    )
+    crawler.post_navigation_hook(manager.observe)
+    return crawler
+
+
+def test_pages_are_fetched_again_when_they_are_due(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Crawlee writes its own counts there
+    urls = [f"{site}/{path}" for path in PATHS]
+    with DurableScheduler(tmp_path / "state", scheduler_of(10.0, keep_gone=1.0)) as scheduler:
+        scheduler.warm()
+        manager = ScheduledRequests(scheduler, tmp_path / "requests")
+        crawler, labels = crawler_of(manager), Counter[Any]()
+
+        @crawler.router.default_handler
+        async def handle(context: Any) -> None:
+            if context.request.url.endswith("odd"):
+                raise RuntimeError("the handler fails, not the fetch")
+
+        @crawler.router.handler("told")
+        async def handle_label(context: Any) -> None:
+            labels[context.request.url] += 1
+
+        async def crawl() -> None:
+            labelled = Request.from_url(urls[0], label="told")
+            run = asyncio.create_task(crawler.run([labelled, *urls[1:]]))
+            await asyncio.sleep(5.0)
+            crawler.stop()
+            await asyncio.wait_for(run, 20.0)
+
+        before = day_of(None)
+        asyncio.run(crawl())
+        told = [scheduler.describe(url) for url in urls]
+        most = 1.0 + 10.0 * (day_of(None) - before) / SECOND + 10.0
+        assert Site.visits["/gone"] == 1
+        assert Site.visits["/broken"] == 1  # it waits for the minute of the timeout
+        assert told[2]["state"] == "gone"
+        assert [page["failures"] for page in told] == [0, 0, 0, 1, 0]
+        assert told[3]["copy"] is None
+        assert 4 < Site.visits["/news"] <= sum(Site.visits.values()) <= most
+        assert labels[urls[0]] == Site.visits["/news"]
+        assert told[0]["change_rate"] > 3.0 * told[1]["change_rate"]
+        assert told[4]["copy"] is not None
+
+
+def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> None:
+    scheduler = scheduler_of(1e-3, burst=0.0)
+
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler, tmp_path)
+        assert await manager.fetch_next_request() is None
+        assert await manager.is_empty()
+        first = await manager.add_request(Request.from_url("https://a.example/", label="front"))
+        again = await manager.add_request("https://a.example/")
+        assert [first.was_already_present, again.was_already_present] == [False, True]
+        assert not await manager.is_empty()
+        with pytest.raises(ValueError, match="must be a GET, got POST"):
+            await manager.add_request(Request.from_url("https://a.example/1", method="POST"))
+        manager = ScheduledRequests(scheduler, tmp_path)
+        request = await manager.fetch_next_request()
+        assert request is not None
+        assert request.label == "front"
+        waiting = asyncio.create_task(manager.fetch_next_request())
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        manager.found(request, 200, "text")
+        await manager.mark_request_as_handled(request)
+        assert scheduler.describe(request.url)["copy"] is not None
+        assert [await manager.get_handled_count(), await manager.get_total_count()] == [1, 2]
+        assert not await manager.is_finished()
+
+    asyncio.run(steps())
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "state", "change"),
+    [
+        (200, "same", "ready", False),
+        (200, "other", "ready", True),
+        (304, "", "ready", False),
+        (404, "", "gone", None),
+        (410, "", "gone", None),
+        (403, "", "waiting", None),
+        (503, "", "waiting", None),
+        (None, "", "waiting", None),
+    ],
+)
+def test_outcomes_are_reported(
+    status: int | None, text: str, state: str, change: bool | None, tmp_path: Path
+) -> None:
+    scheduler = scheduler_of(100.0, keep_gone=1.0)
+    reports: list[Any] = []
+    report = scheduler.report
+
+    def noting(*arguments: Any, **named: Any) -> int:
+        reports.append(named.get("changed"))
+        return report(*arguments, **named)
+
+    scheduler.report = noting  # type: ignore[method-assign]
+
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler, tmp_path)
+        await manager.add_requests(["https://a.example/"])
+        for found in ((200, "same"), (status, text)):
+            request = None
+            while request is None:
+                request = await manager.fetch_next_request()
+            if found[0] is not None:
+                manager.found(request, *found)  # type: ignore[arg-type]
+            await manager.reclaim_request(request)
+
+    asyncio.run(steps())
+    assert reports == [None, None if change is None else [change]]
+    assert scheduler.describe("https://a.example/")["state"] == state

@@ -1,0 +1,347 @@
+"""The scheduler of Scrapy: crawls over HTTP, kills, faults, settings, and what is found."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scrapy
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
+from scrapy.statscollectors import StatsCollector
+
+from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler, read_options
+from policies.scheduler import DurableScheduler
+from scripts.data.replayed_web import FAULTS, Asked, Quality, ReplayedWeb
+from tests.policies.live.crawls import begin, served
+
+DAY = 86_400.0
+LATE = 0.02
+"""Seconds by which requests may come closer on their way."""
+
+
+def of_pages(web: ReplayedWeb) -> list[Asked]:
+    return [asked for asked in web.log if asked.page >= 0]
+
+
+def least_gap(web: ReplayedWeb, until: float = np.inf) -> float:
+    """Return the least time between two requests of pages to a host, in seconds."""
+    times = defaultdict(list)
+    for asked in of_pages(web):
+        if asked.day < until:
+            times[asked.host].append(asked.day / web.speed)
+    return min(float(np.diff(each).min()) for each in times.values() if len(each) > 1)
+
+
+def excess(web: ReplayedWeb, rate: float) -> float:
+    """Return by how many fetches any span of time has more than a rate allows, in seconds."""
+    times = np.array([asked.day for asked in of_pages(web)]) / web.speed
+    ahead = np.arange(1, times.size + 1) - rate * times
+    return float((ahead - np.minimum.accumulate(ahead - 1.0)).max())
+
+
+def kill_often(folder: Path, kills: int, seed: int) -> tuple[float, float, int]:
+    """Crawl, kill the crawler at random instants, and check what the web has seen.
+
+    Returns the least gap of a host in seconds, the excess, and the number of fetches.
+    """
+    rate, gap, draw = 40.0, 0.05, random.Random(seed)
+    settings = {
+        "RECRAWL_FOLDER": str(folder),
+        "RECRAWL_BANDWIDTH": rate * DAY,
+        "RECRAWL_HOST_GAP": gap,
+        "RECRAWL_RETRY": 0.5,
+    }
+    with served(0.2, 4, Quality()) as web:
+        url = web.base.format("127.0.0.1") + "/"
+        for _ in range(kills):
+            before = len(web.log)
+            process, _ = begin(settings, url)
+            while len(web.log) == before:
+                time.sleep(0.01)
+            time.sleep(draw.expovariate(2.0))
+            process.kill()
+            process.join()
+        process, ours = begin(settings | {"CLOSESPIDER_TIMEOUT": 4}, url)
+        process.join(30)
+        stats = ours.recv()
+        known = web.living(0.0)
+        seen = least_gap(web), excess(web, rate), len(of_pages(web))
+        assert {asked.page for asked in of_pages(web)} >= set(known.tolist())
+    with DurableScheduler(folder / "scheduler") as pages:
+        assert all(web.url(page) in pages for page in web.living(web.log[-1].day) if page in known)
+        assert stats["recrawl/pages"] == len(pages)
+    return seen
+
+
+def test_a_crawler_that_is_killed_loses_no_page_and_keeps_gaps_and_budget(tmp_path: Path) -> None:
+    gap, more, fetches = kill_often(tmp_path, 3, seed=1)
+    assert gap > 0.05 - LATE
+    assert more <= 17.0 + 16.0  # what is saved, and what was on its way
+    assert fetches > 100
+
+
+ROBOTS = "User-agent: *\nCrawl-delay: 0.3\n", "User-agent: *\nDisallow: /p/1\n"
+
+
+def test_faults_and_new_robots_are_bounded_and_reported(tmp_path: Path) -> None:
+    quality = Quality(faults=dict.fromkeys(FAULTS, 0.12), robots={0.0: ROBOTS[0], 6.0: ROBOTS[1]})
+    settings = {
+        "RECRAWL_FOLDER": str(tmp_path),
+        "RECRAWL_BANDWIDTH": 60.0 * DAY,
+        "RECRAWL_RETRY": 1.0,
+        "RECRAWL_ROBOTS": 1.0,
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOAD_TIMEOUT": 1.5,
+        "DOWNLOAD_MAXSIZE": 20_000,
+        "CLOSESPIDER_TIMEOUT": 10,
+        "LOG_LEVEL": "CRITICAL",
+    }
+    with served(1.0, 12, quality) as web:
+        process, ours = begin(settings, web.base.format("127.0.0.1") + "/")
+        process.join(30)
+        stats, asked = ours.recv(), of_pages(web)
+        kinds = [(*FAULTS, "")[web.fault[each.page]] for each in asked]
+        hits = np.zeros((len(FAULTS) + 1, web.trace.num_pages), int)
+        for each in asked:
+            hits[web.fault[each.page], each.page] += 1
+        refused = [each for each in asked if each.path.startswith("/p/1") and each.day > 8.5]
+    assert set(kinds) == {*FAULTS, ""}
+    for fault in ("hanging", "failing", "endless"):  # at 0, 1, 3 and 7 seconds
+        assert 1 <= hits[FAULTS.index(fault)].max() <= 4, fault
+    assert hits[FAULTS.index("moved")].max() >= 2
+    assert hits[-1].max() > 4
+    assert refused == []
+    assert least_gap(web, until=5.9) > 0.3 - LATE
+    broken = [kind in ("hanging", "failing", "endless") for kind in kinds]
+    failed = sum(each.status != 404 for each, bad in zip(asked, broken, strict=True) if bad)
+    assert abs(stats["recrawl/failed"] - failed) <= 2
+    assert stats["recrawl/gone"] >= 1
+    assert "retry/count" not in stats
+    with DurableScheduler(tmp_path / "scheduler") as pages:
+        moved = [url.replace("/p/", "/moved/") for url in map(web.url, range(65))]
+        assert not any(url in pages for url in moved)
+        assert web.url(1) not in pages
+        assert web.url(2) in pages
+
+
+class Spider(scrapy.Spider):
+    name = "own"
+
+    def parse_item(self, response: Any, told: int) -> None: ...
+
+
+class Loop:
+    """The scheduler and the middleware of Scrapy, with a clock and an engine of the test."""
+
+    def __init__(self, folder: Path, spider: scrapy.Spider | None = None, **more: Any) -> None:
+        given = {"RECRAWL_FOLDER": str(folder), "RECRAWL_BANDWIDTH": 1e6, "RECRAWL_RETRY": 60.0}
+        crawler = Crawler(scrapy.Spider, given | more)
+        crawler.stats = self.stats = StatsCollector(crawler)
+        self.middleware, self.now = RecrawlMiddleware(crawler), 20_000.0
+        self.scheduler = RecrawlScheduler(crawler)
+        self.scheduler.clock = lambda: self.now
+        self.timers: list[float] = []
+        self.scheduler._set_timer = self.timers.append  # type: ignore[method-assign]
+        self.scheduler.open(spider or Spider())
+
+    def next(self, wait: float = 1.0) -> Request | None:
+        """Return the next request, as it is sent, some seconds later."""
+        self.now += wait / DAY
+        request = self.scheduler.next_request()
+        if request is not None:
+            self.middleware.process_request(request)
+        return request
+
+    def answer(self, request: Request, status: int = 200, body: str = "", **headers: str) -> Any:
+        """Return what the callback sees of an answer, None for nothing."""
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        arguments = {"status": status, "body": body.encode(), "headers": named}
+        response = HtmlResponse(request.url, encoding="utf-8", request=request, **arguments)
+        try:
+            return self.middleware.process_response(request, response)
+        except IgnoreRequest:
+            return None
+
+    def count(self, name: str) -> int:
+        return int(self.stats.get_value(f"recrawl/{name}", 0))
+
+
+URL = "https://a.example/1"
+
+
+def test_a_callback_sees_a_page_when_it_is_new_or_has_changed(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.scheduler.enqueue_request(Request(URL + "#top"))
+    steps = [
+        (
+            200,
+            "<p>one</p>",
+            "new",
+            {"ETag": '"1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"},
+        ),
+        (304, "", "not_modified", {}),
+        (200, "<p>one </p><script>2</script><!-- 3 -->", "unchanged", {"ETag": '"2"'}),
+        (200, "<p>two</p>", "changed", {}),
+        (200, "<p>one</p>", "changed", {}),
+    ]
+    sent = []
+    for status, body, outcome, headers in steps:
+        request = loop.next()
+        assert request is not None
+        assert request.url == URL
+        sent.append(
+            {name: request.headers.get(name) for name in ("If-None-Match", "If-Modified-Since")}
+        )
+        seen = loop.answer(request, status, body, **headers)
+        assert (seen is not None) == (outcome in ("new", "changed")), outcome
+        assert loop.count(outcome) >= 1, outcome
+    first = {"If-None-Match": b'"1"', "If-Modified-Since": b"Mon, 01 Jan 2024 00:00:00 GMT"}
+    second, none = {"If-None-Match": b'"2"', "If-Modified-Since": None}, dict.fromkeys(first)
+    assert sent == [none, first, first, second, none]
+    assert loop.scheduler.pages.describe(URL)["copy"] == pytest.approx(loop.now)
+    request = loop.next()
+    assert request is not None
+    assert loop.answer(request, 410) is not None
+    assert loop.count("gone") == 1
+    assert URL not in loop.scheduler.pages
+    loop.scheduler.enqueue_request(Request(URL))
+    assert loop.next() is None  # remembered as gone
+
+
+def test_failures_wait_and_a_host_that_says_so_is_left_alone(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    for url in (URL, "https://a.example/2"):
+        loop.scheduler.enqueue_request(Request(url))
+    request = loop.next()
+    assert request is not None
+    assert loop.answer(request, 503, Retry_After="600") is not None
+    assert loop.next() is None
+    assert loop.timers[-1] == pytest.approx(599.0, abs=0.1)
+    late = loop.next(600.0)
+    assert late is not None
+    loop.middleware.process_exception(late, TimeoutError())
+    other = loop.next()
+    assert other is not None
+    loop.middleware.process_exception(other, IgnoreRequest("refused"))
+    assert (loop.count("failed"), loop.count("gone")) == (2, 1)
+    assert loop.next(30.0) is None
+    again = loop.next(100.0)
+    assert again is not None
+    assert again.url == late.url
+
+
+def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
+    loop.scheduler.enqueue_request(Request(URL))
+    request = loop.next()
+    assert request is not None
+    moved = request.replace(
+        url="https://a.example/moved", meta=request.meta | {"redirect_times": 1}
+    )
+    assert loop.scheduler.enqueue_request(moved)
+    assert loop.next() is None  # within the gap
+    assert loop.next(5.0) is moved
+    assert loop.answer(moved, body="here") is not None
+    assert list(loop.scheduler.pages.under_way) == []
+    assert loop.scheduler.pages.describe(URL)["copy"] == pytest.approx(loop.now)
+    retry = request.replace(meta=request.meta | {"retry_times": 1})
+    assert not loop.scheduler.enqueue_request(retry)
+    assert loop.scheduler.enqueue_request(moved.replace(url="https://a.example/link"))
+    form = Request("https://a.example/form", method="POST", body=b"x")
+    assert loop.scheduler.enqueue_request(form)
+    assert loop.next() is form
+    assert len(loop.scheduler.pages) == 2
+    assert "https://a.example/link" in loop.scheduler.pages
+
+
+def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:
+    spider = Spider()
+    loop = Loop(tmp_path, spider)
+    with pytest.raises(ValueError, match="callback must be a method of the spider"):
+        loop.scheduler.enqueue_request(Request(URL, lambda response: None))
+    with pytest.raises(ValueError, match="cb_kwargs must be JSON"):
+        loop.scheduler.enqueue_request(Request(URL, cb_kwargs={"told": object()}))
+    found = Request(URL, spider.parse_item, cb_kwargs={"told": 7}, meta={"importance": 2.0})
+    loop.scheduler.enqueue_request(found)
+    request = loop.next()
+    assert request is not None
+    loop.answer(request, body="one", ETag='"1"')
+    loop.scheduler.enqueue_request(Request("https://a.example/2"))
+    lost = loop.next()
+    assert lost is not None
+    loop.scheduler.close("finished")
+    again = Loop(tmp_path, spider)
+    assert again.scheduler.pages.describe(URL)["importance"] == 2.0
+    assert again.scheduler.pages.describe(lost.url)["failures"] == 1
+    request = again.next()
+    assert request is not None
+    assert (request.callback, request.cb_kwargs) == (spider.parse_item, {"told": 7})
+    assert request.headers["If-None-Match"] == b'"1"'
+    again.scheduler.close("finished")
+    with pytest.raises(ValueError, match="RECRAWL_POLICY must be GreedyNCIS"):
+        Loop(tmp_path, RECRAWL_POLICY="RoundRobin")
+    with pytest.raises(ValueError, match="RECRAWL_FEEDS have 1 sources"):
+        Loop(tmp_path, RECRAWL_FEEDS={"https://a.example/feed": 1})
+
+
+FEED = "https://a.example/feed.xml"
+ENTRY = "<url><loc>https://a.example/{}</loc><lastmod>{}</lastmod></url>"
+
+
+def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_FEEDS={FEED: 0}, RECRAWL_POLL=100.0, RECRAWL_BANDWIDTH=DAY / 50.0)
+    loop.scheduler.enqueue_request(Request(URL))
+    poll, page = loop.next(51.0), loop.next(0.0)
+    assert poll is not None
+    assert page is not None
+    assert (poll.url, page.url) == (FEED, URL)
+    loop.answer(page, body="one")
+    rows = [ENTRY.format(number, f"2024-10-05T00:0{number}:30Z") for number in (1, 2)]
+    assert loop.answer(poll, body=f"<urlset>{''.join(rows)}</urlset>") is None
+    assert "https://a.example/2" in loop.scheduler.pages
+    assert loop.next(1.0) is None
+    assert loop.timers[-1] == pytest.approx(48.0, abs=0.1)  # the next page
+    index = "<sitemapindex><sitemap><loc>https://a.example/more.xml</loc></sitemap></sitemapindex>"
+    again = loop.next(100.0)
+    assert again is not None
+    assert again.url == FEED
+    loop.answer(again, body=index)
+    more = loop.next(0.0)
+    assert more is not None
+    assert more.url == "https://a.example/more.xml"
+    loop.answer(more, body="neither")
+    assert (loop.count("feeds"), loop.count("bad_feeds")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"RECRAWL_FOLDER": ""}, "RECRAWL_FOLDER must be set"),
+        ({"RECRAWL_BANDWIDTH": "many"}, "RECRAWL_BANDWIDTH must be a number > 0, got 'many'"),
+        ({"RECRAWL_BANDWIDTH": 0}, "RECRAWL_BANDWIDTH must be a number > 0, got 0"),
+        ({"RECRAWL_HOST_GAP": -1}, "RECRAWL_HOST_GAP must be a number >= 0, got -1"),
+        ({"RECRAWL_BANDWITH": 5}, "unknown; did you mean RECRAWL_BANDWIDTH"),
+        ({"RECRAWL_FEEDS": {"u": -1}}, "RECRAWL_FEEDS"),
+    ],
+)
+def test_bad_settings_are_refused(given: dict[str, Any], said: str) -> None:
+    sound = {"RECRAWL_FOLDER": "state", "RECRAWL_BANDWIDTH": "100", "DOWNLOAD_DELAY": 2}
+    assert read_options(Settings(sound)).bandwidth == 100.0
+    assert read_options(Settings(sound)).host_gap == 2.0
+    with pytest.raises(ValueError, match=said):
+        read_options(Settings(sound | given))
+
+
+def test_the_middleware_is_needed(tmp_path: Path) -> None:
+    crawler = Crawler(Spider, {"RECRAWL_FOLDER": str(tmp_path), "RECRAWL_BANDWIDTH": 1.0})
+    with pytest.raises(ValueError, match="DOWNLOADER_MIDDLEWARES must have"):
+        RecrawlScheduler(crawler)

@@ -1,0 +1,34 @@
+"""Scrapy's scheduler without a network, and the command with one, on the included site."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts.timing import live_scrapy
+
+
+def test_signals_are_worth_it_at_equal_numbers_of_fetches() -> None:
+    greedy, in_turn = (
+        live_scrapy.simulated(live_scrapy.Setting("garden-handbook", policy, 60.0, 0.4), 0.005)
+        for policy in live_scrapy.POLICIES
+    )
+    assert greedy.stale < in_turn.stale - 0.05  # .18 and .29
+    assert greedy.fetches == pytest.approx(in_turn.fetches, rel=0.02)
+    assert greedy.fetches == pytest.approx(5.5 * 60.0, rel=0.05)
+    assert 0 < greedy.not_modified < greedy.fetches
+
+
+@pytest.mark.slow
+def test_the_command_crawls_over_http(tmp_path: Path) -> None:
+    arguments = ["garden-handbook", "--days", "20", "--speed", "4", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(live_scrapy.app, arguments)
+    assert done.exit_code == 0, done.output
+    with (tmp_path / "out" / "live_scrapy.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 3
+    assert all(0.0 < float(row["stale"]) < 0.8 for row in rows), rows
+    assert (tmp_path / "out" / "provenance.json").exists()
