@@ -9,26 +9,24 @@ and its entry of ``provenance.json``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
+from rich.table import Table
 
 from crawl_envs.types import FloatArray
 from scripts.cli.commands import command
-from scripts.present.tables import console
-from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.timing import checkouts
-from scripts.timing.commands import OUT, QUICK_OUT, load, run_cases, shown
+from scripts.timing.commands import Cases, Measurement, Out, Quick, folder_of, measure, shown
 from scripts.timing.comparisons import INSTANCE, Comparison, comparisons
 from scripts.timing.first_use import COLD_START_LIMIT, cold_start
 from scripts.timing.growth import Cost, cells, cost, draw
-from scripts.timing.parts import PARTS, Parts
-from scripts.timing.turns import pin, spread, timed
+from scripts.timing.parts import PARTS
+from scripts.timing.turns import spread, timed
 
 TURNS, SPELL, STARTS = 41, 0.05, 5
 QUICK_TURNS, QUICK_SPELL, QUICK_STARTS = 9, 0.01, 2
@@ -54,39 +52,28 @@ class Figure(NamedTuple):
     verdict: str = ""
 
 
-def judged(
-    kind: str,
-    group: str,
-    name: str,
-    against: str,
-    unit: str,
-    values: FloatArray,
-    bound: float | None = None,
-) -> Figure:
-    """Return the figure of values, one per turn."""
+def judged(values: FloatArray, bound: float | None, *labels: str) -> Figure:
+    """Return the figure of values, one per turn; ``labels`` are its kind, ..., unit."""
     middle, verdict = spread(values), ""
     if bound is not None:
-        kept = middle.median < bound if kind == "start" else middle.median >= bound
+        kept = middle.median < bound if labels[0] == "start" else middle.median >= bound
         verdict = "pass" if kept else "fail"
+    kind, group, name, against, unit = labels
     return Figure(kind, group, name, against, unit, *middle, bound, verdict)
 
 
 def measure_comparison(comparison: Comparison, turns: int, spell: float) -> Iterator[Figure]:
-    """Run a comparison; yield its ratios, then its speeds."""
+    """Run a comparison; yield its ratios, then its differences, then its speeds."""
+    group = comparison.name
     seconds = timed(comparison.tasks(), min(turns, comparison.most_turns or turns), spell)
     for task, baseline, floor in comparison.ratios:
         ratio = seconds[baseline] / seconds[task]
-        yield judged("ratio", comparison.name, task, baseline, "times as fast", ratio, floor)
-    for name, each in seconds.items():
+        yield judged(ratio, floor, "ratio", group, task, baseline, "times as fast")
+    for name, less, more in comparison.differences:
+        yield judged(seconds[more] - seconds[less], None, "part", group, name, "", "s")
+    for name, each in seconds.items() if comparison.amount else ():
         speed = comparison.amount / each
-        yield judged("speed", comparison.name, name, "", f"{comparison.unit}/s", speed)
-
-
-def measure_parts(parts: Parts, turns: int, spell: float) -> Iterator[Figure]:
-    """Yield the parts of a step: differences between increasingly large parts of it."""
-    seconds = timed(parts.tasks(), turns, spell)
-    for name, less, more in parts.differences:
-        yield judged("part", parts.name, name, "", "s", seconds[more] - seconds[less])
+        yield judged(speed, None, "speed", group, name, "", f"{comparison.unit}/s")
 
 
 def measure_starts(starts: int) -> Iterator[Figure]:
@@ -97,43 +84,49 @@ def measure_starts(starts: int) -> Iterator[Figure]:
     cold_start()
     wall, busy = np.array([cold_start() for _ in range(starts)]).T
     group = "import, make, reset, step"
-    yield judged("start", group, "wall time", "", "s", wall, COLD_START_LIMIT)
-    yield judged("start", group, "processor time", "", "s", busy)
+    yield judged(wall, COLD_START_LIMIT, "start", group, "wall time", "", "s")
+    yield judged(busy, None, "start", group, "processor time", "", "s")
 
 
-def measure(quick: bool) -> tuple[list[Figure], list[Cost], int | None]:
-    """Measure everything, with a progress bar; also return the core.
+def timing(quick: bool) -> tuple[int, float]:
+    """Return the number of turns and the length of a spell."""
+    return (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
 
-    Starts come first, since processes started later would inherit the pinned core.
-    """
-    turns, spell = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-    starts = run_cases({"cold starts": partial(measure_starts, QUICK_STARTS if quick else STARTS)})
-    core = pin()
-    cases: dict[str, Any] = {
-        each.name: partial(measure_comparison, each, turns, spell) for each in comparisons(quick)
+
+def cases(quick: bool) -> Cases:
+    """Return the cases that are measured on one core."""
+    turns, spell = timing(quick)
+    compared = {
+        each.name: partial(measure_comparison, each, turns, spell)
+        for each in (*comparisons(quick), *PARTS)
     }
-    cases |= {f"parts of {each.name}": partial(measure_parts, each, turns, spell) for each in PARTS}
-    figures = run_cases(cases)
-    sizes = {f"{pages} pages, {lanes} lanes": (pages, lanes) for pages, lanes in cells(quick)}
-    grown = run_cases({name: partial(cost, *size, spell) for name, size in sizes.items()})
-    return [*figures, *starts], grown, core
+    return compared | {
+        f"{pages} pages, {lanes} lanes": partial(cost, pages, lanes, spell)
+        for pages, lanes in cells(quick)
+    }
 
 
-def write(folder: Path, figures: Sequence[Figure], grown: Sequence[Cost]) -> None:
-    """Write the tables and the pictures, and print the figures."""
-    write_csv(folder / "speed.csv", Figure._fields, figures)
-    write_csv(folder / "growth.csv", Cost._fields, grown)
-    draw(folder, figures, grown)
+def table(rows: Sequence[Figure | Cost]) -> Table:
+    """Return the printed table of the figures, by group."""
+    figures = [row for row in rows if isinstance(row, Figure)]
     title, groups = "Speed on one core: medians and quartiles", [each.group for each in figures]
-    rows = [each[2:] for each in figures]
-    console().print(shown(rows, ("", *Figure._fields[3:]), title, groups))
+    return shown([each[2:] for each in figures], ("", *Figure._fields[3:]), title, groups)
 
 
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer and shorter measurements.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
-]
+OF = Measurement(
+    "scripts.speed",
+    {"speed": Figure, "growth": Cost},
+    "Speed on one core",
+    draw=draw,
+    shown=table,
+    pinned=True,
+)
+BESIDE = Measurement(
+    "scripts.speed",
+    {"against": checkouts.Against},
+    "Speed over that of the other checkout, and seconds of a step in both",
+    pinned=True,
+)
 OtherCheckout = Annotated[
     Path | None,
     typer.Option(help="Folder of another checkout; measure the speed over that of it alone."),
@@ -141,24 +134,17 @@ OtherCheckout = Annotated[
 
 
 def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -> None:
-    """Measure, write and print."""
-    folder = out or (QUICK_OUT if quick else OUT)
-    start, about = time.perf_counter(), load()
-    check_folder(folder)
+    """Measure, write and print.
+
+    Cold starts come first, since processes started later would inherit the pinned core.
+    """
+    folder = folder_of(out, quick)
     if against is None:
-        figures, grown, about["pinned_core"] = measure(quick)
-        name, about["instance"] = "speed", INSTANCE
-        write(folder, figures, grown)
+        starts = {"cold starts": partial(measure_starts, QUICK_STARTS if quick else STARTS)}
+        measure(OF, cases(quick), folder, starts, instance=INSTANCE)
     else:
-        name, about["pinned_core"], about["against"] = "against", pin(), str(against)
-        timing = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-        ratios = checkouts.compare(against, *timing)
-        write_csv(folder / "against.csv", checkouts.Against._fields, ratios)
-        console().print(shown(ratios, checkouts.Against._fields, checkouts.TITLE))
-    seconds = time.perf_counter() - start
-    path, entry = provenance_at(folder, name)
-    write_provenance(path, "scripts.speed", seconds, entry, **about)
-    typer.echo(f"-> {folder}")
+        beside = checkouts.cases(against, *timing(quick))
+        measure(BESIDE, beside, folder, against=str(against))
 
 
 app = command(main, __doc__)

@@ -7,6 +7,7 @@ there are functions of arrays. One more baseline avoids temporary arrays.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,16 @@ def histories(count: int) -> tuple[FloatArray, BoolArray]:
     return intervals, rng.random(intervals.shape) < -np.expm1(-change_rate * intervals)
 
 
+def root_below(high: float, excess: Callable[[float], float]) -> float:
+    """Return the root of a decreasing function below ``high``, by SciPy's brentq."""
+    from scipy.optimize import brentq
+
+    low = high - 2.0
+    while excess(low) < 0.0:
+        high, low = low, low - 2.0
+    return float(brentq(excess, low, high, xtol=PRECISION))
+
+
 def numpy_harmonic(
     importance: FloatArray, change_rate: FloatArray, bandwidth: float, *, in_place: bool = False
 ) -> Solution:
@@ -57,8 +68,6 @@ def numpy_harmonic(
 
     With ``in_place``, constant terms are computed once, and without temporary arrays.
     """
-    from scipy.optimize import brentq
-
     if in_place:
         squares, products = change_rate**2, 4.0 * importance * change_rate
         changes, roots = change_rate.sum(), np.empty_like(change_rate)
@@ -77,11 +86,7 @@ def numpy_harmonic(
         return math.log(0.5 * (roots.sum() - changes) / bandwidth)
 
     # The rate is at most mu/lambda.
-    high = math.log(importance.sum() / bandwidth)
-    low = high - 2.0
-    while excess(low) < 0.0:
-        high, low = low, low - 2.0
-    multiplier = math.exp(brentq(excess, low, high, xtol=PRECISION))
+    multiplier = math.exp(root_below(math.log(importance.sum() / bandwidth), excess))
     rates = printed(multiplier)
     return Solution(rates, multiplier, float(importance @ np.log1p(change_rate / rates)))
 
@@ -90,7 +95,6 @@ def scipy_binary_periodic(
     importance: FloatArray, change_rate: FloatArray, bandwidth: float
 ) -> Solution:
     """Solve eq. 5 of Busa-Fekete et al. by SciPy's lambertw, its multiplier by brentq."""
-    from scipy.optimize import brentq
     from scipy.special import lambertw
 
     weight = importance / importance.sum()
@@ -107,11 +111,7 @@ def scipy_binary_periodic(
     def excess(logarithm: float) -> float:
         return float(rates(logarithm).sum() / bandwidth) - 1.0
 
-    high = math.log(1.0 / ratio.min())
-    low = high - 2.0
-    while excess(low) < 0.0:
-        high, low = low, low - 2.0
-    logarithm = brentq(excess, low, high, xtol=PRECISION)
+    logarithm = root_below(math.log(1.0 / ratio.min()), excess)
     crawls = rates(logarithm)
     crawled = crawls > 0.0
     interval = change_rate[crawled] / crawls[crawled]

@@ -11,20 +11,20 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scripts.timing import stepped
-from scripts.timing.commands import run_cases
+from scripts.timing.commands import Cases
 from scripts.timing.turns import spread
 
 HERE = Path(__file__).resolve().parents[2]
 """Folder of this checkout."""
-TITLE = "Speed over that of the other checkout, and seconds of a step in both"
 
 
 class Against(NamedTuple):
@@ -38,40 +38,41 @@ class Against(NamedTuple):
     there: float
 
 
-class Worker:
-    """A process that steps the environments of the checkout in a folder, until the block ends."""
+@contextmanager
+def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[str | int], Any]]:
+    """Start a Python process for a block; yield a function that sends it JSON and returns its.
 
-    def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", stepped.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(folder)},
-        )
+    The function raises ValueError if the process ends.
 
-    def ask(self, request: str | int) -> float:
-        """Make a case, or so many steps of it; return the seconds of processor time."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+    Args:
+        folder: folder of the checkout on its path.
+        words: what it runs: a file, or ``-c`` and code.
+        environment: further variables of its environment.
+    """
+    command = [sys.executable, "-P", *words]
+    variables, pipe = {**os.environ, "PYTHONPATH": str(folder), **environment}, subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=variables)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    inward, outward = process.stdin, process.stdout
+
+    def ask(request: str | int) -> Any:
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise ValueError("a process that steps a checkout ended, see above")
-        return float(json.loads(line))
+            inward.write(json.dumps(request) + "\n")
+            inward.flush()
+        if not (line := outward.readline()):
+            raise ValueError(f"the process that was asked for {request} ended, see above")
+        return json.loads(line)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+    try:
+        yield ask
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def compare(folder: Path, turns: int, spell: float) -> list[Against]:
-    """Compare this checkout with another one, with a progress bar.
+def cases(folder: Path, turns: int, spell: float) -> Cases:
+    """Return a case per environment: its speed over that in another checkout.
 
     Args:
         folder: folder of the other one.
@@ -83,23 +84,24 @@ def compare(folder: Path, turns: int, spell: float) -> list[Against]:
     """
     if not (folder / "crawl_envs" / "__init__.py").is_file():
         raise ValueError(f"--against must be the folder of another checkout, got {folder}")
-    with ExitStack() as stack:
-        both = [stack.enter_context(Worker(each)) for each in (HERE, folder.resolve())]
-        return run_cases(
-            {name: partial(_compare_case, name, both, turns, spell) for name in stepped.CASES}
-        )
+    return {name: partial(compared, name, folder, turns, spell) for name in stepped.CASES}
 
 
-def _compare_case(name: str, both: list[Worker], turns: int, spell: float) -> list[Against]:
-    steps = stepped.CASES[name].steps
-    for worker in both:
-        worker.ask(name)
-        worker.ask(steps)  # compiles
-    while max(worker.ask(steps) for worker in both) < spell:
-        steps *= 2
-    seconds = np.empty((turns, 2))
-    for turn in range(turns):
-        for place in (turn % 2, 1 - turn % 2):
-            seconds[turn, place] = both[place].ask(steps) / steps
-    here, there = np.median(seconds, axis=0)
-    return [Against(name, *spread(seconds[:, 1] / seconds[:, 0]), float(here), float(there))]
+def compared(name: str, folder: Path, turns: int, spell: float) -> list[Against]:
+    """Return the comparison of a case with another checkout, as a row."""
+    steps, seconds = stepped.CASES[name].steps, np.empty((turns, 2))
+    with (
+        worker(HERE, stepped.__file__) as here,
+        worker(folder.resolve(), stepped.__file__) as there,
+    ):
+        both = here, there
+        for ask in both:
+            ask(name)
+            ask(steps)  # compiles
+        while max(ask(steps) for ask in both) < spell:
+            steps *= 2
+        for turn in range(turns):
+            for place in (turn % 2, 1 - turn % 2):
+                seconds[turn, place] = both[place](steps) / steps
+    medians = np.median(seconds, axis=0).tolist()
+    return [Against(name, *spread(seconds[:, 1] / seconds[:, 0]), *medians)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -24,8 +25,32 @@ Row = tuple[Any, ...]
 Cases = Mapping[str, Callable[[], Iterable[Row]]]
 """By name, functions that measure and return rows."""
 
-
 Quick = Annotated[bool, typer.Option("--quick", help="Small, short measurements, as a smoke test.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Output folder.", show_default=f"{OUT}; {QUICK_OUT} with --quick"),
+]
+
+
+class Measurement(NamedTuple):
+    """What a measurement writes.
+
+    Attributes:
+        module: name of the module of its command.
+        tables: by stem of the file, the type of its rows, a NamedTuple. The first is printed, and
+            its name is the entry of the provenance.
+        title: title of the printed table.
+        draw: draws the picture, if any, given its path and the rows.
+        shown: makes the printed table of the rows, by default one of all rows.
+        pinned: whether all cases run on one core.
+    """
+
+    module: str
+    tables: Mapping[str, Any]
+    title: str
+    draw: Callable[[Path, list[Any]], None] | None = None
+    shown: Callable[[list[Any]], Table] | None = None
+    pinned: bool = False
 
 
 def run_cases(cases: Cases) -> list[Row]:
@@ -41,10 +66,13 @@ def run_cases(cases: Cases) -> list[Row]:
     return rows
 
 
-def unmeasured(case: Callable[[], Any]) -> list[Row]:
-    """Run a case that compiles what others measure; return no rows."""
-    case()
-    return []
+def compiling(cases: Cases) -> Cases:
+    """Return cases that compile what others measure, and have no rows."""
+
+    def unmeasured(case: Callable[[], Iterable[Row]]) -> list[Row]:
+        return [*case()][:0]
+
+    return {f"compiling: {name}": partial(unmeasured, case) for name, case in cases.items()}
 
 
 def shown(
@@ -66,57 +94,52 @@ def shown(
     return table
 
 
-def measuring(
-    module: str,
-    about: str | None,
-    cases: Callable[[bool], Cases],
-    fields: Sequence[str],
-    *,
-    name: str,
-    title: str,
-    draw: Callable[[Path, list[Row]], None] | None = None,
-    table: Callable[[list[Row]], Table] | None = None,
-    pinned: bool = False,
-) -> typer.Typer:
-    """Return a command that measures cases and writes NAME.csv, NAME.png and provenance.json.
-
-    All commands write to one folder, ``OUT`` or ``QUICK_OUT``, if none is named.
+def measure(
+    of: Measurement, cases: Cases, folder: Path, unpinned: Cases | None = None, **about: Any
+) -> None:
+    """Measure cases and write NAME.csv of each table, the picture and provenance.json; print.
 
     Args:
-        module: name of its module.
-        about: its help.
-        cases: cases of the whole measurement, or those of a quick one if true.
-        fields: names of the columns of a row.
-        name: stem of the files, and entry of the provenance.
-        title: title of the printed table.
-        draw: draws the picture, if any, given its path and the rows.
-        table: makes the printed table, by default of all rows.
-        pinned: whether all cases run on one core.
+        of: what is written.
+        cases: what is measured.
+        folder: where files are written.
+        unpinned: cases that are measured before the core is pinned; their rows come last.
+        about: further entries of the provenance, beside the cores and the load of the machine.
     """
-    default = f"{OUT}; {QUICK_OUT} with --quick"
-    option = typer.Option(None, "--out", help="Output folder.", show_default=default)
+    name, start = next(iter(of.tables)), time.perf_counter()
+    about |= {"cores": os.cpu_count(), "load_at_start": getattr(os, "getloadavg", lambda: None)()}
+    check_folder(folder)
+    last = run_cases(unpinned) if unpinned else []
+    if of.pinned:
+        about["pinned_core"] = pin()
+    rows = run_cases(cases) + last
+    seconds = time.perf_counter() - start
+    of_kind = {kind: [row for row in rows if isinstance(row, kind)] for kind in of.tables.values()}
+    with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
+        for stem, kind in of.tables.items():
+            write_csv(folder / f"{stem}.csv", kind._fields, of_kind[kind])
+        path, entry = provenance_at(folder, name)
+        write_provenance(path, of.module, seconds, entry, **about)
+        if of.draw is not None:
+            of.draw(folder / f"{name}.png", rows)
+        kind = of.tables[name]
+        table = of.shown(rows) if of.shown else shown(of_kind[kind], kind._fields, of.title)
+        console().print(table)
+        typer.echo(f"-> {folder}")
 
-    def main(quick: Quick = False, folder: Path | None = option) -> None:
-        folder = folder or (QUICK_OUT if quick else OUT)
-        start, machine = time.perf_counter(), load()
-        check_folder(folder)
-        if pinned:
-            machine["pinned_core"] = pin()
-        rows = run_cases(cases(quick))
-        seconds = time.perf_counter() - start
-        with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
-            write_csv(folder / f"{name}.csv", fields, rows)
-            path, entry = provenance_at(folder, name)
-            write_provenance(path, module, seconds, entry, **machine)
-            if draw is not None:
-                draw(folder / f"{name}.png", rows)
-            console().print(table(rows) if table else shown(rows, fields, title))
-            typer.echo(f"-> {folder}")
+
+def folder_of(out: Path | None, quick: bool) -> Path:
+    """Return the folder that is named, or else the one of all commands."""
+    return out or (QUICK_OUT if quick else OUT)
+
+
+def measuring(of: Measurement, about: str | None, cases: Callable[[bool], Cases]) -> typer.Typer:
+    """Return the command of a measurement, with its help.
+
+    ``cases`` returns those of the whole measurement, or of a quick one if true.
+    """
+
+    def main(quick: Quick = False, out: Out = None) -> None:
+        measure(of, cases(quick), folder_of(out, quick))
 
     return command(main, about)
-
-
-def load() -> dict[str, Any]:
-    """Return the number of cores and the load of the machine, if known."""
-    average = os.getloadavg() if hasattr(os, "getloadavg") else None
-    return {"cores": os.cpu_count(), "load_at_start": average}

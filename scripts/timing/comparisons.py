@@ -18,7 +18,7 @@ from crawl_envs.evaluation import simulate
 from policies import solvers
 from policies.estimators.change_rates import fit_change_rates
 from scripts.timing import baselines
-from scripts.timing.stepped import CASES, LANES, NCIS, PAGES, Case, stepping
+from scripts.timing.stepped import CASES, LANES, NCIS, PAGES, Case, ncis, stepping
 from scripts.timing.training_tasks import FRAMES, MANY_LANES, bridge_tasks, ppo_tasks
 from scripts.timing.turns import Task, repeated
 
@@ -41,15 +41,17 @@ class Ratio(NamedTuple):
 class Comparison(NamedTuple):
     """Tasks timed in turns; one execution of a task does ``amount`` units of work.
 
-    ``most_turns`` limits the number of turns of long tasks.
+    Without an amount, speeds are left out. ``differences`` are of the seconds of two tasks: name,
+    task that takes less, and more. ``most_turns`` limits the number of turns of long tasks.
     """
 
     name: str
     tasks: Callable[[], dict[str, Task]]
-    amount: int
-    unit: str
+    amount: int = 0
+    unit: str = ""
     ratios: tuple[Ratio, ...] = ()
     most_turns: int | None = None
+    differences: tuple[tuple[str, str, str], ...] = ()
 
 
 def stepping_tasks(cases: Mapping[str, Case]) -> dict[str, Task]:
@@ -80,7 +82,7 @@ def of_training(pages: int) -> Comparison:
     many, theirs = f"PPO, CrawlVecEnv of {MANY_LANES} lanes", "PPO, make_vec_env"
     return Comparison(
         f"PPO, {LANES} lanes of {pages} pages",
-        partial(ppo_tasks, LANES, pages, INSTANCE),
+        partial(ppo_tasks, LANES, ncis(pages)),
         FRAMES,
         "env-steps",
         (
@@ -155,7 +157,7 @@ COMPARISONS = (
     ),
     Comparison(
         f"Stable-Baselines3, {LANES} lanes of {PAGES} pages",
-        partial(bridge_tasks, LANES, PAGES, INSTANCE),
+        partial(bridge_tasks, LANES, NCIS),
         LANES,
         "env-steps",
         (Ratio("CrawlVecEnv", "make_vec_env", 20.0),),
@@ -178,15 +180,15 @@ class Solved(NamedTuple):
     ratios: tuple[Ratio, ...] = ()
     most_turns: int | None = None
 
-    def tasks(self, count: int) -> dict[str, Task]:
-        """Return the tasks of calling each function with the same pages."""
-        given = self.draw(count)
-        return {name: repeated(call, *given) for name, call in self.calls.items()}
-
     def comparison(self, quick: bool) -> Comparison:
-        """Return the comparison."""
+        """Return the comparison: calls of each function with the same pages."""
         count = self.quick_pages if quick else self.pages
-        name, tasks = self.name.format(count), partial(self.tasks, count)
+
+        def tasks() -> dict[str, Task]:
+            given = self.draw(count)
+            return {name: repeated(call, *given) for name, call in self.calls.items()}
+
+        name = self.name.format(count)
         return Comparison(name, tasks, count, "pages", self.ratios, self.most_turns)
 
 

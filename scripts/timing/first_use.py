@@ -7,18 +7,17 @@ empty cache, the second finds it there. Imports are measured apart. Writes ``fir
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from typing import NamedTuple
 
-from scripts.timing.checkouts import HERE
-from scripts.timing.commands import Cases, measuring
+from scripts.timing.checkouts import HERE, worker
+from scripts.timing.commands import Cases, Measurement, measuring
 from scripts.timing.stepped import newest
+from scripts.timing.turns import taken
 
 COLD_START_LIMIT = 1.0
 """Seconds."""
@@ -27,12 +26,12 @@ COLD_START = (
     "env.reset(seed=0); env.step(0)"
 )
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
-MEASURED = """
-import json, sys, time
+USED = """
+import json, time
 start = time.process_time()
 import gymnasium, crawl_envs
 imported = time.process_time()
-env = gymnasium.make(sys.argv[1])
+env = gymnasium.make(json.loads(input()))
 env.reset(seed=0)
 env.step(env.action_space.sample())
 print(json.dumps([imported - start, time.process_time() - imported]))
@@ -50,29 +49,19 @@ class FirstUse(NamedTuple):
 
 def cold_start() -> tuple[float, float]:
     """Return wall and processor time of a process that imports, makes, resets and steps."""
-    start, before = time.perf_counter(), os.times()
-    subprocess.run([sys.executable, "-c", COLD_START], check=True)
-    after = os.times()
-    busy = sum(after[2:4]) - sum(before[2:4])
-    return time.perf_counter() - start, busy
-
-
-def seconds(family: str, cache: str) -> list[float]:
-    """Return the seconds of imports, and of make, reset and step, in a new process."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": str(HERE)}
-    command = [sys.executable, "-P", "-c", MEASURED, newest(family)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise ValueError(f"the process that used {family} failed, see above")
-    taken: list[float] = json.loads(done.stdout)
-    return taken
+    before = os.times()
+    wall = taken(partial(subprocess.run, [sys.executable, "-c", COLD_START], check=True))
+    return wall, sum(os.times()[2:4]) - sum(before[2:4])
 
 
 def first_use(family: str) -> list[FirstUse]:
     """Return the seconds of a family with an empty cache, and then with a full one, as a row."""
+    seconds = []
     with tempfile.TemporaryDirectory() as cache:
-        _, first = seconds(family, cache)
-        imports, second = seconds(family, cache)
+        for _ in range(2):
+            with worker(HERE, "-c", USED, NUMBA_CACHE_DIR=cache) as ask:
+                seconds.append(ask(newest(family)))
+    (_, first), (imports, second) = seconds
     return [FirstUse(family, imports, first, second)]
 
 
@@ -81,14 +70,10 @@ def cases(quick: bool) -> Cases:
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
-app = measuring(
-    "scripts.timing.first_use",
-    __doc__,
-    cases,
-    FirstUse._fields,
-    name="first_use",
-    title="Processor seconds of a first use",
+OF = Measurement(
+    "scripts.timing.first_use", {"first_use": FirstUse}, "Processor seconds of a first use"
 )
+app = measuring(OF, __doc__, cases)
 
 if __name__ == "__main__":
     app()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scripts.present.tables import counted
 from scripts.timing.parts import PARTS
-from scripts.timing.stepped import NCIS, Case, stepping
+from scripts.timing.stepped import Case, ncis, stepping
 from scripts.timing.turns import timed
 
 if TYPE_CHECKING:
@@ -41,27 +40,26 @@ def cells(quick: bool) -> list[tuple[int, int]]:
 
 def cost(pages: int, lanes: int, spell: float) -> list[Cost]:
     """Return the cost of a number of pages and lanes: the best of three measurements."""
-    arguments = {**NCIS, "num_pages": pages, "bandwidth": float(pages)}
-    case = Case("CrawlNCIS", arguments, lanes=lanes)
+    case = Case("CrawlNCIS", ncis(pages), lanes=lanes)
     seconds = timed({"step": stepping(case)}, 3, spell)["step"]
     return [Cost(pages, lanes, float(seconds.min()) / lanes)]
 
 
-def draw(folder: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
-    """Draw ratios with thresholds, the parts of a step of 64 lanes, and the growth."""
+def draw(path: Path, rows: list[Any]) -> None:
+    """Draw ratios with thresholds, and beside them the parts of a step of 64 lanes, and growth."""
     import pandas as pd
 
     from scripts.present.charts import Axis, Frame, bars, lines
 
-    every = pd.DataFrame(figures)
-    _draw_ratios(every[every.kind == "ratio"], folder / "speed.png")
+    every = pd.DataFrame([row for row in rows if not isinstance(row, Cost)])
+    _draw_ratios(every[every.kind == "ratio"], path)
     parts = every[(every.kind == "part") & (every.group == PARTS[0].name)]
     shares = zip(1e6 * parts["median"], parts["median"] / parts["median"].sum(), strict=True)
     texts = [f"{size:.1f} µs, {share:.0%}" for size, share in shares]
     frame = Frame("Parts of a step", Axis("microseconds per step of 64 lanes"))
     data = parts.assign(y=parts.name, x=1e6 * parts["median"], text=texts)
-    bars(data, folder / "parts.png", frame)
-    costs = pd.DataFrame(grown)
+    bars(data, path.with_name("parts.png"), frame)
+    costs = pd.DataFrame([row for row in rows if isinstance(row, Cost)])
     frame = Frame(
         "Cost of an env-step by size, best of three",
         Axis("pages", "log"),
@@ -69,7 +67,7 @@ def draw(folder: Path, figures: Sequence[Any], grown: Sequence[Cost]) -> None:
     )
     label = costs.lanes.map(lambda lanes: counted(lanes, "lane"))
     data = costs.assign(x=costs.pages, y=1e9 * costs.seconds, label=label)
-    lines(data, folder / "growth.png", frame)
+    lines(data, path.with_name("growth.png"), frame)
 
 
 def _draw_ratios(ratios: pd.DataFrame, path: Path) -> None:

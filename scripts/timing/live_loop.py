@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -24,9 +24,7 @@ import typer
 from crawl_envs.instances.traces import Trace, find, load
 from policies.scheduler import CrawlScheduler
 from scripts.cli.commands import command
-from scripts.present.tables import console
-from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
-from scripts.timing.commands import QUICK_OUT, shown
+from scripts.timing.commands import QUICK_OUT, Measurement, measure
 
 SECOND = 1.0 / 86_400.0
 HOSTS, GAP, LATE = 5, 1_800.0 * SECOND, 0.005 * SECOND
@@ -71,18 +69,11 @@ class Loop:
         ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
         self.changes = np.split(trace.change_time[order], ends)
         self.entries = self._feeds(np.random.default_rng(seed + 1))
-        self.copies, self.stale = np.full(m, np.nan), np.zeros(m)
-        self.since = np.maximum(trace.created, 0.0)
+        self.copies: list[list[float]] = [[] for _ in range(m)]
         self.bandwidth = alive.sum() / ROUND
-        sources = 2 if faults else 1
+        waits = {"timeout": 0.02, "retry": 1.0, "keep_gone": 30.0}
         self.scheduler = CrawlScheduler(
-            "GreedyNCIS",
-            self.bandwidth,
-            learn=True,
-            num_sources=sources,
-            timeout=0.02,
-            retry=1.0,
-            keep_gone=30.0,
+            "GreedyNCIS", self.bandwidth, learn=True, num_sources=1 + faults, **waits
         )
         self.scheduler.limit_hosts(gap=GAP)
         self.ends: dict[int, float] = {}
@@ -116,16 +107,25 @@ class Loop:
             if name == "ask" and number != self.timer:
                 continue  # the timer was set again
             getattr(self, f"_{name}")(now, argument)
-        living = ~self.dead & (self.trace.created < self.days)
-        for page in np.flatnonzero(living).tolist():
-            self._count(page, self.days)
-        died = np.minimum(self.trace.deleted, self.days)
-        total = np.maximum(died - np.maximum(self.trace.created, 0.0), 0.0)[living].sum()
+        living = np.flatnonzero(~self.dead & (self.trace.created < self.days)).tolist()
+        stale, lived = np.sum([self.stale(page) for page in living], axis=0)
         used = self.fetches / (self.bandwidth * self.days)
         run = "with faults" if self.faults else "without faults"
-        failed = self.failures / self.fetches
-        numbers = float(self.stale[living].sum() / total), used, failed, self.least_gap / GAP
-        return Row(self.trace.name, run, *numbers, self.fetches)
+        failed, gap = self.failures / self.fetches, self.least_gap / GAP
+        return Row(self.trace.name, run, float(stale / lived), used, failed, gap, self.fetches)
+
+    def stale(self, page: int) -> tuple[float, float]:
+        """Return the times in which a page was stale and in which it lived.
+
+        It is stale until its first copy, and from the first change after a copy until the next one.
+        """
+        begin = max(float(self.trace.created[page]), 0.0)
+        end = min(float(self.trace.deleted[page]), self.days)
+        copies, changes = self.copies[page], np.append(self.changes[page], np.inf)
+        first, *until = (*copies, end)
+        changed = changes[np.searchsorted(changes, copies, side="right")]
+        stale = max(first - begin, 0.0) + np.maximum(until - changed, 0.0).sum()
+        return float(stale), max(end - begin, 0.0)
 
     def _at(self, time: float, name: str, argument: Any) -> None:
         self.number += 1
@@ -134,10 +134,9 @@ class Loop:
     def _add(self, now: float, page: int) -> None:
         if self.trace.deleted[page] <= now:
             return
-        known = now if self.trace.created[page] <= 0.0 else np.nan
+        self.copies[page] = [now] if self.trace.created[page] <= 0.0 else []
         host = f"host{self.trace.directory[page] % HOSTS}"
-        self.scheduler.add([page], host=host, last_crawl=known)
-        self.copies[page] = known
+        self.scheduler.add([page], host=host, last_crawl=(*self.copies[page], np.nan)[0])
         self._ask(now, None)
 
     def _poll(self, now: float, before: float) -> None:
@@ -175,36 +174,22 @@ class Loop:
         elif self.trace.deleted[page] <= begun:
             self.scheduler.report([page], begun, "gone", ended=now)
         else:
-            changed = None if np.isnan(self.copies[page]) else [self._changed(page, begun)]
-            self._count(page, begun)
+            times = [*self.copies[page][-1:], begun]
+            seen = np.searchsorted(self.changes[page], times, side="right")
+            changed = [bool(seen[1] > seen[0])] if seen.size > 1 else None
             self.scheduler.report([page], begun, changed=changed, ended=now)
-            self.copies[page] = begun
+            self.copies[page].append(begun)
         self._ask(now, None)
 
-    def _changed(self, page: int, now: float) -> bool:
-        first, last = np.searchsorted(self.changes[page], [self.copies[page], now], side="right")
-        return bool(last > first)
 
-    def _count(self, page: int, now: float) -> None:
-        """Add the time in which a page was stale until now."""
-        begin, end = float(self.since[page]), min(now, float(self.trace.deleted[page]))
-        self.since[page] = now
-        if np.isnan(self.copies[page]):
-            self.stale[page] += max(end - begin, 0.0)
-            return
-        place = np.searchsorted(self.changes[page], self.copies[page], side="right")
-        if place < self.changes[page].size:
-            self.stale[page] += max(end - max(begin, float(self.changes[page][place])), 0.0)
+def runs(site: str, days: float) -> Iterator[Row]:
+    """Yield the runs of a site."""
+    trace = load(find(site))
+    for faults in (False, True):
+        yield Loop(trace, days, faults).play()
 
 
-def runs(sites: list[str], days: float) -> Iterator[Row]:
-    """Yield the runs of each site."""
-    for site in sites:
-        trace = load(find(site))
-        for faults in (False, True):
-            yield Loop(trace, days, faults).play()
-
-
+OF = Measurement("scripts.timing.live_loop", {"live_loop": Row}, "A live scheduler in a loop")
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
 Days = Annotated[float, typer.Option(help="Days of each run.")]
 Out = Annotated[Path, typer.Option(help="Output folder.")]
@@ -212,14 +197,7 @@ Out = Annotated[Path, typer.Option(help="Output folder.")]
 
 def main(sites: Sites, days: Days = 120.0, out: Out = QUICK_OUT) -> None:
     """Play the loop on sites."""
-    start = time.perf_counter()
-    check_folder(out)
-    rows = list(runs(sites, days))
-    write_csv(out / "live_loop.csv", Row._fields, rows)
-    path, entry = provenance_at(out, "live_loop")
-    seconds = time.perf_counter() - start
-    write_provenance(path, "scripts.timing.live_loop", seconds, entry)
-    console().print(shown(rows, Row._fields, "A live scheduler in a loop"))
+    measure(OF, {site: partial(runs, site, days) for site in sites}, out)
 
 
 app = command(main, __doc__)

@@ -3,13 +3,12 @@
 ``CrawlLongevity-v0`` takes turns with ``CrawlNCIS-v0`` on pages that are updated and crawled as
 often (instance ``quality``, 0.1 crawls per page and day, 60 days, crawls of random pages). Times
 are processor times on one core; the bytes of a lane are of all arrays of its state. Writes
-``longevity.csv``, ``provenance.json`` and ``longevity.png``.
+``longevity.csv``, ``provenance.json``, ``longevity.png`` (times) and ``longevity_bytes.png``.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,18 +18,16 @@ import gymnasium
 import numpy as np
 from rich.table import Table
 
-import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.types import Instance
-from scripts.timing.commands import Cases, measuring, shown
-from scripts.timing.stepped import step_task
-from scripts.timing.turns import Task, spread, timed
+from scripts.timing.commands import Cases, Measurement, measuring, shown
+from scripts.timing.stepped import Case, make_env, random_actions, step_task
+from scripts.timing.turns import Task, spread, timed, used
 
 DAYS = 60.0
 PLANNED = 4096
 
 NCIS = "CrawlNCIS-v0"
-LONGEVITY = "CrawlLongevity-v0"
 READ_LOG = ", log read"
 
 
@@ -85,8 +82,8 @@ def pages_of(num_pages: int, fragments: int) -> RegionPages:
     return RegionPages(np.ones(num_pages), regions, bandwidth=CRAWLS_PER_PAGE * num_pages)
 
 
-def make_env(num_pages: int, lanes: int, variant: Variant | None) -> Any:
-    """Return an environment after reset; without a variant, one without fragments.
+def case_of(num_pages: int, lanes: int, variant: Variant | None) -> Case:
+    """Return the environment of a variant; without one, that without fragments.
 
     Its pages are then updated and crawled as often as those with fragments.
     """
@@ -96,20 +93,19 @@ def make_env(num_pages: int, lanes: int, variant: Variant | None) -> Any:
         pages = Instance(pages.importance, pages.change_rate, bandwidth=pages.bandwidth)
     else:
         arguments |= {"base_versions": variant.base_versions, "sketch_size": variant.sketch_size}
-    name = NCIS if variant is None else LONGEVITY
-    if lanes == 1:
-        env: Any = gymnasium.make(name, **arguments).unwrapped
-    else:
-        env = gymnasium.make_vec(name, num_envs=lanes, **arguments)
-    env.reset(seed=0, options={"instance": pages})
-    return env
+    return Case(
+        "CrawlNCIS" if variant is None else "CrawlLongevity",
+        arguments,
+        lanes=None if lanes == 1 else lanes,
+        wrapped=False,
+        options={"instance": pages},
+    )
 
 
-def stepping(env: Any, num_pages: int, lanes: int, *, log: bool = False) -> Task:
+def stepping(env: Any, *, log: bool = False) -> Task:
     """Return the task of stepping with random pages over successive episodes."""
-    shape = PLANNED if lanes == 1 else (PLANNED, lanes)
-    actions = np.random.default_rng(0).integers(num_pages, size=shape)
-    return step_task(LogReader(env) if log else env, actions, resets=lanes == 1)
+    actions = random_actions(env.action_space, pages=PLANNED)
+    return step_task(LogReader(env) if log else env, actions, resets=actions.ndim == 1)
 
 
 class LogReader(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -134,36 +130,24 @@ def cases(quick: bool) -> Cases:
 def costs(num_pages: int, lanes: int, turns: int, spell: float) -> Iterator[Cost]:
     """Yield costs of steps, resets and bytes, with at most two environments at a time."""
     cost = partial(Cost, num_pages, lanes)
-    beside = make_env(num_pages, lanes, None)
-    plain = stepping(beside, num_pages, lanes)
-    yield from _bytes(num_pages, lanes, NCIS, beside)
-    yield _reset(num_pages, lanes, NCIS, beside)
+    beside = make_env(case_of(num_pages, lanes, None))
+    plain = stepping(beside)
+    yield from held(cost, NCIS, beside, num_pages * lanes)
     for number, variant in enumerate(VARIANTS):
-        env = make_env(num_pages, lanes, variant)
-        tasks = {NCIS: plain, variant.name: stepping(env, num_pages, lanes)}
+        env = make_env(case_of(num_pages, lanes, variant))
+        tasks = {NCIS: plain, variant.name: stepping(env)}
         if lanes == 1:
-            tasks[variant.name + READ_LOG] = stepping(env, num_pages, lanes, log=True)
+            tasks[variant.name + READ_LOG] = stepping(env, log=True)
         seconds = timed(tasks, turns, spell)
         for name, each in seconds.items():
             if name != NCIS or number == 0:
                 yield cost(name, "speed", "env-steps/s", *spread(lanes / each))
             if name != NCIS:
                 ratio = spread(each / seconds[NCIS])
-                yield cost(name, "time over CrawlNCIS-v0", "times", *ratio)
-        yield _reset(num_pages, lanes, variant.name, env)
-        yield from _bytes(num_pages, lanes, variant.name, env)
+                yield cost(name, f"time over {NCIS}", "times", *ratio)
+        yield from held(cost, variant.name, env, num_pages * lanes)
         env.close()
     beside.close()
-
-
-def _reset(num_pages: int, lanes: int, variant: str, env: Any) -> Cost:
-    """Return the time of three resets, each of which draws an episode of each lane."""
-    taken = []
-    for _ in range(3):
-        start = time.thread_time()
-        env.reset()
-        taken.append(time.thread_time() - start)
-    return Cost(num_pages, lanes, variant, "reset", "s", *spread(np.array(taken)))
 
 
 PARTS = {
@@ -171,43 +155,44 @@ PARTS = {
     "copies": ("copies",),
     "base versions": ("bases",),
 }
+REST = "all else"
 
 
-def _bytes(num_pages: int, lanes: int, variant: str, env: Any) -> Iterator[Cost]:
-    """Yield bytes per page and lane of all arrays of the environment's state, by part."""
-    totals: dict[str, int] = dict.fromkeys((*PARTS, "all else"), 0)
-    for path, size in array_bytes(env.unwrapped.get_state(), ()):
+def held(cost: partial[Cost], variant: str, env: Any, pages: int) -> Iterator[Cost]:
+    """Yield the time of a reset, which draws an episode of each lane, and the bytes by part.
+
+    The bytes are of all arrays of the environment's state, per page and lane.
+    """
+    yield cost(variant, "reset", "s", *spread(np.array([used(env.reset) for _ in range(3)])))
+    totals: dict[str, int] = dict.fromkeys((*PARTS, REST), 0)
+    for path, size in array_bytes(env.unwrapped.get_state()):
         parts = [part for part, names in PARTS.items() if set(names) & set(path)]
-        totals[(*parts, "all else")[0]] += size
+        totals[(*parts, REST)[0]] += size
     for part, size in totals.items():
-        each = size / (num_pages * lanes)
-        yield Cost(num_pages, lanes, variant, part, "bytes per page", each, each, each)
+        yield cost(variant, part, "bytes per page", *(3 * [size / pages]))
 
 
-def array_bytes(held: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+def array_bytes(state: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the paths and bytes of arrays in nested mappings, sequences and dataclasses."""
-    inner: Mapping[Any, Any] = {}
-    if isinstance(held, np.ndarray):
-        yield path, held.nbytes
-    elif isinstance(held, Mapping):
-        inner = held
-    elif isinstance(held, list | tuple):
-        inner = dict(enumerate(held))
-    elif is_dataclass(held) and not isinstance(held, type):
-        inner = {field.name: getattr(held, field.name) for field in fields(held)}
-    for name, value in inner.items():
+    if isinstance(state, np.ndarray):
+        yield path, state.nbytes
+    elif isinstance(state, list | tuple):
+        state = dict(enumerate(state))
+    elif is_dataclass(state) and not isinstance(state, type):
+        state = {field.name: getattr(state, field.name) for field in fields(state)}
+    for name, value in state.items() if isinstance(state, Mapping) else ():
         yield from array_bytes(value, (*path, str(name)))
 
 
 COLUMNS = {
     "speed": "env-steps/s",
-    "time over CrawlNCIS-v0": "times CrawlNCIS-v0",
+    f"time over {NCIS}": f"times {NCIS}",
     "reset": "reset, s",
 }
 """Columns of the printed table by what is measured; all others are bytes."""
 
 
-def table(results: Sequence[Cost]) -> Table:
+def table(results: list[Cost]) -> Table:
     """Return the table of medians, with a row per size and variant."""
     import pandas as pd
 
@@ -219,69 +204,45 @@ def table(results: Sequence[Cost]) -> Table:
     return shown(rows, titles, "Cost of fragments: medians")
 
 
-def draw(path: Path, results: Sequence[Cost]) -> None:
-    """Draw the time of a step against the number of pages, and the bytes of a page by part."""
-    from scripts.present.charts import Axis, Frame, panels
+def draw(path: Path, results: list[Cost]) -> None:
+    """Draw the time of a step by numbers of pages, and beside it the bytes of a page by part."""
+    import pandas as pd
 
-    single = sorted({cost.pages for cost in results if cost.lanes == 1})
-    pages = single[(len(single) - 1) // 2]
-    times, sizes = "a step of the single environment", "memory by purpose"
-    seconds = Axis("microseconds per step (logarithmic scale); bars: quartiles", "log")
+    from scripts.present.charts import Axis, Frame, bars, lines
+
+    costs = pd.DataFrame(results)
+    single = costs[costs.lanes == 1]
+    speed = single[single.what == "speed"].assign(label=single.variant, x=single.pages)
     frame = Frame(
-        "Cost of fragments, on one core: time of a step, and bytes of a page of one lane",
-        x={
-            times: Axis("pages (logarithmic scale)", "log"),
-            sizes: Axis(f"bytes per page, of {pages:,} pages, for an episode of 60 days"),
-        },
-        y={times: seconds, sizes: Axis()},
+        "Cost of fragments: a step of the single environment, on one core; bars: quartiles",
+        Axis("pages (logarithmic scale)", "log"),
+        Axis("microseconds per step (logarithmic scale)", "log"),
         size=(6.5, 5.5),
-        shared="none",
-        legend="none",
     )
-    with panels(path, [times, sizes], frame) as every:
-        _draw_times(every[times], results)
-        _draw_bytes(every[sizes], results, pages)
-        for axes in every.values():
-            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": 2}
-            axes.legend(frameon=False, fontsize=8, **below)
-
-
-def _draw_times(axes: Any, results: Sequence[Cost]) -> None:
-    """Draw microseconds per step of a single environment, with quartiles."""
-    from scripts.present.charts import styles
-
     names = [*(variant.name for variant in VARIANTS), PLAIN.name + READ_LOG, NCIS]
-    for name, look in styles(names, black=[NCIS]).items():
-        own = [cost for cost in results if cost[1:4] == (1, name, "speed")]
-        middle, low, high = (np.array([1e6 / cost[column] for cost in own]) for column in (5, 7, 6))
-        pages, errors = [cost.pages for cost in own], [middle - low, high - middle]
-        axes.errorbar(pages, middle, errors, **look, linewidth=1.2, capsize=2, label=name)
+    times = {"y": "median", "low": "high", "high": "low"}
+    microseconds = {name: 1e6 / speed[of] for name, of in times.items()}
+    lines(speed.assign(**microseconds), path, frame, labels=names, black=[NCIS])
+    sizes = sorted(set(single.pages))
+    pages = sizes[(len(sizes) - 1) // 2]
+    parts = single[(single.pages == pages) & (single.unit == "bytes per page")]
+    frame = Frame(
+        f"Memory by purpose, of {pages:,} pages of one lane, for an episode of {DAYS:g} days",
+        Axis("bytes per page"),
+    )
+    data = parts.assign(y=parts.variant, x=parts["median"], panel=parts.what)
+    bars(data, path.with_name("longevity_bytes.png"), frame, texts="{:,.0f}".format)
 
 
-def _draw_bytes(axes: Any, results: Sequence[Cost], pages: int) -> None:
-    """Draw bytes per page by part, of the single environment."""
-    from scripts.present.charts import COLOURS
-
-    median = {cost[:4]: cost.median for cost in results}
-    names = [NCIS, *(variant.name for variant in VARIANTS)][::-1]
-    left = np.zeros(len(names))
-    for part, colour in zip((*PARTS, "all else"), COLOURS, strict=False):
-        size = np.array([median[pages, 1, name, part] for name in names])
-        axes.barh(names, size, 0.62, left=left, color=colour, label=part)
-        left += size
-
-
-app = measuring(
+OF = Measurement(
     "scripts.timing.longevity_scale",
-    __doc__,
-    cases,
-    Cost._fields,
-    name="longevity",
-    title="Cost of fragments",
+    {"longevity": Cost},
+    "Cost of fragments",
     draw=draw,
-    table=table,
+    shown=table,
     pinned=True,
 )
+app = measuring(OF, __doc__, cases)
 
 if __name__ == "__main__":
     app()

@@ -28,7 +28,8 @@ from crawl_envs.worlds.offers.lanes import OfferLanes, offer_form
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from policies.offers.strategies import discrete_rates
-from scripts.timing.commands import Cases, measuring, unmeasured
+from scripts.timing.commands import Cases, Measurement, compiling, measuring
+from scripts.timing.turns import taken
 
 OFFERS, DAYS, QUICK_OFFERS, QUICK_DAYS = 1_300_000, 31, 20_000, 3
 STEPPED_OFFERS, STEPPED_DAYS = 20_000, 7
@@ -48,24 +49,17 @@ class Figure(NamedTuple):
     unit: str
 
 
-class Clock:
-    """Total wall time by part."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a part."""
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+@contextmanager
+def added(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Add the wall time of the block to that of a part."""
+    start = time.perf_counter()
+    yield
+    seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - start
 
 
 def uniform_rates(features: OfferFeatures, bandwidth: float) -> FloatArray:
     """Return equal rates."""
-    m = features.clicks_30.size
-    return np.full(m, bandwidth / m)
+    return np.full(features.clicks_30.size, bandwidth / features.clicks_30.size)
 
 
 def history_rates(features: OfferFeatures, bandwidth: float) -> FloatArray:
@@ -93,26 +87,27 @@ def lane_of(drawn: Market, days: int) -> OfferLanes:
 
 def played(strategy: str, offers: int, days: int) -> list[Figure]:
     """Simulate a strategy; return its times by part, its memory, and its freshness."""
-    clock, start = Clock(), time.perf_counter()
-    with clock.part("market"):
+    seconds: dict[str, float] = {}
+    part, start = partial(added, seconds), time.perf_counter()
+    with part("market"):
         drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
-    with clock.part("history and first day"):
+    with part("history and first day"):
         lanes = lane_of(drawn, days)
     for _ in range(days):
-        with clock.part("features"):
+        with part("features"):
             features = lanes.features_of(0)
-        with clock.part("solve"):
+        with part("solve"):
             rates = STRATEGIES[strategy](features, CRAWLS_PER_OFFER * offers)
         for step in range(STEPS_PER_DAY):
             ends = step == STEPS_PER_DAY - 1
-            with clock.part("last steps of days, and the next day" if ends else "other steps"):
+            with part("last steps of days, and the next day" if ends else "other steps"):
                 lanes.play((rates[np.newaxis],))
                 lanes.newly_ended()
     total = time.perf_counter() - start
     ledger = lanes.ledger(0)
     figure = partial(Figure, strategy, offers, days)
     return [
-        *(figure(name, seconds, "s") for name, seconds in clock.seconds.items()),
+        *(figure(name, value, "s") for name, value in seconds.items()),
         figure("total", total, "s"),
         figure("peak memory", peak_memory(), "GB"),
         figure("clicks that saw the true price", ledger.hits / max(ledger.requests, 1), "share"),
@@ -131,11 +126,8 @@ def predicted(name: str, offers: int) -> list[Figure]:
     figure = partial(Figure, f"{ONE_DAY}, {name}", offers, 1)
     drawn = market(offers, seed=0, bandwidth=CRAWLS_PER_OFFER * offers)
     features = lane_of(drawn, 1).features_of(0)
-    predictors, clock = load(name), Clock()
-    for task in TASKS:
-        with clock.part(task):
-            predictors[task].predict(features)
-    seconds = clock.seconds
+    predictors = load(name)
+    seconds = {task: taken(predictors[task].predict, features) for task in TASKS}
     return [
         *(figure(task, value, "s") for task, value in seconds.items()),
         figure("total", sum(seconds.values()), "s"),
@@ -148,16 +140,12 @@ def stepped(offers: int, days: int) -> list[Figure]:
     env = gymnasium.make("CrawlOffers-v1", num_pages=offers, horizon=float(days))
     env.reset(seed=0)
     rates = np.full(offers, CRAWLS_PER_OFFER)
-    taken = []
-    for _ in range(days * STEPS_PER_DAY):
-        start = time.perf_counter()
-        env.step(rates)
-        taken.append(time.perf_counter() - start)
+    seconds = [taken(env.step, rates) for _ in range(days * STEPS_PER_DAY)]
     env.close()
     figure = partial(Figure, STEPS, offers, days)
     return [
-        figure("mean step", 1e3 * float(np.mean(taken)), "ms"),
-        figure("median step", 1e3 * float(np.median(taken)), "ms"),
+        figure("mean step", 1e3 * float(np.mean(seconds)), "ms"),
+        figure("median step", 1e3 * float(np.median(seconds)), "ms"),
     ]
 
 
@@ -180,22 +168,13 @@ def _tasks(offers: int, days: int, stepped_offers: int, stepped_days: int) -> Ca
 
 def cases(quick: bool) -> Cases:
     """Return the tasks, each in a new process, after a short run of each that compiles."""
-    compiling = _tasks(100, 1, 100, 1)
     sizes = (QUICK_OFFERS, QUICK_DAYS) if quick else (OFFERS, DAYS)
-    return {
-        **{f"compiling: {name}": partial(unmeasured, task) for name, task in compiling.items()},
-        **_tasks(*sizes, STEPPED_OFFERS, 1 if quick else STEPPED_DAYS),
-    }
+    measured = _tasks(*sizes, STEPPED_OFFERS, 1 if quick else STEPPED_DAYS)
+    return {**compiling(_tasks(100, 1, 100, 1)), **measured}
 
 
-app = measuring(
-    "scripts.timing.offers_scale",
-    __doc__,
-    cases,
-    Figure._fields,
-    name="offers",
-    title="A month of offers",
-)
+OF = Measurement("scripts.timing.offers_scale", {"offers": Figure}, "A month of offers")
+app = measuring(OF, __doc__, cases)
 
 if __name__ == "__main__":
     app()

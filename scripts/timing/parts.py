@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import IntArray
 from crawl_envs.worlds.step import step_lanes
+from scripts.timing.comparisons import Comparison
 from scripts.timing.stepped import LANES, Case, make_env, random_actions, step_task
 from scripts.timing.turns import Task
 
 ENDLESS = {"instance": "noisy", "horizon": 1e6}
 """A horizon that no run reaches, to exclude ends of episodes from the parts."""
-
-
-class Parts(NamedTuple):
-    """The parts of a step: for each, its name and the two tasks whose difference it is."""
-
-    name: str
-    tasks: Callable[[], dict[str, Task]]
-    differences: tuple[tuple[str, str, str], ...]
 
 
 @compiled()
@@ -83,19 +75,19 @@ _INNER = (
     ("decoding of actions, outcomes", "kernel", "play"),
 )
 PARTS = (
-    Parts(
+    Comparison(
         f"a step of {LANES} lanes",
         vector_tasks,
-        (
+        differences=(
             *_INNER,
             ("rewards, infos, ends", "play", "step"),
             ("copy of the observations", "step", "step and copy"),
         ),
     ),
-    Parts(
+    Comparison(
         "a step of the single environment",
         single_tasks,
-        (
+        differences=(
             *_INNER,
             ("reward, info, end, copy", "play", "step"),
             ("wrappers of make", "step", "wrapped"),

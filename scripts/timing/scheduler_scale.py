@@ -10,8 +10,6 @@ A dense search evaluates every page for each crawl; one such choice is timed. Wr
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +23,9 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.base.index import best_page
 from policies.scheduler import CrawlScheduler, DurableScheduler
-from scripts.timing.commands import Cases, measuring, unmeasured
+from scripts.timing.commands import Cases, Measurement, compiling, measuring
 from scripts.timing.live_crawls import Crawl
+from scripts.timing.turns import taken
 
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000), (1_000, 10_000)
 MOST_SIMULATED = 1_000_000
@@ -75,13 +74,10 @@ def scheduled(policy: str, instance: Instance) -> tuple[float, ...]:
 def kept(scheduler: CrawlScheduler) -> tuple[float, float, float]:
     """Return the bytes per page of a snapshot, and the seconds to write and to restore it."""
     with tempfile.TemporaryDirectory() as name:
-        folder, start = Path(name), time.perf_counter()
-        DurableScheduler(folder, scheduler).close()
-        written = time.perf_counter() - start
+        folder = Path(name)
+        written = taken(lambda: DurableScheduler(folder, scheduler).close())
         size = sum(path.stat().st_size for path in folder.glob("snapshot-*"))
-        start = time.perf_counter()
-        DurableScheduler(folder).close()
-        return size / len(scheduler), written, time.perf_counter() - start
+        return size / len(scheduler), written, taken(lambda: DurableScheduler(folder).close())
 
 
 def measured(policy: str, num_pages: int) -> list[Scale]:
@@ -94,32 +90,26 @@ def measured(policy: str, num_pages: int) -> list[Scale]:
     simulated = np.nan
     if num_pages <= MOST_SIMULATED:
         slots = max(3 * num_pages, TIMED)
-        start = time.perf_counter()
-        simulate(instance, player, slots / bandwidth, requests=False)
-        simulated = slots / (time.perf_counter() - start)
+        playing = partial(simulate, requests=False)
+        simulated = slots / taken(playing, instance, player, slots / bandwidth)
     form = player.compile(instance.problem(), 0, np.random.default_rng(0))
     elapsed = np.random.default_rng(2).random(num_pages) * 10.0
     state = elapsed, np.floor(elapsed), np.ones(num_pages, np.bool_)
-    dense = []
-    for _ in range(5):
-        start = time.perf_counter()
-        ready(best_page)(form.value, form.parameters, *state)
-        dense.append(time.perf_counter() - start)
-    return [Scale(policy, num_pages, live[0], simulated, 1.0 / min(dense), *live[1:])]
+    search = ready(best_page), form.value, form.parameters, *state
+    dense = 1.0 / min(taken(*search) for _ in range(5))
+    return [Scale(policy, num_pages, live[0], simulated, dense, *live[1:])]
 
 
-def draw(path: Path, rows: Sequence[Scale]) -> None:
+def draw(path: Path, rows: list[Scale]) -> None:
     """Draw crawls per second by numbers of pages, as PNG."""
     import pandas as pd
 
     from scripts.present.charts import Axis, Frame, lines
 
-    data = pd.DataFrame(
-        [
-            {"x": row.pages, "y": getattr(row, column), "label": f"{row.policy}, {label}"}
-            for column, label in SEARCHES.items()
-            for row in rows
-        ]
+    every = pd.DataFrame(rows)
+    data = pd.concat(
+        every.assign(x=every.pages, y=every[column], label=every.policy + f", {label}")
+        for column, label in SEARCHES.items()
     )
     frame = Frame(
         "Exact choices by the largest crawl value",
@@ -131,27 +121,24 @@ def draw(path: Path, rows: Sequence[Scale]) -> None:
 
 def cases(quick: bool) -> Cases:
     """Return a case per policy and size, after one of each policy that compiles."""
-    sizes = QUICK_SIZES if quick else SIZES
-    compiling = {
-        f"{policy}, compiling": partial(unmeasured, partial(measured, policy, QUICK_SIZES[0]))
-        for policy in NAMES
-    }
-    return compiling | {
-        f"{policy}, {pages:,} pages": partial(measured, policy, pages)
-        for policy in NAMES
-        for pages in sizes
-    }
+
+    def of(sizes: tuple[int, ...]) -> Cases:
+        return {
+            f"{policy}, {pages:,} pages": partial(measured, policy, pages)
+            for policy in NAMES
+            for pages in sizes
+        }
+
+    return {**compiling(of(QUICK_SIZES[:1])), **of(QUICK_SIZES if quick else SIZES)}
 
 
-app = measuring(
+OF = Measurement(
     "scripts.timing.scheduler_scale",
-    __doc__,
-    cases,
-    Scale._fields,
-    name="scheduler",
-    title="Crawls per second of one core",
+    {"scheduler": Scale},
+    "Crawls per second of one core",
     draw=draw,
 )
+app = measuring(OF, __doc__, cases)
 
 if __name__ == "__main__":
     app()

@@ -27,7 +27,7 @@ import numpy as np
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.ids import shards_of
-from scripts.timing.commands import Cases, measuring
+from scripts.timing.commands import Cases, Measurement, measuring
 from scripts.timing.live_crawls import Crawl
 
 SHARDS, FEW, TURN = 4, 2_000, 40
@@ -142,14 +142,8 @@ def cases(quick: bool) -> Cases:
     }
 
 
-app = measuring(
-    "scripts.timing.shards",
-    __doc__,
-    cases,
-    Row._fields,
-    name="shards",
-    title="Shards of a live scheduler",
-)
+OF = Measurement("scripts.timing.shards", {"shards": Row}, "Shards of a live scheduler")
+app = measuring(OF, __doc__, cases)
 
 if __name__ == "__main__":
     app()

@@ -28,6 +28,7 @@ class Case(NamedTuple):
 
     ``steps`` is the number of steps of one execution, an episode with its reset where resets are
     long. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
+    ``options`` are of the first reset.
     """
 
     family: str
@@ -36,9 +37,15 @@ class Case(NamedTuple):
     most: float | None = None
     lanes: int | None = LANES
     wrapped: bool = True
+    options: Mapping[str, Any] | None = None
 
 
-NCIS = {"num_pages": PAGES, "bandwidth": float(PAGES), "instance": "noisy"}
+def ncis(pages: int) -> dict[str, Any]:
+    """Return the arguments of an environment of pages that are crawled once per unit of time."""
+    return {"num_pages": pages, "bandwidth": float(pages), "instance": "noisy"}
+
+
+NCIS = ncis(PAGES)
 _HARMONIC = {"num_pages": PAGES, "bandwidth": 20.0}
 _OFFERS = {"num_pages": 1000, "bandwidth": 100.0}
 CASES = {
@@ -69,17 +76,17 @@ def make_env(case: Case) -> Any:
     else:
         env = gymnasium.make_vec(name, num_envs=case.lanes, **case.arguments)
     env = env if case.wrapped else env.unwrapped
-    env.reset(seed=0)
+    env.reset(seed=0, options=case.options)
     return env
 
 
-def random_actions(space: Any, most: float | None = None) -> Any:
-    """Return actions drawn in advance: pages, or rates below ``most``."""
+def random_actions(space: Any, most: float | None = None, pages: int = PAGES_DRAWN) -> Any:
+    """Return actions drawn in advance: so many pages, or rates below ``most``."""
     rng = np.random.default_rng(0)
     if most is not None:
         return rng.uniform(0.0, most, size=(RATES_DRAWN, *space.shape))
     high = space.n if hasattr(space, "n") else space.nvec[0]
-    return rng.integers(high, size=(PAGES_DRAWN, *space.shape))
+    return rng.integers(high, size=(pages, *space.shape))
 
 
 def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:

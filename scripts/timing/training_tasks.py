@@ -7,6 +7,7 @@ settings (:mod:`agents.sb3.hyperparameters`) and the network ``pages`` in both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -47,9 +48,8 @@ def _stepping(env: Any) -> Task:
     return step_task(env, actions)
 
 
-def bridge_tasks(lanes: int, pages: int, instance: str) -> dict[str, Task]:
+def bridge_tasks(lanes: int, env_args: Mapping[str, Any]) -> dict[str, Task]:
     """Return the tasks of stepping with random pages."""
-    env_args = {"num_pages": pages, "bandwidth": float(pages), "instance": instance}
     return {
         "CrawlVecEnv": _stepping(bridged(lanes, **env_args)),
         "make_vec_env": _stepping(one_by_one(lanes, **env_args)),
@@ -83,9 +83,8 @@ def _training(env: Any, features: tuple[str, ...]) -> Task:
     return task
 
 
-def ppo_tasks(lanes: int, pages: int, instance: str) -> dict[str, Task]:
+def ppo_tasks(lanes: int, env_args: Mapping[str, Any]) -> dict[str, Task]:
     """Return the tasks of training PPO for FRAMES steps, with as many lanes and with more."""
-    env_args = {"num_pages": pages, "bandwidth": float(pages), "instance": instance}
     few, many = bridged(lanes, **env_args), bridged(MANY_LANES, **env_args)
     features = few.venv.features
     envs = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +45,8 @@ def pin() -> int | None:
     return core
 
 
-def take_turns(tasks: Mapping[str, Task], turns: int, spell: float) -> Iterator[dict[str, float]]:
-    """Yield, per turn, the seconds of one execution of each task.
+def timed(tasks: Mapping[str, Task], turns: int, spell: float) -> dict[str, FloatArray]:
+    """Return the seconds of one execution of each task by turn, (turns,).
 
     Args:
         tasks: tasks by name.
@@ -54,14 +54,10 @@ def take_turns(tasks: Mapping[str, Task], turns: int, spell: float) -> Iterator[
         spell: length of a spell, in seconds.
     """
     times = {name: _times_within(task, spell) for name, task in tasks.items()}
-    for _ in range(turns):
-        yield {name: _seconds(task, times[name]) / times[name] for name, task in tasks.items()}
-
-
-def timed(tasks: Mapping[str, Task], turns: int, spell: float) -> dict[str, FloatArray]:
-    """Return the seconds of one execution of each task by turn, (turns,)."""
-    taken = list(take_turns(tasks, turns, spell))
-    return {name: np.array([turn[name] for turn in taken]) for name in taken[0]}
+    seconds = np.empty((turns, len(tasks)))
+    for turn in seconds:
+        turn[:] = [used(task, times[name]) / times[name] for name, task in tasks.items()]
+    return dict(zip(tasks, seconds.T, strict=True))
 
 
 def repeated(call: Callable[..., Any], *arguments: Any, **more: Any) -> Task:
@@ -74,17 +70,24 @@ def repeated(call: Callable[..., Any], *arguments: Any, **more: Any) -> Task:
     return task
 
 
-def _seconds(task: Task, times: int) -> float:
-    """Return the processor time of this thread for repetitions of a task."""
-    start = time.thread_time()
-    task(times)
-    return time.thread_time() - start
+def used(call: Callable[..., Any], *arguments: Any) -> float:
+    """Return the processor time of this thread for a call, in seconds."""
+    return taken(call, *arguments, clock=time.thread_time)
+
+
+def taken(
+    call: Callable[..., Any], *arguments: Any, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Return the seconds of a call, by default by the clock on the wall."""
+    start = clock()
+    call(*arguments)
+    return clock() - start
 
 
 def _times_within(task: Task, spell: float) -> int:
     """Return the number of repetitions of a task per spell, after warming up."""
     times = 1
     task(1)
-    while (taken := _seconds(task, times)) < spell / 4.0 and times < 2**40:
-        times *= 4 if taken < spell / 16.0 else 2
-    return max(1, round(times * spell / max(taken, 1e-9)))
+    while (spent := used(task, times)) < spell / 4.0 and times < 2**40:
+        times *= 4 if spent < spell / 16.0 else 2
+    return max(1, round(times * spell / max(spent, 1e-9)))

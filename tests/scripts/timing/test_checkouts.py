@@ -29,7 +29,7 @@ def test_the_newest_version_is_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "pin", lambda: None)
+    monkeypatch.setattr("scripts.timing.commands.pin", lambda: None)
     monkeypatch.setattr(stepped, "CASES", {"ncis, single": stepped.CASES["ncis, single"]})
     words = ["--quick", "--out", str(tmp_path), "--against", str(checkouts.HERE)]
     done = CliRunner().invoke(speed.app, words)
@@ -42,5 +42,13 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_without_the_project_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"against must be .*checkout|ended, see above"):
-        checkouts.compare(tmp_path, 1, 0.01)
+    with pytest.raises(ValueError, match=r"against must be .*checkout"):
+        checkouts.cases(tmp_path, 1, 0.01)
+
+
+def test_a_process_that_ends_is_an_error() -> None:
+    with (
+        checkouts.worker(checkouts.HERE, "-c", "raise SystemExit(1)") as ask,
+        pytest.raises(ValueError, match="asked for CrawlNCIS-v0 ended"),
+    ):
+        ask("CrawlNCIS-v0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import typer
@@ -12,35 +13,41 @@ from scripts.timing import commands
 from tests.scripts.commands import done, run
 
 
+class Row(NamedTuple):
+    name: str
+    value: int | None
+
+
+class Other(NamedTuple):
+    other: float
+
+
 def draw(path: Path, rows: list[commands.Row]) -> None:
     path.write_text("picture")
 
 
 def measuring(*rows: commands.Row) -> typer.Typer:
-    return commands.measuring(
-        "scripts.timing.example",
-        "Help.",
-        lambda quick: {
-            "first": lambda: rows[:1],
-            "others": lambda: rows[:2] if quick else rows[1:],
-        },
-        ("name", "value"),
-        out=(Path("results/example"), Path("runs/example")),
-        name="example",
-        title="Title",
-        draw=draw,
-    )
+    def cases(quick: bool) -> commands.Cases:
+        compiled = commands.compiling({"first": lambda: rows[:1]})
+        others = {"others": lambda: rows[:2] if quick else rows[1:]}
+        return {**compiled, "first": lambda: rows[:1], **others}
+
+    tables = {"example": Row, "other": Other}
+    of = commands.Measurement("scripts.timing.example", tables, "Title", draw=draw)
+    return commands.measuring(of, "Help.", cases)
 
 
 def test_files_and_table(tmp_path: Path) -> None:
-    result = done(run(measuring(("a", 1), ("b", 20_000), ("c", None)), out=tmp_path))
+    rows = Row("a", 1), Other(0.5), Row("b", 20_000), Row("c", None)
+    result = done(run(measuring(*rows), out=tmp_path))
     with (tmp_path / "example.csv").open() as file:
         assert list(csv.reader(file)) == [["name", "value"], ["a", "1"], ["b", "20000"], ["c", ""]]
+    assert (tmp_path / "other.csv").read_text() == "other\n0.5\n"
     assert "20,000" in result.stdout
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("example.csv", "example.png", "provenance.json")
+        *("example.csv", "example.png", "other.csv", "provenance.json")
     }
-    done(run(measuring(("a", 1), ("b", 2)), "--quick", out=tmp_path))
+    done(run(measuring(Row("a", 1), Row("b", 2)), "--quick", out=tmp_path))
     assert len((tmp_path / "example.csv").read_text().splitlines()) == 4
 
 
@@ -51,11 +58,11 @@ def test_files_and_table(tmp_path: Path) -> None:
         ("check_folder", "stopped; nothing was written", []),
         (
             *("write_provenance", "stopped while writing; {} may lack files of this run"),
-            ["example.csv"],
+            ["example.csv", "other.csv"],
         ),
         (
             *("shown", "stopped while writing; {} may lack files of this run"),
-            ["example.csv", "example.png", "provenance.json"],
+            ["example.csv", "example.png", "other.csv", "provenance.json"],
         ),
     ],
 )
@@ -66,7 +73,7 @@ def test_an_interrupt_anywhere_ends_in_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(commands, where, interrupted)
-    result = run(measuring(("a", 1)), out=tmp_path)
+    result = run(measuring(Row("a", 1)), out=tmp_path)
     assert result.exit_code == 130, result.output
     assert result.output.splitlines()[-1] == message.format(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == files

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
-from typer.testing import CliRunner
 
 from crawl_envs.instances.traces import find, load
 from scripts.timing import live_loop
@@ -22,27 +21,19 @@ def test_faults_cost_little_and_no_host_is_asked_too_soon() -> None:
 
 
 def test_stale_time_is_counted_from_the_first_change_after_a_copy() -> None:
-    loop = live_loop.Loop(load(find("garden-handbook")), 10.0, False)
-    loop.changes[0], loop.since[0], loop.copies[0] = np.array([1.0, 4.0]), 0.0, 0.0
-    loop.trace.deleted[0] = np.inf
-    loop._count(0, 3.0)
-    assert loop.stale[0] == 2.0
-    loop.copies[0] = 3.0
-    loop._count(0, 4.5)
-    assert loop.stale[0] == 2.5
-    loop.copies[0] = np.nan
-    loop._count(0, 5.0)
-    assert loop.stale[0] == 3.0
-    assert loop._changed(0, 9.0) is False
-    loop.copies[0] = 2.0
-    assert loop._changed(0, 9.0) is True
-    assert loop._changed(0, 3.9) is False
-
-
-def test_the_command_writes_rows(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        live_loop.app, ["garden-handbook", "--days", "5", "--out", str(tmp_path / "out")]
-    )
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "out" / "live_loop.csv").read_text().count("\n") == 3
-    assert (tmp_path / "out" / "provenance.json").exists()
+    loop = live_loop.Loop(load(find("garden-handbook")), 5.0, False)
+    loop.changes[0] = np.array([1.0, 4.0])
+    lives = np.zeros(loop.trace.num_pages), np.full(loop.trace.num_pages, np.inf)
+    loop.trace = replace(loop.trace, created=lives[0], deleted=lives[1])
+    for copies, stale in (
+        ([], 5.0),
+        ([0.0], 4.0),
+        ([0.0, 3.0], 2.0 + 1.0),
+        ([2.0, 4.0], 2.0 + 0.0),  # a change at the time of a copy is in it
+        ([4.5], 4.5),
+    ):
+        loop.copies[0] = copies
+        assert loop.stale(0) == (stale, 5.0), copies
+    lives[1][0] = 3.0
+    loop.copies[0] = [2.5]
+    assert loop.stale(0) == (2.5, 3.0)

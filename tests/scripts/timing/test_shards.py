@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ import pytest
 from policies import solvers
 from policies.scheduler import CrawlScheduler
 from scripts.timing import shards
-from tests.scripts import commands
-from tests.scripts.commands import done
 
 
 def test_freshness_is_near_the_optimum_of_evenly_spaced_crawls() -> None:
@@ -27,22 +23,3 @@ def test_freshness_is_near_the_optimum_of_evenly_spaced_crawls() -> None:
     assert shards.freshness(one, important, 60.0) == pytest.approx(best, abs=0.005)
     with shards.sharded("Greedy", bandwidth, shards.TURN, shards.SHARDS, balance=math.inf) as equal:
         assert shards.freshness(equal, important, 60.0) < best - 0.05
-
-
-def test_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"QUICK_PAGES": 400, "BATCH": 100, "ROUNDS": 1, "TURNS": 2}.items():
-        monkeypatch.setattr(shards, name, value)
-    done(commands.run(shards.app, "--quick", out=tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == {"provenance.json", "shards.csv"}
-    with (tmp_path / "shards.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    parts = {row["part"] for row in rows}
-    assert {"freshness", "crawls per second", "seconds of a batch"} <= parts
-    values = {(row["part"], row["case"], row["scheduler"]): float(row["value"]) for row in rows}
-    for (part, case, _), value in values.items():
-        if part == "freshness":
-            assert value <= values[part, case, "one scheduler"] + 0.002
-        elif part == "batches that differ":
-            assert value == 0.0  # a shard that was killed goes on as if it had not been
-        else:
-            assert value > 0.0
