@@ -49,7 +49,7 @@ class Copies:
     def __init__(self, path: Path) -> None:
         self.base = sqlite3.connect(path, isolation_level=None)
         self.base.execute("PRAGMA journal_mode = WAL")
-        self.base.execute("PRAGMA synchronous = OFF")
+        self.base.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(f"{name} TEXT" for name in Copy._fields)
         self.base.execute(f"CREATE TABLE IF NOT EXISTS copies (url TEXT PRIMARY KEY, {columns})")
         self.fresh: dict[str, tuple[float, Copy]] = {}
@@ -67,13 +67,12 @@ class Copies:
 
     def write(self, until: float) -> None:
         """Write the copies that were taken until a time."""
-        settled = {url: copy for url, (time, copy) in self.fresh.items() if time <= until}
-        self.put(settled)
-        for url in settled:
-            del self.fresh[url]
+        self.put({url: copy for url, (time, copy) in self.fresh.items() if time <= until})
 
     def put(self, copies: Mapping[str, Copy]) -> None:
-        """Write copies now."""
+        """Write copies now, in place of those that were noted."""
+        for url in copies:
+            self.fresh.pop(url, None)
         rows = [(url, *copy) for url, copy in copies.items()]
         if rows:
             self.base.execute("BEGIN")

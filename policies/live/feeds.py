@@ -107,6 +107,14 @@ def read_listing(body: bytes, address: str) -> Listing:
     return Listing(kind, list(entries.values())[::-1], faults)
 
 
+def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
+    """Return the sitemaps of an index at an address, of its host alone, and what is wrong."""
+    host, urls = urlsplit(address).netloc, [entry.url for entry in listing.entries]
+    own = [url for url in urls if urlsplit(url).netloc == host][:MOST_SITEMAPS]
+    fault = f"{address} has sitemaps of other hosts, or many: they are left out"
+    return own, [fault] if len(own) < len(urls) else []
+
+
 def _entry(base: str, link: str, name: str, date: str, day: float) -> Entry:
     """Return an entry, whose url has no fragment; it is empty for what is no page."""
     try:
@@ -290,10 +298,9 @@ def poll(
         if listing.kind != "index":
             tell(scheduler, memory, listing, moment, source, columns)
         elif each == address:
-            host, urls = urlsplit(each).netloc, [entry.url for entry in listing.entries]
-            addresses += [url for url in urls if urlsplit(url).netloc == host][:MOST_SITEMAPS]
-            if len(addresses) <= len(urls):
-                faults.append(f"{each} has sitemaps of other hosts, or many: they are left out")
+            sitemaps, more = sitemaps_of(listing, each)
+            addresses += sitemaps
+            faults += more
             kept = {f"{_digest(url)}.json" for url in addresses}
             for path in folder.glob("*.json"):
                 if path.name not in kept:  # of a sitemap that is no longer listed

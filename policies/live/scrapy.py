@@ -28,9 +28,13 @@ setting                   meaning
 Every request without a body becomes a page, those of ``start`` and those that callbacks yield; it
 is fetched again and again with the same callback (a method of the spider) and ``cb_kwargs`` (JSON),
 with all else of the request lost but ``meta["importance"]``, a number. The callback is called when
-a page is new or has changed, not for 304 or the same content. 404 and 410 are pages that are gone,
-as are pages that robots.txt or another middleware refuses; every other error is a failure, errors
-of callbacks are none. Requests with a body are made once, at once.
+a page is new or has changed, not for 304 or the same content, and again after it raised an error.
+
+A page is gone after 410, or 404 twice running: it is not fetched again, unless a link or a feed
+names it anew when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or another middleware
+refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error is a failure.
+Requests with a body, or of another method than GET, are made once, at once. The rules of a
+CrawlSpider would be lost: it is refused.
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import re
+import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -51,14 +57,15 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response, TextResponse
 from scrapy.settings import BaseSettings
+from scrapy.spiders import CrawlSpider
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
-from w3lib.html import remove_comments, remove_tags, remove_tags_with_content
+from twisted.python.failure import Failure
 
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.live.copies import SETTLED, Copies, Copy, digest
-from policies.live.feeds import Memory, read_listing, tell
+from policies.live.feeds import Memory, read_listing, sitemaps_of, tell
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -89,6 +96,10 @@ class Options(NamedTuple):
     compare: Any = __name__ + ".text_of"
 
 
+class Unchanged(IgnoreRequest):
+    """The callback shall not see a page."""
+
+
 def read_options(settings: BaseSettings) -> Options:
     """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
     names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
@@ -113,12 +124,24 @@ def read_options(settings: BaseSettings) -> Options:
     return options._replace(compare=load_object(options.compare))
 
 
+MARKUP = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
+
+
 def text_of(response: Response) -> str | bytes:
     """Return the text of a page without tags, scripts, styles and comments; of others the body."""
     if not isinstance(response, TextResponse):
         return response.body
-    bare = remove_tags_with_content(remove_comments(response.text), ("script", "style"))
-    return remove_tags(bare)
+    return MARKUP.sub("", response.text)
+
+
+def steady() -> Callable[[], float]:
+    """Return a clock, in days since 1970, that no change of the machine's clock moves."""
+    start = day_of(None) - time.monotonic() * SECOND
+    return lambda: start + time.monotonic() * SECOND
 
 
 class RecrawlScheduler:
@@ -131,19 +154,19 @@ class RecrawlScheduler:
         clock: returns the time, in days since 1970.
     """
 
-    clock: Callable[[], float] = staticmethod(lambda: day_of(None))
-
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler, self.options = crawler, read_options(crawler.settings)
+        self.crawler, self.options, self.clock = crawler, read_options(crawler.settings), steady()
         if crawler not in MIDDLEWARES:
             raise ValueError(f"DOWNLOADER_MIDDLEWARES must have {__name__}.RecrawlMiddleware: 500")
         MIDDLEWARES[crawler].scheduler = self
         if hasattr(signals, "robots_parsed"):
             crawler.signals.connect(self._heed, signals.robots_parsed)
+        crawler.signals.connect(self._unprocessed, signals.spider_error)
         self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
         self.gaps: dict[str, float] = {}
+        self.within: dict[str, set[str]] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
     @classmethod
@@ -154,6 +177,8 @@ class RecrawlScheduler:
     def open(self, spider: Spider) -> None:
         """Go on with the folder's pages, or begin; ValueError if it is of other settings."""
         options, settings, now = self.options, self.crawler.settings, self.clock()
+        if isinstance(spider, CrawlSpider):
+            raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
         self.spider, folder = spider, Path(options.folder)
         self.sources, self.polls = dict(options.feeds), dict.fromkeys(options.feeds, now)
         self.robots_until = now + options.robots * SECOND
@@ -183,12 +208,15 @@ class RecrawlScheduler:
         self.pages.configure(now, bandwidth=options.bandwidth, **pace)
         self.pages.report(self.pages.under_way, now, "failed")  # of a run that was killed
         self._limit(None, options.host_gap)
+        spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
         self.pages.warm()
         self.copies = Copies(folder / "copies.sqlite")
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
         self.timer.cancel()
+        if not hasattr(self, "copies"):  # it could not be opened
+            return
         self._admit()
         self.copies.close()
         self._count("pages", len(self.pages))
@@ -248,10 +276,17 @@ class RecrawlScheduler:
     def _request(self, page: str, now: float) -> Request:
         """Return the request of a page, as it was found but for its validators."""
         self.sent[page] = now
-        name, arguments = json.loads(self.copies[page].parser or '["parse", {}]')
-        callback = getattr(self.spider, name, None)
-        meta = {PAGE: page, "dont_retry": True, "dont_cache": True}
-        return Request(page, callback, meta=meta, cb_kwargs=arguments, dont_filter=True)
+        name, arguments = json.loads(self.copies[page].parser or "[null, {}]")
+        callback = None if name is None else getattr(self.spider, name, None)
+        about: dict[str, Any] = {PAGE: page, "dont_retry": True, "dont_cache": True}
+        return Request(page, callback, meta=about, cb_kwargs=arguments, errback=self._lost)
+
+    def _lost(self, failure: Failure) -> Failure:
+        """Take note of a fetch that ended behind the middleware, as in another one."""
+        page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
+        if page in self.sent and not isinstance(failure.value, Unchanged):
+            self.fail(page, self.sent.pop(page))
+        return failure
 
     def _admit(self) -> None:
         """Add the pages that were found since."""
@@ -259,8 +294,8 @@ class RecrawlScheduler:
             return
         found, self.found = self.found, {}
         parsers = {url: parser for url, (parser, _) in found.items() if parser is not None}
-        new = {url: Copy(parser=text) for url, text in parsers.items() if not any(self.copies[url])}
-        self.copies.put(new)
+        new = {url: text for url, text in parsers.items() if self.copies[url].parser is None}
+        self.copies.put({url: Copy(parser=text) for url, text in new.items()})
         hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
         added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self._count("added", added)
@@ -282,17 +317,19 @@ class RecrawlScheduler:
 
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
-        now, sent, status = self.clock(), self.sent.pop(page), response.status
+        now, sent, status = self.clock(), self.sent[page], response.status
         if host_of(page) not in self.gaps:
             self._limit(host_of(page), self.options.host_gap)
-        if status in (404, 410):
-            self.bury(page, sent)
+        failures = self.pages.describe(page)["failures"] if page in self.pages else 0
+        if status == 410 or (status == 404 and failures):
+            self.bury(page, self.sent.pop(page))
             return True
         if status != 304 and not 200 <= status < 300:
-            self.fail(page, sent, response)
+            self.fail(page, self.sent.pop(page), response)
             return True
         before = self.copies[page]
         mark = before.digest if status == 304 else digest(self.options.compare(response))
+        del self.sent[page]
         changed = None if before.digest is None else [mark != before.digest]
         self.pages.report([page], sent, changed=changed, ended=now)
         if status != 304:
@@ -306,7 +343,7 @@ class RecrawlScheduler:
         return not same
 
     def bury(self, page: str, sent: float) -> None:
-        """Take note of a page that is gone or refused."""
+        """Take note of a page that is gone."""
         self.pages.report([page], sent, "gone", ended=self.clock())
         self.copies.remove(page)
         self._count("gone")
@@ -316,22 +353,40 @@ class RecrawlScheduler:
         now = self.clock()
         wait = None if response is None else retry_after(response, now)
         until = None if wait is None else now + wait
-        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        longer = until if wait is not None and wait > self.options.retry * SECOND else None
+        self.pages.report([page], sent, "failed", retry_at=longer, ended=now)
         if until is not None and response is not None and response.status in (429, 503):
             self.pages.hold(host_of(page), until)
         self._count("failed")
 
+    def refuse(self, page: str, sent: float) -> None:
+        """Take note of a page that a middleware refuses: it is asked for again with robots.txt."""
+        now = self.clock()
+        until = now + self.options.robots * SECOND
+        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        self._count("refused")
+
+    def _unprocessed(self, response: Response) -> None:
+        """Let a callback that raised an error see the page again at its next fetch."""
+        page = None if response.request is None else response.request.meta.get(PAGE)
+        if page is not None and page in self.pages:
+            self.copies.put({page: Copy(parser=self.copies[page].parser)})
+
     def read(self, feed: str, response: Response) -> None:
         """Tell the scheduler what is new in a feed; sitemaps of an index are feeds from now on."""
+        if feed not in self.sources:  # its index lists it no longer
+            return
         source, now, faults = self.sources[feed], self.clock(), list[str]()
         try:
+            if response.status != 200:
+                raise ValueError(f"{feed} must be a feed or a sitemap, got {response.status}")
             listing = read_listing(response.body, response.url)
             faults += listing.faults
-            if listing.kind == "index":
-                for entry in listing.entries:
-                    self.sources.setdefault(entry.url, source)
-                    self.polls.setdefault(entry.url, now)
-            else:
+            if listing.kind == "index" and feed in self.options.feeds:
+                self._follow(feed, *sitemaps_of(listing, response.url))
+            elif listing.kind != "index":
+                entries = [each._replace(url=Request(each.url).url) for each in listing.entries]
+                listing = listing._replace(entries=entries)
                 memory = Memory(Path(self.options.folder) / f"feed-{digest(feed)}.json")
                 tell(self.pages, memory, listing, now, source, {})
         except ValueError as error:
@@ -339,6 +394,17 @@ class RecrawlScheduler:
         for fault in faults:
             self.spider.logger.warning(fault)
         self._count("bad_feeds" if faults else "feeds")
+
+    def _follow(self, index: str, sitemaps: list[str], faults: list[str]) -> None:
+        """Poll the sitemaps of an index, and no longer those that it does not list."""
+        for fault in faults:
+            self.spider.logger.warning(fault)
+        for url in self.within.get(index, set()).difference(sitemaps):
+            del self.sources[url], self.polls[url]
+        new = set(sitemaps) - self.sources.keys()
+        self.sources |= dict.fromkeys(new, self.sources[index])
+        self.polls |= dict.fromkeys(new, self.clock())
+        self.within[index] = self.within.get(index, set()).intersection(sitemaps) | new
 
     # Hosts
 
@@ -398,10 +464,9 @@ class RecrawlMiddleware:
         assert self.scheduler is not None
         page, feed = self._page(request), request.meta.get(FEED)
         if page is not None and not self.scheduler.observe(page, response):
-            raise IgnoreRequest(f"{page} is unchanged")
+            raise Unchanged(f"{page} is unchanged")
         if feed is not None:
-            if response.status == 200:
-                self.scheduler.read(feed, response)
+            self.scheduler.read(feed, response)
             raise IgnoreRequest(f"{feed} is a feed")
         return response
 
@@ -410,7 +475,10 @@ class RecrawlMiddleware:
         page = self._page(request)
         if page is not None and self.scheduler is not None:
             sent, refused = self.scheduler.sent.pop(page), isinstance(exception, IgnoreRequest)
-            (self.scheduler.bury if refused else self.scheduler.fail)(page, sent)
+            (self.scheduler.refuse if refused else self.scheduler.fail)(page, sent)
+        elif FEED in request.meta and self.scheduler is not None:
+            self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
+            self.scheduler._count("bad_feeds")
 
 
 def host_of(url: str) -> str:

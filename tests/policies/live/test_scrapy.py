@@ -16,11 +16,19 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
+from scrapy.spiders import CrawlSpider
 from scrapy.statscollectors import StatsCollector
+from twisted.python.failure import Failure
 
-from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler, read_options
+from policies.live.scrapy import (
+    RecrawlMiddleware,
+    RecrawlScheduler,
+    read_options,
+    steady,
+    text_of,
+)
 from policies.scheduler import DurableScheduler
-from scripts.data.replayed_web import FAULTS, Asked, Quality, ReplayedWeb
+from scripts.data.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
 from tests.policies.live.crawls import begin, served
 
 DAY = 86_400.0
@@ -66,6 +74,7 @@ def kill_often(folder: Path, kills: int, seed: int) -> tuple[float, float, int]:
             before = len(web.log)
             process, _ = begin(settings, url)
             while len(web.log) == before:
+                assert process.is_alive()
                 time.sleep(0.01)
             time.sleep(draw.expovariate(2.0))
             process.kill()
@@ -119,18 +128,19 @@ def test_faults_and_new_robots_are_bounded_and_reported(tmp_path: Path) -> None:
         assert 1 <= hits[FAULTS.index(fault)].max() <= 4, fault
     assert hits[FAULTS.index("moved")].max() >= 2
     assert hits[-1].max() > 4
-    assert refused == []
+    assert len(refused) <= 3  # Scrapy allows all where robots.txt itself is not answered
     assert least_gap(web, until=5.9) > 0.3 - LATE
     broken = [kind in ("hanging", "failing", "endless") for kind in kinds]
     failed = sum(each.status != 404 for each, bad in zip(asked, broken, strict=True) if bad)
+    failed += len({each.page for each in asked if each.status == 404})  # the first of two
     assert abs(stats["recrawl/failed"] - failed) <= 2
+    assert stats["recrawl/refused"] >= 1
     assert stats["recrawl/gone"] >= 1
     assert "retry/count" not in stats
     with DurableScheduler(tmp_path / "scheduler") as pages:
         moved = [url.replace("/p/", "/moved/") for url in map(web.url, range(65))]
         assert not any(url in pages for url in moved)
-        assert web.url(1) not in pages
-        assert web.url(2) in pages
+        assert web.url(1) in pages  # refused for now
 
 
 class Spider(scrapy.Spider):
@@ -232,11 +242,15 @@ def test_failures_wait_and_a_host_that_says_so_is_left_alone(tmp_path: Path) -> 
     other = loop.next()
     assert other is not None
     loop.middleware.process_exception(other, IgnoreRequest("refused"))
-    assert (loop.count("failed"), loop.count("gone")) == (2, 1)
+    assert (loop.count("failed"), loop.count("refused")) == (2, 1)
     assert loop.next(30.0) is None
     again = loop.next(100.0)
     assert again is not None
     assert again.url == late.url
+    loop.answer(again, body="a")
+    loop.scheduler.robots_until = np.inf  # there is no engine that has them
+    came = [loop.next(DAY), loop.next()]
+    assert other.url in {each.url for each in came if each is not None}  # a refusal is for a day
 
 
 def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
@@ -345,3 +359,88 @@ def test_the_middleware_is_needed(tmp_path: Path) -> None:
     crawler = Crawler(Spider, {"RECRAWL_FOLDER": str(tmp_path), "RECRAWL_BANDWIDTH": 1.0})
     with pytest.raises(ValueError, match="DOWNLOADER_MIDDLEWARES must have"):
         RecrawlScheduler(crawler)
+
+
+def test_hostile_markup_is_read_in_linear_time(tmp_path: Path) -> None:
+    started = time.process_time()
+    for part in ("<script>", "<!--", "<a", "<style x", "</script "):
+        text_of(HtmlResponse(URL, body=(part * 200_000).encode(), encoding="utf-8"))
+    assert time.process_time() - started < 20.0  # quadratic: hours
+    page = "<p>a</p><SCRIPT src='x'>b</script ><!-- c --><style>d</style>e<br/>f <script>g"
+    assert text_of(HtmlResponse(URL, body=page.encode(), encoding="utf-8")) == "aef "
+
+
+def test_a_page_missing_once_or_listed_first_by_a_feed_is_not_lost(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.scheduler.found[URL] = None, 1.0  # of a feed: by no callback
+    request = loop.next()
+    assert request is not None
+    assert request.callback is None  # as Scrapy would: CrawlSpider and others have their own
+    assert loop.answer(request, 404) is not None
+    assert (loop.count("failed"), loop.count("gone")) == (1, 0)
+    request = loop.next(61.0)
+    assert request is not None
+    assert loop.answer(request, body="a") is not None
+    found = Request(URL, loop.scheduler.spider.parse_item, cb_kwargs={"told": 1})
+    loop.scheduler.enqueue_request(found)
+    request = loop.next()
+    assert request is not None
+    assert (request.callback, request.cb_kwargs) == (found.callback, {"told": 1})
+    assert loop.answer(request, body="a") is not None  # the callback has not seen it
+    request = loop.next()
+    assert request is not None
+    assert loop.answer(request, body="a") is None
+    loop.scheduler._unprocessed(HtmlResponse(URL, request=request))  # it raised an error
+    request = loop.next()
+    assert request is not None
+    assert loop.answer(request, body="a") is not None
+
+
+def test_fetches_that_end_behind_the_middleware_are_failures(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.broken")
+    loop.scheduler.enqueue_request(Request(URL))
+    request = loop.next()
+    assert request is not None
+    with pytest.raises(ZeroDivisionError) as raised:
+        loop.answer(request)
+    failure = Failure(raised.value)
+    failure.request = request  # type: ignore[attr-defined]  # as Scrapy adds it
+    assert request.errback(failure) is failure
+    assert loop.count("failed") == 1
+    assert loop.scheduler.sent == {}
+
+
+def broken(response: Any) -> str:
+    return str(1 / 0)
+
+
+def test_an_index_of_sitemaps_has_bounds(tmp_path: Path) -> None:
+    feed = "https://a.example/index.xml"
+    loop = Loop(tmp_path, RECRAWL_FEEDS={feed: 0}, RECRAWL_POLL=600)
+
+    def answer(*sitemaps: str) -> None:
+        rows = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in sitemaps)
+        body = f'<sitemapindex xmlns="{SITEMAPS}">{rows}</sitemapindex>'
+        loop.scheduler.read(feed, HtmlResponse(feed, body=body.encode()))
+
+    answer("https://a.example/1.xml", "https://a.example/2.xml", "https://b.example/3.xml")
+    assert loop.count("bad_feeds") == 0
+    assert loop.scheduler.polls.keys() == {feed, *(f"https://a.example/{k}.xml" for k in (1, 2))}
+    deeper = HtmlResponse("https://a.example/1.xml", body=b"<sitemapindex></sitemapindex>")
+    loop.scheduler.read("https://a.example/1.xml", deeper)
+    answer("https://a.example/2.xml")
+    assert loop.scheduler.polls.keys() == {feed, "https://a.example/2.xml"}
+    loop.scheduler.read(feed, HtmlResponse(feed, status=404))
+    assert loop.count("bad_feeds") == 1
+
+
+def test_a_clock_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = steady()
+    before = clock()
+    monkeypatch.setattr(time, "time", lambda: 1e10)
+    assert before <= clock() < before + 1.0 / 24.0
+
+
+def test_a_crawl_spider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="spider must not be a CrawlSpider, got CrawlSpider"):
+        Loop(tmp_path, CrawlSpider(name="rules"))
