@@ -7,11 +7,11 @@ It is used as in::
     crawler.post_navigation_hook(manager.observe)
     await crawler.run(["https://a.example/"])
 
-Each page is requested when it is due. What a fetch found is known from :meth:`observe`, or from
-:meth:`found` for what only a handler can tell, such as the text without advertisements: copies of
-another hash have changed. A fetch of which nothing was told has failed, and what a handler raises
-after that is no failure of the fetch. Failed pages wait by the scheduler's rules, not by Crawlee's
-retries, so each fetch counts for the bandwidth.
+Each page is requested when it is due; a URL with and without a fragment is one page. What a fetch
+found is known from :meth:`observe`, or from :meth:`found` for what only a handler can tell, such as
+the text without advertisements: copies of another hash have changed. A fetch of which nothing was
+told has failed, and what a handler raises after that is no failure of the fetch. Failed pages wait
+by the scheduler's rules, not by Crawlee's retries, so each fetch counts for the bandwidth.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 from crawlee import Request
 from crawlee.crawlers import HttpCrawlingContext
@@ -55,9 +55,11 @@ class ScheduledRequests(RequestManager):
     ) -> None:
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
-        self.kept = sqlite3.connect(folder / "requests.sqlite", isolation_level=None)
+        self.kept = sqlite3.connect(folder / "requests.sqlite")
+        self.kept.execute("PRAGMA journal_mode = WAL")
+        self.kept.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may lose the last
         self.kept.execute("CREATE TABLE IF NOT EXISTS pages (url PRIMARY KEY, request, hash)")
-        self.sent: dict[str, float] = {}
+        self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, tuple[int, str]] = {}
         self.ask_again, self.handled = -math.inf, 0
 
@@ -73,7 +75,7 @@ class ScheduledRequests(RequestManager):
                 except ValueError:  # it is no URL for Crawlee
                     self.scheduler.report([url], now, "failed")
                     continue
-                self.sent[request.url] = now
+                self.sent[request.url] = str(url), now
                 return request
             if min(self.ask_again, end) <= now:
                 return None
@@ -100,9 +102,9 @@ class ScheduledRequests(RequestManager):
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
         """Report a fetch, or that it failed."""
-        url, now = request.url, day_of(None)
-        sent = self.sent.pop(url, now)
-        status, digest = self.told.pop(url, (0, ""))
+        now = day_of(None)
+        url, sent = self.sent.pop(request.url, (_page(request), now))
+        status, digest = self.told.pop(request.url, (0, ""))
         self.ask_again, self.handled = -math.inf, self.handled + 1
         if status in GONE:
             self.scheduler.report([url], sent, "gone", ended=now)
@@ -114,7 +116,8 @@ class ScheduledRequests(RequestManager):
             known = self._kept("hash", url)
             changed = None if known is None else [digest != known]
             self.scheduler.report([url], sent, changed=changed, ended=now)
-            self.kept.execute(KEEP_HASH, (url, digest))
+            with self.kept:
+                self.kept.execute(KEEP_HASH, (url, digest))
         return _processed(request, True)
 
     async def reclaim_request(
@@ -128,7 +131,7 @@ class ScheduledRequests(RequestManager):
     ) -> ProcessedRequest:
         """Add the page of a request, if it is not known."""
         [added] = self._transform_requests([request])
-        known = added.url in self.scheduler
+        known = _page(added) in self.scheduler
         await self.add_requests([added])
         return _processed(added, known)
 
@@ -137,8 +140,9 @@ class ScheduledRequests(RequestManager):
         added = self._transform_requests(requests)
         if other := [request.method for request in added if request.method != "GET"]:
             raise ValueError(f"request must be a GET, got {other[0]}")
-        rows = [(request.url, request.model_dump_json()) for request in added]
-        self.kept.executemany("INSERT OR IGNORE INTO pages VALUES (?, ?, NULL)", rows)
+        rows = [(_page(request), request.model_dump_json()) for request in added]
+        with self.kept:  # one transaction
+            self.kept.executemany("INSERT OR IGNORE INTO pages VALUES (?, ?, NULL)", rows)
         urls = list(dict.fromkeys(url for url, _ in rows))
         hosts = [urlsplit(url).hostname or "" for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
@@ -163,6 +167,11 @@ class ScheduledRequests(RequestManager):
     async def drop(self) -> None:
         """Refuse to remove what was learned; delete the folders instead."""
         raise NotImplementedError("the folders of the scheduler must be deleted by hand")
+
+
+def _page(request: Request) -> str:
+    """Return the id of the page of a request: its URL without the fragment."""
+    return urldefrag(request.url).url
 
 
 def _processed(request: Request, known: bool) -> ProcessedRequest:

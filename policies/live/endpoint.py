@@ -11,7 +11,8 @@ request            answer
 ``GET /metrics``   counters and gauges in the text format of Prometheus
 ``GET /``          a page to watch: freshness, fetches, budget, hosts, signals, what comes next
 ``GET /overview``  the data of that page
-``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``
+``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``,
+                   from the first message to a day after now
 =================  =========================================================================
 
 Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
@@ -20,8 +21,10 @@ bandwidth allows to those pages whose fetch is worth most, then fetch and report
     curl localhost:8808 -d '{"ask": "https://a.example/"}'
     curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
 
-A bad message is answered by 400 and an ``error``, and changes nothing. There is no encryption or
-authentication: serve to the own machine or a trusted network.
+A bad message is answered by 400 and an ``error``, and changes nothing; so is a body of more than
+10,000 lines. There is no encryption or authentication: serve to the own machine or a trusted
+network. Pages of other sites are kept out: a request must name a host that is served (``Host``),
+else the answer is 400, and if it has an ``Origin``, this must be the same host and port, else 403.
 """
 
 from __future__ import annotations
@@ -29,14 +32,19 @@ from __future__ import annotations
 import json
 import socket
 from collections import Counter as Counts
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawl_envs.types.arguments import share
 from policies.live.messages import Message, Scheduler, answer_line, date_of, day_of
@@ -45,6 +53,9 @@ from policies.live.overview import History, overview_of
 JSON = "application/json"
 LARGEST_BODY = 64 * 2**20
 """Bytes of the largest body of a request."""
+MOST_LINES = 10_000
+"""Lines of the largest body."""
+OWN_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -94,6 +105,14 @@ class Metrics:
             self.signals.labels(source).inc(len(_listed(message["signal"])))
             self.ignored.inc(answer["ignored"] + len(answer["unknown"]))
 
+    def truth(self, freshness: float, time: float) -> None:
+        """Take note of the true freshness at a time, from the first message to a day after now."""
+        now = day_of(self.now)
+        first, last = self.history.begin(now), now + 1.0
+        if not first <= time <= last:
+            raise ValueError(f"time must be in [{first:g}, {last:g}] days, got {time:g}")
+        self.history.at(time)["true"] = freshness
+
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         told = self.scheduler.overview(day_of(self.now))
@@ -135,10 +154,11 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def endpoint(scheduler: Scheduler) -> Starlette:
+def endpoint(scheduler: Scheduler, hosts: Sequence[str] = ()) -> Starlette:
     """Return the application that serves a scheduler, for any server of ASGI.
 
-    Its calls are made one after another.
+    Its calls are made one after another. ``hosts`` are names and addresses, without ports, by which
+    it may be asked beside those of the own machine, as ``Host`` has them: ``[2001:db8::1]``.
     """
     metrics = Metrics(scheduler)
 
@@ -154,8 +174,11 @@ def endpoint(scheduler: Scheduler) -> Starlette:
             body += part
             if len(body) > LARGEST_BODY:
                 return _answer({"error": f"a body must have at most {LARGEST_BODY} bytes"})
-        lines = [line for line in bytes(body).splitlines() if line.strip()]
-        found = [answer_line(scheduler, line, metrics.note) for line in lines or [b""]]
+        lines = bytes(body).strip().split(b"\n", MOST_LINES)
+        if len(lines) > MOST_LINES:
+            return _answer({"error": f"a body must have at most {MOST_LINES} lines"})
+        asked = [line for line in lines if line.strip()] or [b""]
+        found = [answer_line(scheduler, line, metrics.note) for line in asked]
         return _answer(*found)
 
     async def health(request: Request) -> Response:
@@ -174,9 +197,9 @@ def endpoint(scheduler: Scheduler) -> Starlette:
         try:
             told = json.loads(await request.body())
             value = share("freshness", told["freshness"])
-            metrics.history.at(day_of(told.get("time")))["true"] = value
+            metrics.truth(value, day_of(told.get("time")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return _answer({"error": f"truth must have a freshness in [0, 1]: {error}"})
+            return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
         return _answer({"freshness": value})
 
     return Starlette(
@@ -188,8 +211,29 @@ def endpoint(scheduler: Scheduler) -> Starlette:
             Route("/due", due),
             Route("/health", health),
             Route("/metrics", measured),
-        ]
+        ],
+        middleware=[
+            Middleware(
+                TrustedHostMiddleware, allowed_hosts=[*OWN_HOSTS, *hosts], www_redirect=False
+            ),
+            Middleware(own_origin),
+        ],
     )
+
+
+def own_origin(app: ASGIApp) -> ASGIApp:
+    """Return an application that answers 403 to requests that pages of other origins send."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        origin = headers.get("origin")
+        if origin is None or origin.partition("://")[2].lower() == headers["host"].lower():
+            await app(scope, receive, send)
+        else:
+            told = json.dumps({"error": f"origin must be that of the endpoint, got {origin}"})
+            await Response(told + "\n", 403, media_type=JSON)(scope, receive, send)
+
+    return answer
 
 
 def _answer(*answers: Message) -> Response:
@@ -203,9 +247,11 @@ def _answer(*answers: Message) -> Response:
 def serve(scheduler: Scheduler, listening: socket.socket) -> None:
     """Serve a scheduler on a socket that listens, until an interrupt.
 
+    It answers to ``localhost`` and to the address of the socket.
     Name the protocol of the socket (``socket.IPPROTO_TCP``): else asyncio delays answers by 40 ms.
     """
     import uvicorn
 
-    config = uvicorn.Config(endpoint(scheduler), log_level="warning")
+    served = endpoint(scheduler, [listening.getsockname()[0]])
+    config = uvicorn.Config(served, log_level="warning")
     uvicorn.Server(config).run(sockets=[listening])

@@ -45,6 +45,10 @@ class History:
                 found |= told | {"outcomes": outcomes}
         return self.bins.setdefault(int(time // self.width), {"outcomes": Counter()})
 
+    def begin(self, now: float) -> float:
+        """Return the time at which the first bin begins, in days; that of now, if there is none."""
+        return min(self.bins, default=int(now // self.width)) * self.width
+
     def table(self) -> list[dict[str, Any]]:
         """Return the bins in order, each with the ``time`` at which it begins, in days."""
         return [{"time": k * self.width, **told} for k, told in sorted(self.bins.items())]

@@ -257,6 +257,8 @@ class ReplayedWeb:
     def score(self, since: float, until: float) -> dict[str, float]:
         """Return the stale share of the pages' time between two days, and counts of answers.
 
+        Where no page has lived between them the share is NaN.
+
         The time of pages that never answer is left out. By ``If-Modified-Since`` alone a page may
         be taken for fresh that has changed in the same second.
         """
@@ -276,7 +278,8 @@ class ReplayedWeb:
             stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
             fresh += np.maximum(stops - np.maximum(taken, begin), 0.0).sum()
         counts = Counter(asked.status for asked in log)
-        told = {"stale": 1.0 - fresh / lived, "fetches": float(len(log))}
+        stale_share = 1.0 - fresh / lived if lived else math.nan
+        told = {"stale": stale_share, "fetches": float(len(log))}
         return told | {str(status): float(count) for status, count in sorted(counts.items())}
 
 
@@ -310,7 +313,8 @@ def application(web: ReplayedWeb) -> Starlette:
         asked = request.query_params
         since, until = float(asked.get("since", 0.0)), asked.get("until")
         end = web.day(time.time()) if until is None else float(until)
-        return Response(json.dumps(web.score(since, end)), media_type="application/json")
+        told = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
+        return Response(json.dumps(told), media_type="application/json")
 
     return Starlette(routes=[Route("/score", score), Route("/{path:path}", page)])
 

@@ -20,12 +20,14 @@ from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
+PRAGMAS = {"journal_mode": "wal", "synchronous": 1}
 PATHS = ("news", "still", "gone", "broken", "odd")
 
 
 class Site(http.server.BaseHTTPRequestHandler):
     """Its news change at each visit; a page is gone, and one is broken."""
 
+    timeout = 20.0  # of a connection on which nothing is asked
     visits: ClassVar[Counter[str]] = Counter()
 
     def do_GET(self) -> None:
@@ -137,6 +139,36 @@ def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> Non
     asyncio.run(steps())
 
 
+def test_links_of_a_call_are_one_transaction(tmp_path: Path) -> None:
+    manager, statements = ScheduledRequests(scheduler_of(1.0), tmp_path), list[str]()
+    settings = [manager.kept.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS]
+    assert settings == list(PRAGMAS.values())
+    manager.kept.set_trace_callback(statements.append)
+    asyncio.run(manager.add_requests([f"https://a.example/{k}" for k in range(50)]))
+    assert [statements[0].strip(), statements[-1]] == ["BEGIN", "COMMIT"]
+    assert [s.split()[0] for s in statements[1:-1]] == ["INSERT"] * 50
+
+
+def test_a_url_with_a_fragment_is_its_page(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0)
+    bare, urls = "https://a.example/p", [f"https://a.example/p{end}" for end in ("#one", "", "#2")]
+
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler, tmp_path)
+        known = [(await manager.add_request(url)).was_already_present for url in urls]
+        assert known == [False, True, True]
+        await manager.add_requests(urls)
+        assert len(scheduler) == 1
+        request = await manager.fetch_next_request()
+        assert request is not None
+        assert request.url == urls[0]
+        manager.found(request, 200, "text")
+        await manager.mark_request_as_handled(request)
+        assert scheduler.describe(bare)["copy"] is not None
+
+    asyncio.run(steps())
+
+
 @pytest.mark.parametrize(
     ("status", "text", "state", "change"),
     [
@@ -168,8 +200,9 @@ def test_outcomes_are_reported(
         await manager.add_requests(["https://a.example/"])
         for found in ((200, "same"), (status, text)):
             request = None
-            while request is None:
-                request = await manager.fetch_next_request()
+            async with asyncio.timeout(20.0):
+                while request is None:
+                    request = await manager.fetch_next_request()
             if found[0] is not None:
                 manager.found(request, *found)  # type: ignore[arg-type]
             await manager.reclaim_request(request)

@@ -33,10 +33,11 @@ class Client:
     def __init__(self, port: int) -> None:
         self.base = f"http://127.0.0.1:{port}"
 
-    def ask(self, path: str, body: str | None = None) -> tuple[int, str]:
+    def ask(self, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
         data = None if body is None else body.encode()
+        request = urllib.request.Request(self.base + path, data, headers)
         try:
-            with urllib.request.urlopen(self.base + path, data, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -58,7 +59,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
     scheduler = CrawlScheduler("Greedy", 1e4, start=NOW - 1.0, burst=0.1)
     with DurableScheduler(tmp_path, scheduler) as durable, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(served.endpoint(durable), log_level="error")
+        config = uvicorn.Config(served.endpoint(durable, ["crawl.example"]), log_level="error")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [free]})
         thread.start()
@@ -159,10 +160,55 @@ def test_bad_requests_are_answered_and_change_nothing(
         status, text = client.ask("/", json.dumps({"next": 1}) + " " * 10)
     assert status == 400
     assert "at most 10 bytes" in text
+    assert len(client.ask("/", "1\n" * served.MOST_LINES)[1].splitlines()) == served.MOST_LINES
+    status, text = client.ask("/", "1\n" * served.MOST_LINES + "1")
+    assert (status, json.loads(text)) == (400, {"error": "a body must have at most 10000 lines"})
     assert client.metric("crawl_handed_out_total") == 0
     refused, taken = client.post({"next": 0}, {"next": 1})
     assert "count" in refused["error"]
     assert len(taken["fetch"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost:8808", None, 200),
+        ("[::1]:8808", "http://[::1]:8808", 200),
+        ("crawl.example", "https://crawl.example", 200),
+        ("evil.example", None, 400),
+        ("evil.example", "http://evil.example", 400),
+        ("localhost:8808", "http://evil.example", 403),
+        ("localhost:8808", "http://localhost:3000", 403),
+        ("localhost:8808", "null", 403),
+    ],
+)
+def test_pages_of_other_sites_neither_read_nor_write(
+    client: Client, host: str, origin: str | None, status: int
+) -> None:
+    client.post({"add": PAGES})
+    headers = {"Host": host, "Content-Type": "text/plain"}
+    headers |= {} if origin is None else {"Origin": origin}
+    assert client.ask("/overview", **headers)[0] == status
+    assert client.ask("/", json.dumps({"remove": URLS[:1]}), **headers)[0] == status
+    assert client.get("/health")["pages"] == (2 if status == 200 else 3)
+
+
+def test_the_truth_is_of_a_time_of_the_history(client: Client) -> None:
+    first = NOW - 0.5
+    assert client.ask("/truth", json.dumps({"freshness": 0.5}))[0] == 200  # of now
+    client.post({"report": [], "time": first}, {"report": [], "time": NOW})
+    for day, status in (
+        (first - 0.01, 400),
+        (-2.9e6, 400),
+        (NOW + 1.1, 400),
+        (2.9e6, 400),
+        (first, 200),
+        (NOW + 0.9, 200),
+    ):
+        got, text = client.ask("/truth", json.dumps({"freshness": 0.5, "time": day}))
+        assert got == status
+        assert status == 200 or "time must be in [" in json.loads(text)["error"]
+    assert client.get("/overview")["width"] < 0.02
 
 
 NASTY = "javascript:alert(1)//<img src=x onerror=\"document.title='ran'\"></script>"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from email.utils import formatdate
+from typing import Any
 
 import numpy as np
 import pytest
 
 from crawl_envs.instances.traces import find, load
 from policies.live.feeds import read_listing
-from scripts.data.replayed_web import FAULTS, Answer, Quality, ReplayedWeb
+from scripts.data.replayed_web import FAULTS, Answer, Quality, ReplayedWeb, application
 
 BEGIN, SPEED = 1_700_000_000.0, 0.5
 TRACE = load(find("garden-handbook"))
@@ -138,3 +141,18 @@ def test_the_score_is_the_share_of_instants_at_which_a_copy_is_stale() -> None:
             stale += not before or bool(((before[-1] < changed) & (changed <= day)).any())
     assert web.score(10.0, 50.0)["stale"] == pytest.approx(stale / lived, abs=2e-3)
     assert web.score(10.0, 50.0)["fetches"] == sum(a.page >= 0 and a.day < 50.0 for a in web.log)
+
+
+def test_the_score_before_any_time_is_null() -> None:
+    app, sent = application(ReplayedWeb(TRACE, SPEED, "http://{}:80")), list[Any]()
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/score", "headers": []}
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app({**scope, "query_string": b""}, receive, send))
+    told = json.loads(sent[1]["body"], parse_constant=pytest.fail)
+    assert told == {"stale": None, "fetches": 0.0}
