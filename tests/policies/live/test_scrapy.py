@@ -81,6 +81,7 @@ def kill_often(folder: Path, kills: int, seed: int) -> tuple[float, float, int]:
             process.join()
         process, ours = begin(settings | {"CLOSESPIDER_TIMEOUT": 4}, url)
         process.join(30)
+        assert ours.poll(30)
         stats = ours.recv()
         known = web.living(0.0)
         seen = least_gap(web), excess(web, rate), len(of_pages(web))
@@ -117,6 +118,7 @@ def test_faults_and_new_robots_are_bounded_and_reported(tmp_path: Path) -> None:
     with served(1.0, 12, quality) as web:
         process, ours = begin(settings, web.base.format("127.0.0.1") + "/")
         process.join(30)
+        assert ours.poll(30)
         stats, asked = ours.recv(), of_pages(web)
         kinds = [(*FAULTS, "")[web.fault[each.page]] for each in asked]
         hits = np.zeros((len(FAULTS) + 1, web.trace.num_pages), int)

@@ -2,7 +2,7 @@
 
 Of the trainings in runs/rl, at the larger budget, the seed with the best validation at its end is
 kept for each task and algorithm, where that is above random crawling. A file has no state of the
-optimiser, so that it plays but does not go on.
+optimiser, so that it plays but does not go on; those of more than 30 kB are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from scripts.experiments.agents.setup import trainings
 from scripts.study import rows as kept_rows
 from scripts.training.ranking import RANDOM
 
-OUT, ARCHIVE = Path("results/agents/rl"), "checkpoints.zip"
+OUT, ARCHIVE, MOST_BYTES = Path("results/agents/rl"), "checkpoints.zip", 30_000
 
 
 def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
@@ -33,8 +34,10 @@ def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
     """
     reached = {}
     for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
-        made = read_arguments(file.with_name(MODEL))
-        last = read_rows(file, ValidationRow)[-1].mean_reward
+        made, rows = read_arguments(file.with_name(MODEL)), read_rows(file, ValidationRow)
+        if not rows:  # a training without a curve
+            continue
+        last = rows[-1].mean_reward
         rank = (made.steps, made.belief, last)
         cell = file.parents[2].name, made.algorithm
         reached[cell] = max(reached.get(cell, (rank, file.parent)), (rank, file.parent))
@@ -57,14 +60,17 @@ def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
     played = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
     random = {row.setting: row.value for row in played}
-    compressed = zipfile.ZIP_DEFLATED
     with replacing(out / ARCHIVE) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
         for task, algorithm, folder, reached in best_seeds(runs):
-            if reached > random.get(task, math.inf):
-                name = zipfile.ZipInfo(f"{task}/{algorithm}/{MODEL}")
-                archive.writestr(name, without_optimiser(folder / MODEL), compressed)
-                size = archive.getinfo(name.filename).compress_size
-                print(f"{name.filename}: {folder.name}, validation {reached:.4f}, {size} bytes")
+            name, left = f"{task}/{algorithm}/{MODEL}", ""
+            kept = without_optimiser(folder / MODEL)
+            if reached <= random.get(task, math.inf):
+                left = ", not above random crawling"
+            elif len(zlib.compress(kept)) > MOST_BYTES:
+                left = ", too large"
+            else:
+                archive.writestr(zipfile.ZipInfo(name), kept, zipfile.ZIP_DEFLATED)
+            print(f"{name}: {folder.name}, validation {reached:.4f}{left}")
 
 
 app = command(main, __doc__)
