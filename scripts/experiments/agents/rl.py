@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import Row
+from crawl_envs.types import FloatArray
 from scripts.experiments.agents.setup import trainings
 from scripts.present.filled_tables import spelled
 from scripts.present.verdicts import Expected, Trend
@@ -260,6 +261,11 @@ TABLES = {
 }
 
 
+def _half(values: FloatArray) -> float:
+    """Return half the width of a band: of the 95% interval, or of the range of two runs."""
+    return float(np.ptp(values)) / 2.0 if len(values) == 2 else intervals.mean(values[:, None]).half
+
+
 def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
     """Draw the learning curves over ``steps`` or ``seconds``, a panel per task."""
     from scripts.present import charts
@@ -270,7 +276,7 @@ def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
     for (task, label), part in data.groupby(["setting", "policy"], sort=False):
         runs = part.assign(number=part.groupby("seed").cumcount()).groupby("number")
         shares = runs.share.agg(list)
-        half = [intervals.mean(np.array(values)[:, None]).half for values in shares]
+        half = [_half(np.array(values)) for values in shares]
         line = {"x": runs[over].mean(), "y": runs.share.mean(), "half": half}
         lines.append(pd.DataFrame(line).assign(label=label, panel=task))
     rules = [charts.Rule(1.0, "best formula", "-"), charts.Rule(0.0, "random crawling", ":")]
@@ -282,8 +288,8 @@ def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
             rules.append(charts.Rule((means[task, label] - low) / (high - low), None, dash, task))
     frame = charts.Frame(
         f"{TITLE}: best actions on {trainings.VALIDATED} held-out seeds while learning, mean over "
-        "runs\n(the recorded site: on the days of training); dashed: round robin; dash-dotted: the "
-        "bound, on the seeds of evaluation",
+        "runs (the recorded site: on the days of training)\nbands: 95% intervals, of two runs "
+        "their range; dashed: round robin; dash-dotted: the bound, on the seeds of evaluation",
         charts.Axis("steps" if over == "steps" else "seconds of a processor"),
         charts.Axis("random 0, best formula 1", limits=(-0.5, 1.3)),
         columns=5,
