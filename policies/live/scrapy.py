@@ -198,19 +198,28 @@ class RecrawlScheduler:
             fixed |= {"start": now, "learn": True, "resolution": SECOND}
             new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace)
         self.pages = DurableScheduler(folder / "scheduler", new)
-        held, sources = self.pages.pages.values.name, self.pages.num_sources
-        if (held, sources) != (options.policy, fixed["num_sources"]):
-            self.pages.close()
-            raise ValueError(
-                f"RECRAWL_POLICY must be {held} and RECRAWL_FEEDS have {sources} sources, as in "
-                f"{folder}, got {options.policy} and {fixed['num_sources']}"
-            )
+        self._check_held(fixed)
         self.pages.configure(now, bandwidth=options.bandwidth, **pace)
         self.pages.report(self.pages.under_way, now, "failed")  # of a run that was killed
         self._limit(None, options.host_gap)
         spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
         self.pages.warm()
         self.copies = Copies(folder / "copies.sqlite")
+
+    def _check_held(self, given: Mapping[str, Any]) -> None:
+        """Raise ValueError if a setting that cannot change is another one than the folder's."""
+        [lines] = self.pages.pages.choices.lines
+        held = {
+            "RECRAWL_POLICY": (self.pages.pages.values.name, self.options.policy),
+            "sources of RECRAWL_FEEDS": (self.pages.num_sources, given["num_sources"]),
+            "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, given)],
+            "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, given)],
+        }
+        for name, (before, now) in held.items():
+            if before != now:
+                self.pages.close()
+                folder = self.options.folder
+                raise ValueError(f"{name} must be {before} as in {folder}, got {now}")
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""

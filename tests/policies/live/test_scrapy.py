@@ -303,10 +303,14 @@ def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> 
     assert (request.callback, request.cb_kwargs) == (spider.parse_item, {"told": 7})
     assert request.headers["If-None-Match"] == b'"1"'
     again.scheduler.close("finished")
-    with pytest.raises(ValueError, match="RECRAWL_POLICY must be GreedyNCIS"):
-        Loop(tmp_path, RECRAWL_POLICY="RoundRobin")
-    with pytest.raises(ValueError, match="RECRAWL_FEEDS have 1 sources"):
-        Loop(tmp_path, RECRAWL_FEEDS={"https://a.example/feed": 1})
+    for message, changed in {
+        "RECRAWL_POLICY must be GreedyNCIS": {"RECRAWL_POLICY": "RoundRobin"},
+        "sources of RECRAWL_FEEDS must be 1": {"RECRAWL_FEEDS": {"https://a.example/feed": 1}},
+        "RECRAWL_SKEW must be 5 as in .*, got 6": {"RECRAWL_SKEW": 6},
+        "RECRAWL_KEEP_GONE must be 30 as in .*, got 3": {"RECRAWL_KEEP_GONE": 3},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            Loop(tmp_path, **changed)
 
 
 FEED = "https://a.example/feed.xml"
