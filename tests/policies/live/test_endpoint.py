@@ -301,5 +301,6 @@ def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any)
             assert 60.0 <= x <= 990.0
             assert 20.0 <= y <= 170.0
         assert len(driver.find_elements("css selector", "#fetches rect")) == 36
+    driver.get("about:blank")  # it asks no more
     errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert [entry for entry in errors if "favicon" not in entry["message"]] == []

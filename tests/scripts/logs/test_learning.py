@@ -14,7 +14,7 @@ from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
 from crawl_envs.logs import CrawlLog, hosts_of, read_crawl_log
 from policies.scheduler import CrawlScheduler
 from scripts import backtest, train
-from scripts.logs import backtesting, example_log
+from scripts.logs import backtest_report, backtesting, example_log
 from scripts.logs.learning import HELD_OUT, HIDDEN, LEARNING_RATE, histories_of
 from scripts.study.rows import read_rows
 from tests.scripts import commands
@@ -38,8 +38,8 @@ def log(example: Path) -> CrawlLog:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "STEPS", 30)
     standard = backtesting.STANDARD._replace(first=2, passes=1, shares=(0.5, 1.0))
-    monkeypatch.setattr(backtest, "STANDARD", standard)
-    monkeypatch.setattr(backtesting, "STANDARD", standard)
+    for module in (backtesting, backtest_report):
+        monkeypatch.setattr(module, "STANDARD", standard)
 
 
 def test_crawls_and_signals_of_a_log(log: CrawlLog) -> None:

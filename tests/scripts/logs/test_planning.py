@@ -30,7 +30,7 @@ def test_a_schedule_takes_the_largest_value_in_turn() -> None:
     pages = table()
     scheduler = planning.new_scheduler(pages, "GreedyNCIS", 10.0, 0.0, ids=np.arange(20))
     found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
-    given = planning.columns_of(pages)
+    given = planning.columns_of(pages, np.arange(20))
     known = {name: given[name] for name in planning.OF_INSTANCE}
     copies, expected = np.zeros(20), []
     for time in found.time:

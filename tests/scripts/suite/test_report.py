@@ -305,6 +305,9 @@ def test_stale_times_add_up_to_the_freshness_of_the_ledger(
 def opened(driver: Any, report: Path) -> Any:
     """Open the report, 1200 pixels wide and light."""
     emulate(driver, width=1200)
+    driver.get("about:blank")
+    for name in ("browser", "performance"):  # of pages before
+        driver.get_log(name)
     driver.get(report.as_uri())
     wait(driver, "document.documentElement.dataset.ready === 'yes'")
     return driver

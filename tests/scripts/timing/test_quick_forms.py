@@ -160,7 +160,7 @@ def test_a_quick_form_writes_the_columns_of_the_committed_tables(
     for picture in quick.pictures:
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     made = json.loads((tmp_path / "provenance.json").read_text())[name]
-    assert made["command"].startswith(f"python -m {quick.module.__name__} ")
+    assert made["command"].startswith(f"python -m {quick.module.__name__}")
     assert made["cores"] > 0
 
 
