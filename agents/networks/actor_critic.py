@@ -111,10 +111,10 @@ class PageScores:
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Any:
         if isinstance(self.action_dist, GumbelTop):
             return self.action_dist.proba_distribution(latent_pi)
-        return super()._get_action_dist_from_latent(latent_pi)  # type: ignore[misc]
+        return super()._get_action_dist_from_latent(latent_pi)  # type: ignore[misc]  # as above
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        parameters = super()._get_constructor_parameters()  # type: ignore[misc]
+        parameters = super()._get_constructor_parameters()  # type: ignore[misc]  # as above
         return {**parameters, "batch": self.batch}
 
 

@@ -10,7 +10,8 @@ It is used as in::
 Each page is requested when it is due; a URL with and without a fragment is one page. What a fetch
 found is known from :meth:`observe`, or from :meth:`found` for what only a handler can tell, such as
 the text without advertisements: copies of another hash have changed. A fetch of which nothing was
-told has failed, and what a handler raises after that is no failure of the fetch. Failed pages wait
+told has failed, and what a handler raises after that is no failure of the fetch. Pages answered by
+404 or 410 are gone, for as long as the scheduler remembers them (``keep_gone``). Failed pages wait
 by the scheduler's rules, not by Crawlee's retries, so each fetch counts for the bandwidth.
 """
 

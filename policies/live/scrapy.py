@@ -30,9 +30,10 @@ is fetched again and again with the same callback (a method of the spider) and `
 with all else of the request lost but ``meta["importance"]``, a number. The callback is called when
 a page is new or has changed, not for 304 or the same content, and again after it raised an error.
 
-A page is gone after 410, or 404 twice running: it is not fetched again, unless a link or a feed
-names it anew when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or another middleware
-refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error is a failure.
+A page is gone after 410, or 404 right after another failure: it is not fetched again, unless a
+link or a feed names it anew when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or
+another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error
+is a failure.
 Requests with a body, or of another method than GET, are made once, at once. The rules of a
 CrawlSpider would be lost: it is refused.
 """

@@ -19,14 +19,6 @@ FEW = {"num_pages": 6, "bandwidth": 6.0, "horizon": 6.0, "instance": "noisy"}
 BRIEF = {"rounds": 3, "every": 2, "updates": 20, "minibatch": 32}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def arguments_of(**changes) -> TrainArguments:
     plain = {"env_args": FEW, "lanes": 4, "width": 8, "learning_rate": 3e-3}
     return TrainArguments(**{**plain, **changes})
