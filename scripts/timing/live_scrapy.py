@@ -15,10 +15,10 @@ import heapq
 import json
 import multiprocessing
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -35,9 +35,7 @@ from crawl_envs.instances.traces import find, load
 from policies.live.scrapy import SECOND, RecrawlMiddleware, RecrawlScheduler
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
-from scripts.present.tables import console
-from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
-from scripts.timing.commands import shown
+from scripts.timing.commands import Measurement, Out, folder_of, measure
 
 POLICIES = ("GreedyNCIS", "RoundRobin")
 ROUND = 10.0
@@ -215,21 +213,16 @@ def runs(site: str, days: float, speed: float) -> Iterator[Row]:
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
 Days = Annotated[float, typer.Option(help="Days of the record, at least 20.")]
 Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
-Out = Annotated[Path, typer.Option(help="Output folder.")]
 
 
-def main(
-    sites: Sites, days: Days = 80.0, speed: Speed = 0.4, out: Out = Path("runs/live_scrapy")
-) -> None:
+OF = Measurement(
+    "scripts.timing.live_scrapy", {"live_scrapy": Row}, "Scrapy with the live scheduler"
+)
+
+
+def main(sites: Sites, days: Days = 80.0, speed: Speed = 0.4, out: Out = None) -> None:
     """Crawl each site with each policy."""
-    start = time.perf_counter()
-    check_folder(out)
-    rows = [row for site in sites for row in runs(site, days, speed)]
-    write_csv(out / "live_scrapy.csv", Row._fields, rows)
-    spent = time.perf_counter() - start
-    path, entry = provenance_at(out, "live_scrapy")
-    write_provenance(path, "scripts.timing.live_scrapy", spent, entry)
-    console().print(shown(rows, Row._fields, "Scrapy with the live scheduler"))
+    measure(OF, {site: partial(runs, site, days, speed) for site in sites}, folder_of(out, False))
 
 
 app = command(main, __doc__)
