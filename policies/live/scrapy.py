@@ -46,7 +46,6 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urlsplit
@@ -67,14 +66,14 @@ from twisted.python.failure import Failure
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.live.copies import SETTLED, Copies, Copy, digest
 from policies.live.feeds import Memory, read_listing, sitemaps_of, tell
+from policies.live.fetches import HEADERS, Answer, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
-LONGEST_WAIT = 30.0
-"""Days that a server may ask to wait."""
+NONE = Answer()
 POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
 NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
 """The settings that are numbers > 0, and those >= 0."""
@@ -295,7 +294,7 @@ class RecrawlScheduler:
         """Take note of a fetch that ended behind the middleware, as in another one."""
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
         if page in self.sent and not isinstance(failure.value, Unchanged):
-            self.fail(page, self.sent.pop(page))
+            self._note(page)
         return failure
 
     def _admit(self) -> None:
@@ -303,9 +302,7 @@ class RecrawlScheduler:
         if not self.found:
             return
         found, self.found = self.found, {}
-        parsers = {url: parser for url, (parser, _) in found.items() if parser is not None}
-        new = {url: text for url, text in parsers.items() if self.copies[url].parser is None}
-        self.copies.put({url: Copy(parser=text) for url, text in new.items()})
+        self.copies.adopt({url: text for url, (text, _) in found.items() if text is not None})
         hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
         added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self._count("added", added)
@@ -327,53 +324,34 @@ class RecrawlScheduler:
 
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
-        now, sent, status = self.clock(), self.sent[page], response.status
         if host_of(page) not in self.gaps:
             self._limit(host_of(page), self.options.host_gap)
-        failures = self.pages.describe(page)["failures"] if page in self.pages else 0
-        if status == 410 or (status == 404 and failures):
-            self.bury(page, self.sent.pop(page))
-            return True
-        if status != 304 and not 200 <= status < 300:
-            self.fail(page, self.sent.pop(page), response)
-            return True
-        before = self.copies[page]
-        mark = before.digest if status == 304 else digest(self.options.compare(response))
-        del self.sent[page]
-        changed = None if before.digest is None else [mark != before.digest]
-        self.pages.report([page], sent, changed=changed, ended=now)
-        if status != 304:
-            told = (response.headers.get(name) for name in ("ETag", "Last-Modified"))
-            etag, modified = (None if value is None else value.decode("latin-1") for value in told)
-            copy = Copy(etag, modified, mark, before.parser)
+        content = self.options.compare(response) if 200 <= response.status < 300 else ""
+        told = {name: response.headers.get(name) for name in HEADERS}
+        headers = {name: text.decode("latin-1") for name, text in told.items() if text}
+        outcome = self._note(page, Answer.of(response.status, headers, content))
+        return outcome not in ("not_modified", "unchanged")
+
+    def _note(self, page: str, answer: Answer = NONE) -> str:
+        """Take note of the end of a page's fetch, and return its outcome."""
+        now, before, retry = self.clock(), self.copies[page], self.options.retry * SECOND
+        sent = self.sent.pop(page)
+        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now, retry)
+        if outcome == "gone":
+            self.copies.remove(page)
+        elif copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
-        same = changed == [False]
-        outcome = "not_modified" if status == 304 else "unchanged" if same else "changed"
-        self._count("new" if changed is None else outcome)
-        return not same
+        self._count(outcome)
+        return outcome
 
-    def bury(self, page: str, sent: float) -> None:
-        """Take note of a page that is gone."""
-        self.pages.report([page], sent, "gone", ended=self.clock())
-        self.copies.remove(page)
-        self._count("gone")
-
-    def fail(self, page: str, sent: float, response: Response | None = None) -> None:
-        """Take note of a failure; a host that says Retry-After is left alone until then."""
-        now = self.clock()
-        wait = None if response is None else retry_after(response, now)
-        until = None if wait is None else now + wait
-        longer = until if wait is not None and wait > self.options.retry * SECOND else None
-        self.pages.report([page], sent, "failed", retry_at=longer, ended=now)
-        if until is not None and response is not None and response.status in (429, 503):
-            self.pages.hold(host_of(page), until)
-        self._count("failed")
-
-    def refuse(self, page: str, sent: float) -> None:
-        """Take note of a page that a middleware refuses: it is asked for again with robots.txt."""
+    def lose(self, page: str, error: Exception) -> None:
+        """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        if not isinstance(error, IgnoreRequest):
+            self._note(page)
+            return
         now = self.clock()
         until = now + self.options.robots * SECOND
-        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        self.pages.report([page], self.sent.pop(page), "failed", retry_at=until, ended=now)
         self._count("refused")
 
     def _unprocessed(self, response: Response) -> None:
@@ -484,8 +462,7 @@ class RecrawlMiddleware:
         """Tell that a fetch failed, or was refused by another middleware."""
         page = self._page(request)
         if page is not None and self.scheduler is not None:
-            sent, refused = self.scheduler.sent.pop(page), isinstance(exception, IgnoreRequest)
-            (self.scheduler.refuse if refused else self.scheduler.fail)(page, sent)
+            self.scheduler.lose(page, exception)
         elif FEED in request.meta and self.scheduler is not None:
             self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
             self.scheduler._count("bad_feeds")
@@ -511,15 +488,3 @@ def parser_of(request: Request, spider: Spider) -> str | None:
         return json.dumps([name, request.cb_kwargs])
     except TypeError:
         raise ValueError(f"cb_kwargs must be JSON, got {request.cb_kwargs!r}") from None
-
-
-def retry_after(response: Response, now: float) -> float | None:
-    """Return the days for which a server asks to wait, at most 30; None if it does not."""
-    told = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
-    if told.isdecimal():
-        return min(float(told) * SECOND, LONGEST_WAIT)
-    try:
-        until = parsedate_to_datetime(told).timestamp() * SECOND
-    except (ValueError, OverflowError):
-        return None
-    return min(max(until - now, 0.0), LONGEST_WAIT)

@@ -20,6 +20,7 @@ from scrapy.spiders import CrawlSpider
 from scrapy.statscollectors import StatsCollector
 from twisted.python.failure import Failure
 
+from policies.live.copies import SETTLED, Copy
 from policies.live.scrapy import (
     RecrawlMiddleware,
     RecrawlScheduler,
@@ -414,6 +415,40 @@ def test_fetches_that_end_behind_the_middleware_are_failures(tmp_path: Path) -> 
     assert request.errback(failure) is failure
     assert loop.count("failed") == 1
     assert loop.scheduler.sent == {}
+
+
+def title(response: Any) -> str:
+    return str(response.css("title::text").get())
+
+
+def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.title")
+    loop.scheduler.enqueue_request(Request(URL))
+    page = "<title>{}</title>{}"
+    first = loop.next()
+    assert first is not None
+    began = loop.now
+    assert loop.scheduler.sent == {URL: began}
+    loop.now += 3.0 / DAY
+    loop.middleware.process_request(first)  # it has waited for its turn
+    sent = loop.now
+    loop.now += 2.0 / DAY
+    assert loop.answer(first, body=page.format("one", 1)) is not None
+    assert loop.scheduler.pages.describe(URL)["copy"] == sent > began
+    assert URL in loop.scheduler.copies.fresh  # its callback may still be at work
+    second = loop.next(SETTLED - 1.0)
+    assert second is not None
+    assert URL in loop.scheduler.copies.fresh
+    loop.next(1.5)
+    assert URL not in loop.scheduler.copies.fresh
+    assert loop.answer(second, body=page.format("one", 2)) is None
+    third = loop.next()
+    assert third is not None
+    assert loop.answer(third, body=page.format("two", 2)) is not None
+    found = loop.next()
+    assert found is not None
+    assert loop.answer(found, 410) is not None
+    assert loop.scheduler.copies[URL] == Copy()
 
 
 def broken(response: Any) -> str:
