@@ -116,7 +116,7 @@ class ScheduledRequests(RequestManager):
         page, sent = self.sent.pop(request.url, (_page(request), now))
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
-        outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
+        outcome, copy, _ = note_fetch(self.scheduler, page, before, answer, sent, now)
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:

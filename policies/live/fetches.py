@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
@@ -45,6 +46,20 @@ class Answer(NamedTuple):
         return self.status == 304 or 200 <= self.status < 300
 
 
+class Found(NamedTuple):
+    """What a fetch found.
+
+    Attributes:
+        outcome: ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` or ``failed``.
+        copy: what is known of the page's copy from now on.
+        rest: time until which its host is left alone, -inf for none.
+    """
+
+    outcome: str
+    copy: Copy
+    rest: float = -math.inf
+
+
 def note_fetch(
     scheduler: Scheduler,
     page: str,
@@ -53,12 +68,11 @@ def note_fetch(
     sent: float,
     now: float,
     retry: float = HOUR,
-) -> tuple[str, Copy]:
-    """Report what a fetch found; return the outcome, and what is known of the copy from now on.
+) -> Found:
+    """Report what a fetch found, and return it.
 
-    Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` and ``failed``. A
-    page is gone after 410, or 404 right after another failure. A host that answers 429 or 503 with
-    a ``Retry-After`` is left alone until then.
+    A page is gone after 410, or 404 right after another failure. A host that answers 429 or 503
+    with a ``Retry-After`` is left alone until then.
 
     Args:
         scheduler: its ids are URLs, and its times days since 1970.
@@ -73,28 +87,29 @@ def note_fetch(
         failures = scheduler.describe(page)["failures"] if page in scheduler else 0
         if answer.status == 410 or (answer.status == 404 and failures):
             scheduler.report([page], sent, "gone", ended=now)
-            return "gone", Copy()
-        _fail(scheduler, page, answer, sent, now, retry)
-        return "failed", before
+            return Found("gone", Copy())
+        return Found("failed", before, _fail(scheduler, page, answer, sent, now, retry))
     mark = before.digest if answer.status == 304 else digest(answer.content)
     changed = None if before.digest is None else mark != before.digest
     known = None if changed is None else [changed]
     scheduler.report([page], sent, changed=known, ended=now)
     if answer.status == 304:
-        return "not_modified", before
+        return Found("not_modified", before)
     outcome = "new" if changed is None else "changed" if changed else "unchanged"
-    return outcome, Copy(answer.etag, answer.modified, mark, before.parser)
+    return Found(outcome, Copy(answer.etag, answer.modified, mark, before.parser))
 
 
 def _fail(
     scheduler: Scheduler, page: str, answer: Answer, sent: float, now: float, retry: float
-) -> None:
+) -> float:
+    """Report a failure, and return the time until which the host is left alone."""
     wait = retry_after(answer.retry_after or "", now)
-    until = None if wait is None else now + wait
-    longer = until if wait is not None and wait > retry else None
+    longer = None if wait is None or wait <= retry else now + wait
     scheduler.report([page], sent, "failed", retry_at=longer, ended=now)
-    if until is not None and answer.status in (429, 503):
-        scheduler.hold(urlsplit(page).hostname or "", until)
+    if wait is None or answer.status not in (429, 503):
+        return -math.inf
+    scheduler.hold(urlsplit(page).hostname or "", now + wait)
+    return now + wait
 
 
 def retry_after(told: str, now: float) -> float | None:

@@ -166,6 +166,7 @@ class RecrawlScheduler:
         self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
         self.gaps: dict[str, float] = {}
+        self.rest: dict[str, float] = {}
         self.within: dict[str, set[str]] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
@@ -245,9 +246,9 @@ class RecrawlScheduler:
         """Take a page, the next step of a redirect, or a request with a body."""
         page = request.meta.get(PAGE)
         if request.meta.get(FEED) or page in self.sent:  # redirected
-            self._pass(request, self.gaps.get(host_of(request.url), self.options.host_gap) * SECOND)
+            self._pass(request, self._gap_passed(host_of(request.url)))
         elif request.method != "GET" or request.body:
-            self._pass(request, 0.0)
+            self._pass(request, self.clock())
         elif page is not None and "retry_times" in request.meta:
             return False  # of a callback; the page comes again
         else:
@@ -256,10 +257,19 @@ class RecrawlScheduler:
             self.found.setdefault(urldefrag(request.url).url, (parser, importance))
         return True
 
-    def _pass(self, request: Request, wait: float) -> None:
-        """Let a request be made once, after a wait."""
+    def _pass(self, request: Request, time: float) -> None:
+        """Let a request be made once, at a time."""
         self.number += 1
-        heapq.heappush(self.passed, (self.clock() + wait, self.number, request))
+        heapq.heappush(self.passed, (time, self.number, request))
+
+    def _gap_passed(self, host: str) -> float:
+        """Return when a host may be asked beside its pages, which wait for another gap then."""
+        now, gap = self.clock(), self.gaps.get(host, self.options.host_gap) * SECOND
+        time = max(self.rest.get(host, now), now + gap)
+        if gap > 0.0:
+            self.rest[host] = time + gap
+            self.pages.hold(host, time + gap)
+        return time
 
     def next_request(self) -> Request | None:
         """Return the request that is due now; without one, wake the engine when it will be."""
@@ -336,7 +346,9 @@ class RecrawlScheduler:
         """Take note of the end of a page's fetch, and return its outcome."""
         now, before, retry = self.clock(), self.copies[page], self.options.retry * SECOND
         sent = self.sent.pop(page)
-        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now, retry)
+        outcome, copy, rest = note_fetch(self.pages, page, before, answer, sent, now, retry)
+        if rest > now:
+            self.rest[host_of(page)] = rest
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:

@@ -280,6 +280,33 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     assert "https://a.example/link" in loop.scheduler.pages
 
 
+def test_redirects_share_the_gap_of_their_host_and_heed_its_wait(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
+    for k in range(3):
+        loop.scheduler.enqueue_request(Request(f"https://{'abc'[k]}.example/"))
+    loop.scheduler.enqueue_request(Request("https://d.example/"))
+    pages = [loop.next(0.2) for _ in range(4)]
+    began = loop.now
+    for page in pages[:2]:
+        assert page is not None
+        to = {"url": "https://d.example/moved", "meta": page.meta | {"redirect_times": 1}}
+        loop.scheduler.enqueue_request(page.replace(**to))
+    assert pages[3] is not None
+    loop.answer(pages[3], body="here")
+    assert pages[2] is not None
+    loop.scheduler.enqueue_request(Request("https://d.example/2"))
+    times = []
+    while loop.now < began + 30.0 / DAY:
+        if (request := loop.next(0.1)) is not None and "d.example" in request.url:
+            times.append((loop.now - began) * DAY)
+            loop.answer(request, body="here")
+    assert times[:3] == pytest.approx([5.0, 10.0, 15.0], abs=0.3)
+    loop.scheduler.rest["d.example"] = loop.now + 600.0 / DAY
+    to = {"url": "https://d.example/moved", "meta": pages[2].meta | {"redirect_times": 1}}
+    loop.scheduler.enqueue_request(pages[2].replace(**to))
+    assert loop.scheduler.passed[0][0] == pytest.approx(loop.now + 600.0 / DAY)
+
+
 def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:
     spider = Spider()
     loop = Loop(tmp_path, spider)
