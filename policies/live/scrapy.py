@@ -43,11 +43,10 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urldefrag, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -55,87 +54,29 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response, TextResponse
-from scrapy.settings import BaseSettings
+from scrapy.http import Response
 from scrapy.spiders import CrawlSpider
-from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from crawl_envs.types.arguments import one_of, quantity, whole
-from policies.live.copies import SETTLED, Copies, Copy, digest
-from policies.live.feeds import Memory, read_listing, sitemaps_of, tell
+from crawl_envs.types.arguments import quantity
+from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.fetches import HEADERS, Answer, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, day_of
+from policies.live.polls import Polls
+from policies.live.scrapy_settings import read_options
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
 NONE = Answer()
-POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
-NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
-"""The settings that are numbers > 0, and those >= 0."""
 MIDDLEWARES: WeakKeyDictionary[Crawler, RecrawlMiddleware] = WeakKeyDictionary()
-
-
-class Options(NamedTuple):
-    """The settings of a crawl; see the module."""
-
-    folder: str
-    bandwidth: float
-    policy: str = "GreedyNCIS"
-    host_gap: float = 0.0
-    retry: float = 3600.0
-    keep_gone: float = 30.0
-    feeds: Mapping[str, int] = {}
-    poll: float = 3600.0
-    skew: float = 5.0
-    robots: float = 86_400.0
-    compare: Any = __name__ + ".text_of"
 
 
 class Unchanged(IgnoreRequest):
     """The callback shall not see a page."""
-
-
-def read_options(settings: BaseSettings) -> Options:
-    """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
-    names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
-    given = {name: settings[name] for name in settings if name.startswith("RECRAWL_")}
-    for name in given:
-        one_of("setting", name, list(names))
-    for name in ("RECRAWL_FOLDER", "RECRAWL_BANDWIDTH"):
-        if given.get(name) in (None, ""):
-            raise ValueError(f"{name} must be set, for a crawl with RecrawlScheduler")
-    given.setdefault("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY"))
-    for name in given.keys() & set(NUMBERS):
-        limits = {"above": 0.0} if name in POSITIVE else {}
-        try:
-            given[name] = quantity(name, float(given[name]), **limits)
-        except (TypeError, ValueError):
-            more = ">" if limits else ">="
-            raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
-    feeds = given["RECRAWL_FEEDS"] = settings.getdict("RECRAWL_FEEDS")
-    for url, source in feeds.items():
-        whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
-    options = Options(**{names[name]: value for name, value in given.items()})
-    return options._replace(compare=load_object(options.compare))
-
-
-MARKUP = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
-
-
-def text_of(response: Response) -> str | bytes:
-    """Return the text of a page without tags, scripts, styles and comments; of others the body."""
-    if not isinstance(response, TextResponse):
-        return response.body
-    return MARKUP.sub("", response.text)
 
 
 def steady() -> Callable[[], float]:
@@ -167,7 +108,6 @@ class RecrawlScheduler:
         self.passed: list[tuple[float, int, Request]] = []
         self.gaps: dict[str, float] = {}
         self.rest: dict[str, float] = {}
-        self.within: dict[str, set[str]] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
     @classmethod
@@ -181,7 +121,8 @@ class RecrawlScheduler:
         if isinstance(spider, CrawlSpider):
             raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
         self.spider, folder = spider, Path(options.folder)
-        self.sources, self.polls = dict(options.feeds), dict.fromkeys(options.feeds, now)
+        every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
+        self.polls = Polls(options.feeds, folder, every, now, spelled)
         self.robots_until = now + options.robots * SECOND
         folder.mkdir(parents=True, exist_ok=True)
         pace: dict[str, Any] = {
@@ -281,14 +222,12 @@ class RecrawlScheduler:
             self._forget_robots()
         if self.passed and self.passed[0][0] <= now:
             return heapq.heappop(self.passed)[-1]
-        for url, due in self.polls.items():
-            if due <= now:
-                self.polls[url] = now + self.options.poll * SECOND
-                return Request(url, meta={FEED: url}, dont_filter=True, priority=1)
+        if (feed := self.polls.next(now)) is not None:
+            return Request(feed, meta={FEED: feed}, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:
             return self._request(str(page), now)
-        again = min([again, *self.polls.values(), *(due for due, _, _ in self.passed[:1])])
+        again = min([again, *self.polls.due.values(), *(due for due, _, _ in self.passed[:1])])
         self._set_timer(max(again - now, 0.0) * SECONDS_PER_DAY)
         return None
 
@@ -373,38 +312,15 @@ class RecrawlScheduler:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
     def read(self, feed: str, response: Response) -> None:
-        """Tell the scheduler what is new in a feed; sitemaps of an index are feeds from now on."""
-        if feed not in self.sources:  # its index lists it no longer
-            return
-        source, now, faults = self.sources[feed], self.clock(), list[str]()
-        try:
-            if response.status != 200:
-                raise ValueError(f"{feed} must be a feed or a sitemap, got {response.status}")
-            listing = read_listing(response.body, response.url)
-            faults += listing.faults
-            if listing.kind == "index" and feed in self.options.feeds:
-                self._follow(feed, *sitemaps_of(listing, response.url))
-            elif listing.kind != "index":
-                entries = [each._replace(url=Request(each.url).url) for each in listing.entries]
-                listing = listing._replace(entries=entries)
-                memory = Memory(Path(self.options.folder) / f"feed-{digest(feed)}.json")
-                tell(self.pages, memory, listing, now, source, {})
-        except ValueError as error:
-            faults.append(str(error))
+        """Tell the scheduler what is new in a feed."""
+        if response.status == 200:
+            told = response.body, response.url, self.clock()
+            faults = self.polls.read(self.pages, feed, *told)
+        else:
+            faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
         for fault in faults:
             self.spider.logger.warning(fault)
         self._count("bad_feeds" if faults else "feeds")
-
-    def _follow(self, index: str, sitemaps: list[str], faults: list[str]) -> None:
-        """Poll the sitemaps of an index, and no longer those that it does not list."""
-        for fault in faults:
-            self.spider.logger.warning(fault)
-        for url in self.within.get(index, set()).difference(sitemaps):
-            del self.sources[url], self.polls[url]
-        new = set(sitemaps) - self.sources.keys()
-        self.sources |= dict.fromkeys(new, self.sources[index])
-        self.polls |= dict.fromkeys(new, self.clock())
-        self.within[index] = self.within.get(index, set()).intersection(sitemaps) | new
 
     # Hosts
 
