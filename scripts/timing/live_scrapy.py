@@ -21,7 +21,7 @@ import json
 import multiprocessing
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -63,6 +63,8 @@ LEARNING = {"GreedyNCIS": "LearningGreedyNCIS"}
 HTTP, SIMULATOR = "Scrapy over HTTP", "simulator"
 ROUND = 10.0
 """Days in which every page that is there at first could be fetched once."""
+LATE = 30.0
+"""Days at the end that are scored again alone."""
 POLL, WINDOW = 0.25, 100
 LATENCIES = (0.005, 0.02)
 """Seconds of a fetch where there is no network, of each run."""
@@ -74,7 +76,8 @@ SPAWN = multiprocessing.get_context("spawn")
 class Row(NamedTuple):
     """A run: share of the pages' time without a fresh copy after the first round, and answers.
 
-    ``new`` is the part of ``stale`` before a page's first copy.
+    ``new`` is the part of ``stale`` before a page's first copy, and ``late`` is ``stale`` without
+    that in the last thirty days, when most is learned.
     """
 
     site: str
@@ -82,6 +85,7 @@ class Row(NamedTuple):
     run: str
     stale: float
     new: float
+    late: float
     fetches: int
     not_modified: int
 
@@ -131,11 +135,12 @@ class Setting(NamedTuple):
             "LOG_LEVEL": "WARNING",
         }
 
-    def row(self, run: str, score: dict[str, float]) -> Row:
-        """Return the row of a run."""
-        counts = int(score["fetches"]), int(score.get("304", 0.0))
-        stale, new = score["stale"], score.get("new", 0.0)
-        return Row(Path(self.site).name, self.policy, run, stale, new, *counts)
+    def row(self, run: str, score: Callable[[float, float], dict[str, float]]) -> Row:
+        """Return the row of a run, given what scores it between two days."""
+        told, late = score(ROUND, self.days), score(self.days - LATE, self.days)
+        shares = told["stale"], told.get("new", 0.0), late["stale"] - late.get("new", 0.0)
+        counts = int(told["fetches"]), int(told.get("304", 0.0))
+        return Row(Path(self.site).name, self.policy, run, *shares, *counts)
 
 
 @compiled(VALUE.signature)
@@ -209,12 +214,17 @@ def over_http(setting: Setting) -> Row:
         crawler = SPAWN.Process(target=crawl, args=(setting, base, folder))
         crawler.start()
         crawler.join()
-    asked = f"{base}/score?since={ROUND}&until={setting.days}"
-    with urllib.request.urlopen(asked, timeout=60) as answer:
-        score = json.loads(answer.read())
+
+    def score(since: float, until: float) -> dict[str, float]:
+        asked = f"{base}/score?since={since}&until={until}"
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            told: dict[str, float] = json.load(answer)
+        return told
+
+    row = setting.row(HTTP, score)
     web.terminate()
     web.join()
-    return setting.row(HTTP, score)
+    return row
 
 
 class Engine:
@@ -239,8 +249,8 @@ class Engine:
     def _set_timer(self, seconds: float) -> None:
         self.wake = self.now + seconds * SECOND
 
-    def play(self, days: float, speed: float) -> dict[str, float]:
-        """Play so many days of the record, and return the score."""
+    def play(self, days: float, speed: float) -> ReplayedWeb:
+        """Play so many days of the record, and return the web, which scores them."""
         end = self.now + days / speed * SECOND
         while self.now < end:
             while (request := self.scheduler.next_request()) is not None:
@@ -250,7 +260,7 @@ class Engine:
             while self.under_way and self.under_way[0][0] <= self.now:
                 self._receive(*heapq.heappop(self.under_way)[2:])
         self.scheduler.close("finished")
-        return self.web.score(ROUND, days)
+        return self.web
 
     def _send(self, request: scrapy.Request) -> None:
         self.middleware.process_request(request)
@@ -275,8 +285,8 @@ class Engine:
 def simulated(setting: Setting, latency: float) -> Row:
     """Return what comes out without a network."""
     with tempfile.TemporaryDirectory() as folder:
-        score = Engine(setting, folder, latency).play(setting.days, setting.speed)
-    return setting.row(f"simulated, {latency:g} s", score)
+        web = Engine(setting, folder, latency).play(setting.days, setting.speed)
+    return setting.row(f"simulated, {latency:g} s", web.score)
 
 
 def in_simulator(setting: Setting) -> Row:
@@ -294,9 +304,12 @@ def in_simulator(setting: Setting) -> Row:
         env.reset(seed=0)
         return play(env, policies.make(LEARNING.get(setting.policy, setting.policy), env), 0)
 
-    first, last = played(ROUND), played(setting.days)
-    fresh, lived = last.fresh_time - first.fresh_time, last.alive_time - first.alive_time
-    return setting.row(SIMULATOR, {"stale": 1.0 - fresh / lived, "fetches": last.crawls})
+    def score(since: float, until: float) -> dict[str, float]:
+        first, last = played(since), played(until)
+        fresh, lived = last.fresh_time - first.fresh_time, last.alive_time - first.alive_time
+        return {"stale": 1.0 - fresh / lived, "fetches": last.crawls}
+
+    return setting.row(SIMULATOR, score)
 
 
 def runs(site: str, days: float, speed: float, http: bool) -> Iterator[Row]:
@@ -327,7 +340,7 @@ def draw(path: Path, rows: list[Row]) -> None:
 
 
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
-Days = Annotated[float, typer.Option(help="Days of the record, at least 20.")]
+Days = Annotated[float, typer.Option(help="Days of the record, at least 40.")]
 Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
 Http = Annotated[
     bool, typer.Option("--http/--no-http", help="Crawl over HTTP too, for days / speed seconds.")
