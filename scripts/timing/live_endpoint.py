@@ -15,6 +15,7 @@ import socket
 import tempfile
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -89,23 +90,24 @@ def measured(num_pages: int, count: int) -> Iterator[Answers]:
     server.start()
     try:
         port, size = ours.recv()
-        client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-        def ask(method: str, path: str, body: str | None = None) -> None:
-            client.request(method, path, body)
-            answer = client.getresponse()
-            text = answer.read()
-            if answer.status != 200 or b'"error"' in text:
-                raise ValueError(f"{method} {path} must be answered, got {text!r:.200}")
-
-        for name, requests in kinds(num_pages, count).items():
-            times = [taken(ask, *each) for each in requests]
-            late = times[len(times) // 10 :]  # what is compiled or opened first is not counted
-            milliseconds = 1e3 * np.quantile(late, (0.5, 0.99))
-            yield Answers(num_pages, name, len(late) / sum(late), *map(float, milliseconds), size)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
+            for name, requests in kinds(num_pages, count).items():
+                times = [taken(ask, client, *each) for each in requests]
+                late = times[len(times) // 10 :]  # without what is compiled or opened first
+                milliseconds = map(float, 1e3 * np.quantile(late, (0.5, 0.99)))
+                yield Answers(num_pages, name, len(late) / sum(late), *milliseconds, size)
     finally:
         server.kill()
         server.join()
+
+
+def ask(client: http.client.HTTPConnection, method: str, path: str, body: str = "") -> None:
+    """Wait for an answer that is no error."""
+    client.request(method, path, body or None)
+    answer = client.getresponse()
+    text = answer.read()
+    if answer.status != 200 or b'"error"' in text:
+        raise ValueError(f"{method} {path} must be answered, got {text!r:.200}")
 
 
 def kinds(num_pages: int, count: int) -> dict[str, list[tuple[str, ...]]]:
