@@ -21,7 +21,17 @@ from rich.table import Table
 from crawl_envs.types import FloatArray
 from scripts.cli.commands import command
 from scripts.timing import checkouts
-from scripts.timing.commands import Cases, Measurement, Out, Quick, folder_of, measure, shown
+from scripts.timing.commands import (
+    Case,
+    Cases,
+    Measurement,
+    Out,
+    Quick,
+    chosen,
+    folder_of,
+    measure,
+    shown,
+)
 from scripts.timing.comparisons import INSTANCE, Comparison, comparisons
 from scripts.timing.first_use import COLD_START_LIMIT, cold_start
 from scripts.timing.growth import Cost, cells, cost, draw
@@ -133,13 +143,19 @@ OtherCheckout = Annotated[
 ]
 
 
-def main(quick: Quick = False, out: Out = None, against: OtherCheckout = None) -> None:
+def main(
+    quick: Quick = False, case: Case = None, out: Out = None, against: OtherCheckout = None
+) -> None:
     """Measure, write and print.
 
     Cold starts come first, since processes started later would inherit the pinned core.
     """
-    folder = folder_of(out, quick)
-    if against is None:
+    folder = folder_of(out, quick or bool(case))
+    if case:
+        every = cases(quick) if against is None else checkouts.cases(against, *timing(quick))
+        of = OF if against is None else BESIDE
+        measure(of._replace(draw=None), chosen(every, case), folder, against=str(against or ""))
+    elif against is None:
         starts = {"cold starts": partial(measure_starts, QUICK_STARTS if quick else STARTS)}
         measure(OF, cases(quick), folder, starts, instance=INSTANCE)
     else:

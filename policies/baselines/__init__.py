@@ -1,4 +1,4 @@
 """Simple policies, and the adaptive schedules of public crawlers.
 
-Public module: heuristics.
+Public modules: crawlers, heuristics.
 """

@@ -24,7 +24,7 @@ class Copy(NamedTuple):
         etag: the validator ``ETag`` of its answer.
         modified: the validator ``Last-Modified`` of its answer.
         digest: hash of its content.
-        parser: what parses the page, as JSON.
+        parser: what requests and parses the page, as JSON.
     """
 
     etag: str | None = None
@@ -78,6 +78,11 @@ class Copies:
             self.base.execute("BEGIN")
             self.base.executemany("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)", rows)
             self.base.execute("COMMIT")
+
+    def adopt(self, parsers: Mapping[str, str]) -> None:
+        """Keep what parses pages, of those that nothing parses yet; it has seen no copy of them."""
+        new = {url: text for url, text in parsers.items() if self[url].parser is None}
+        self.put({url: Copy(parser=text) for url, text in new.items()})
 
     def remove(self, url: str) -> None:
         """Forget a page."""

@@ -7,39 +7,38 @@ It is used as in::
     crawler.post_navigation_hook(manager.observe)
     await crawler.run(["https://a.example/"])
 
-Each page is requested when it is due; a URL with and without a fragment is one page. What a fetch
-found is known from :meth:`observe`, or from :meth:`found` for what only a handler can tell, such as
-the text without advertisements: copies of another hash have changed. A fetch of which nothing was
-told has failed, and what a handler raises after that is no failure of the fetch. Pages answered by
-404 or 410 are gone, for as long as the scheduler remembers them (``keep_gone``). Failed pages wait
-by the scheduler's rules, not by Crawlee's retries, so each fetch counts for the bandwidth.
+Each page is requested when it is due, with the validators of its copy; a URL with and without a
+fragment is one page. What a fetch found is known from :meth:`~ScheduledRequests.observe`, or from
+:meth:`~ScheduledRequests.found` for what only a handler can tell, such as the text without
+advertisements: copies of another content have changed. A handler sees the pages that are new or
+have changed, all that are answered in full where :meth:`~ScheduledRequests.found` is used, and a
+page again after it raised an error, which is no failure of the fetch. A fetch of which nothing was
+told has failed. Pages that are gone (:func:`policies.live.fetches.note_fetch`) stay away as long as
+the scheduler remembers them (``keep_gone``). Failed pages wait by the scheduler's rules, not by
+Crawlee's retries, so each fetch counts for the bandwidth.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
-import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urlsplit
 
-from crawlee import Request
+from crawlee import HttpHeaders, Request
 from crawlee.crawlers import HttpCrawlingContext
+from crawlee.errors import ContextPipelineInterruptedError
 from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
+from policies.live.copies import Copies, Copy, digest
+from policies.live.fetches import Answer, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
 
 WAIT = 1.0 / SECONDS_PER_DAY
 """The longest wait for a page in one call, in days."""
-GONE = (404, 410)
-NOT_MODIFIED = 304
-KEEP_HASH = (
-    "INSERT INTO pages VALUES (?, NULL, ?) ON CONFLICT (url) DO UPDATE SET hash = excluded.hash"
-)
 
 
 class ScheduledRequests(RequestManager):
@@ -47,7 +46,7 @@ class ScheduledRequests(RequestManager):
 
     Args:
         scheduler: a scheduler whose ids are URLs, and whose times are days since 1970.
-        folder: a folder for the requests and the hashes of copies.
+        folder: a folder for the requests and what is known of the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
     """
 
@@ -56,12 +55,9 @@ class ScheduledRequests(RequestManager):
     ) -> None:
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
-        self.kept = sqlite3.connect(folder / "requests.sqlite")
-        self.kept.execute("PRAGMA journal_mode = WAL")
-        self.kept.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may lose the last
-        self.kept.execute("CREATE TABLE IF NOT EXISTS pages (url PRIMARY KEY, request, hash)")
+        self.copies = Copies(folder / "copies.sqlite")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
-        self.told: dict[str, tuple[int, str]] = {}
+        self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0
 
     async def fetch_next_request(self) -> Request | None:
@@ -84,48 +80,48 @@ class ScheduledRequests(RequestManager):
             now = day_of(None)
 
     def _request(self, url: str) -> Request:
-        text = self._kept("request", url)
-        return Request.model_validate_json(text) if text else Request.from_url(url)
-
-    def _kept(self, column: str, url: str) -> Any:
-        row = self.kept.execute(f"SELECT {column} FROM pages WHERE url = ?", (url,)).fetchone()
-        return None if row is None else row[0]
+        copy = self.copies[url]
+        known = copy.parser and Request.model_validate_json(copy.parser)
+        request = known or Request.from_url(url)
+        request.headers = HttpHeaders({**request.headers, **copy.conditions})
+        return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:
-        """Take note of an answer: its status, and its body. A hook after navigation."""
-        answer = context.http_response
-        self.found(context.request, answer.status_code, await answer.read())
+        """Take note of an answer, and pass by the handler if it is no news: after navigation."""
+        request, told = context.request, context.http_response
+        answer = Answer.of(told.status_code, told.headers, await told.read())
+        self.told[request.url] = answer
+        page, _ = self.sent.get(request.url, (_page(request), 0.0))
+        same = answer.is_ok and self.copies[page].digest == digest(answer.content)
+        if same or answer.status == 304:
+            raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
     def found(self, request: Request, status: int, text: bytes | str = b"") -> None:
         """Take note of what a fetch found: its status, and the text that tells copies apart."""
-        body = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        self.told[request.url] = status, hashlib.sha256(body).hexdigest()[:16]
+        told = self.told.get(request.url, Answer())
+        self.told[request.url] = told._replace(status=status, content=text)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
         """Report a fetch, or that it failed."""
-        now = day_of(None)
-        url, sent = self.sent.pop(request.url, (_page(request), now))
-        status, digest = self.told.pop(request.url, (0, ""))
-        self.ask_again, self.handled = -math.inf, self.handled + 1
-        if status in GONE:
-            self.scheduler.report([url], sent, "gone", ended=now)
-        elif status == NOT_MODIFIED:
-            self.scheduler.report([url], sent, changed=[False], ended=now)
-        elif not 200 <= status < 300:
-            self.scheduler.report([url], sent, "failed", ended=now)
-        else:
-            known = self._kept("hash", url)
-            changed = None if known is None else [digest != known]
-            self.scheduler.report([url], sent, changed=changed, ended=now)
-            with self.kept:
-                self.kept.execute(KEEP_HASH, (url, digest))
-        return _processed(request, True)
+        return self._end(request, handled=True)
 
     async def reclaim_request(
         self, request: Request, *, forefront: bool = False
     ) -> ProcessedRequest:
-        """Report a fetch that failed, or whose handler did; the page comes again when it is due."""
-        return await self.mark_request_as_handled(request)
+        """Report a fetch that failed, or whose handler did, which shall see the page again."""
+        return self._end(request, handled=False)
+
+    def _end(self, request: Request, *, handled: bool) -> ProcessedRequest:
+        now = day_of(None)
+        page, sent = self.sent.pop(request.url, (_page(request), now))
+        answer, before = self.told.pop(request.url, Answer()), self.copies[page]
+        self.ask_again, self.handled = -math.inf, self.handled + 1
+        outcome, copy, _ = note_fetch(self.scheduler, page, before, answer, sent, now)
+        if outcome == "gone":
+            self.copies.remove(page)
+        elif copy is not before:
+            self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
+        return _processed(request, True)
 
     async def add_request(
         self, request: str | Request, *, forefront: bool = False
@@ -141,10 +137,9 @@ class ScheduledRequests(RequestManager):
         added = self._transform_requests(requests)
         if other := [request.method for request in added if request.method != "GET"]:
             raise ValueError(f"request must be a GET, got {other[0]}")
-        rows = [(_page(request), request.model_dump_json()) for request in added]
-        with self.kept:  # one transaction
-            self.kept.executemany("INSERT OR IGNORE INTO pages VALUES (?, ?, NULL)", rows)
-        urls = list(dict.fromkeys(url for url, _ in rows))
+        found = {_page(request): request.model_dump_json() for request in reversed(added)}
+        self.copies.adopt(found)
+        urls = list(reversed(found))
         hosts = [urlsplit(url).hostname or "" for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
         self.ask_again = -math.inf

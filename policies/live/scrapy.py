@@ -43,12 +43,10 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urldefrag, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -56,87 +54,29 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response, TextResponse
-from scrapy.settings import BaseSettings
+from scrapy.http import Response
 from scrapy.spiders import CrawlSpider
-from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from crawl_envs.types.arguments import one_of, quantity, whole
-from policies.live.copies import SETTLED, Copies, Copy, digest
-from policies.live.feeds import Memory, read_listing, sitemaps_of, tell
+from crawl_envs.types.arguments import quantity
+from policies.live.copies import SETTLED, Copies, Copy
+from policies.live.fetches import HEADERS, Answer, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, day_of
+from policies.live.polls import Polls
+from policies.live.scrapy_settings import read_options
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
-LONGEST_WAIT = 30.0
-"""Days that a server may ask to wait."""
-POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
-NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
-"""The settings that are numbers > 0, and those >= 0."""
+NONE = Answer()
 MIDDLEWARES: WeakKeyDictionary[Crawler, RecrawlMiddleware] = WeakKeyDictionary()
-
-
-class Options(NamedTuple):
-    """The settings of a crawl; see the module."""
-
-    folder: str
-    bandwidth: float
-    policy: str = "GreedyNCIS"
-    host_gap: float = 0.0
-    retry: float = 3600.0
-    keep_gone: float = 30.0
-    feeds: Mapping[str, int] = {}
-    poll: float = 3600.0
-    skew: float = 5.0
-    robots: float = 86_400.0
-    compare: Any = __name__ + ".text_of"
 
 
 class Unchanged(IgnoreRequest):
     """The callback shall not see a page."""
-
-
-def read_options(settings: BaseSettings) -> Options:
-    """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
-    names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
-    given = {name: settings[name] for name in settings if name.startswith("RECRAWL_")}
-    for name in given:
-        one_of("setting", name, list(names))
-    for name in ("RECRAWL_FOLDER", "RECRAWL_BANDWIDTH"):
-        if given.get(name) in (None, ""):
-            raise ValueError(f"{name} must be set, for a crawl with RecrawlScheduler")
-    given.setdefault("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY"))
-    for name in given.keys() & set(NUMBERS):
-        limits = {"above": 0.0} if name in POSITIVE else {}
-        try:
-            given[name] = quantity(name, float(given[name]), **limits)
-        except (TypeError, ValueError):
-            more = ">" if limits else ">="
-            raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
-    feeds = given["RECRAWL_FEEDS"] = settings.getdict("RECRAWL_FEEDS")
-    for url, source in feeds.items():
-        whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
-    options = Options(**{names[name]: value for name, value in given.items()})
-    return options._replace(compare=load_object(options.compare))
-
-
-MARKUP = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
-
-
-def text_of(response: Response) -> str | bytes:
-    """Return the text of a page without tags, scripts, styles and comments; of others the body."""
-    if not isinstance(response, TextResponse):
-        return response.body
-    return MARKUP.sub("", response.text)
 
 
 def steady() -> Callable[[], float]:
@@ -167,7 +107,7 @@ class RecrawlScheduler:
         self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
         self.gaps: dict[str, float] = {}
-        self.within: dict[str, set[str]] = {}
+        self.rest: dict[str, float] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
     @classmethod
@@ -181,7 +121,8 @@ class RecrawlScheduler:
         if isinstance(spider, CrawlSpider):
             raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
         self.spider, folder = spider, Path(options.folder)
-        self.sources, self.polls = dict(options.feeds), dict.fromkeys(options.feeds, now)
+        every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
+        self.polls = Polls(options.feeds, folder, every, now, spelled)
         self.robots_until = now + options.robots * SECOND
         folder.mkdir(parents=True, exist_ok=True)
         pace: dict[str, Any] = {
@@ -246,9 +187,9 @@ class RecrawlScheduler:
         """Take a page, the next step of a redirect, or a request with a body."""
         page = request.meta.get(PAGE)
         if request.meta.get(FEED) or page in self.sent:  # redirected
-            self._pass(request, self.gaps.get(host_of(request.url), self.options.host_gap) * SECOND)
+            self._pass(request, self._gap_passed(host_of(request.url)))
         elif request.method != "GET" or request.body:
-            self._pass(request, 0.0)
+            self._pass(request, self.clock())
         elif page is not None and "retry_times" in request.meta:
             return False  # of a callback; the page comes again
         else:
@@ -257,10 +198,19 @@ class RecrawlScheduler:
             self.found.setdefault(urldefrag(request.url).url, (parser, importance))
         return True
 
-    def _pass(self, request: Request, wait: float) -> None:
-        """Let a request be made once, after a wait."""
+    def _pass(self, request: Request, time: float) -> None:
+        """Let a request be made once, at a time."""
         self.number += 1
-        heapq.heappush(self.passed, (self.clock() + wait, self.number, request))
+        heapq.heappush(self.passed, (time, self.number, request))
+
+    def _gap_passed(self, host: str) -> float:
+        """Return when a host may be asked beside its pages, which wait for another gap then."""
+        now, gap = self.clock(), self.gaps.get(host, self.options.host_gap) * SECOND
+        time = max(self.rest.get(host, now), now + gap)
+        if gap > 0.0:
+            self.rest[host] = time + gap
+            self.pages.hold(host, time + gap)
+        return time
 
     def next_request(self) -> Request | None:
         """Return the request that is due now; without one, wake the engine when it will be."""
@@ -272,14 +222,12 @@ class RecrawlScheduler:
             self._forget_robots()
         if self.passed and self.passed[0][0] <= now:
             return heapq.heappop(self.passed)[-1]
-        for url, due in self.polls.items():
-            if due <= now:
-                self.polls[url] = now + self.options.poll * SECOND
-                return Request(url, meta={FEED: url}, dont_filter=True, priority=1)
+        if (feed := self.polls.next(now)) is not None:
+            return Request(feed, meta={FEED: feed}, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:
             return self._request(str(page), now)
-        again = min([again, *self.polls.values(), *(due for due, _, _ in self.passed[:1])])
+        again = min([again, *self.polls.due.values(), *(due for due, _, _ in self.passed[:1])])
         self._set_timer(max(again - now, 0.0) * SECONDS_PER_DAY)
         return None
 
@@ -295,7 +243,7 @@ class RecrawlScheduler:
         """Take note of a fetch that ended behind the middleware, as in another one."""
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
         if page in self.sent and not isinstance(failure.value, Unchanged):
-            self.fail(page, self.sent.pop(page))
+            self._note(page)
         return failure
 
     def _admit(self) -> None:
@@ -303,9 +251,7 @@ class RecrawlScheduler:
         if not self.found:
             return
         found, self.found = self.found, {}
-        parsers = {url: parser for url, (parser, _) in found.items() if parser is not None}
-        new = {url: text for url, text in parsers.items() if self.copies[url].parser is None}
-        self.copies.put({url: Copy(parser=text) for url, text in new.items()})
+        self.copies.adopt({url: text for url, (text, _) in found.items() if text is not None})
         hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
         added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self._count("added", added)
@@ -327,53 +273,36 @@ class RecrawlScheduler:
 
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
-        now, sent, status = self.clock(), self.sent[page], response.status
         if host_of(page) not in self.gaps:
             self._limit(host_of(page), self.options.host_gap)
-        failures = self.pages.describe(page)["failures"] if page in self.pages else 0
-        if status == 410 or (status == 404 and failures):
-            self.bury(page, self.sent.pop(page))
-            return True
-        if status != 304 and not 200 <= status < 300:
-            self.fail(page, self.sent.pop(page), response)
-            return True
-        before = self.copies[page]
-        mark = before.digest if status == 304 else digest(self.options.compare(response))
-        del self.sent[page]
-        changed = None if before.digest is None else [mark != before.digest]
-        self.pages.report([page], sent, changed=changed, ended=now)
-        if status != 304:
-            told = (response.headers.get(name) for name in ("ETag", "Last-Modified"))
-            etag, modified = (None if value is None else value.decode("latin-1") for value in told)
-            copy = Copy(etag, modified, mark, before.parser)
+        content = self.options.compare(response) if 200 <= response.status < 300 else ""
+        told = {name: response.headers.get(name) for name in HEADERS}
+        headers = {name: text.decode("latin-1") for name, text in told.items() if text}
+        outcome = self._note(page, Answer.of(response.status, headers, content))
+        return outcome not in ("not_modified", "unchanged")
+
+    def _note(self, page: str, answer: Answer = NONE) -> str:
+        """Take note of the end of a page's fetch, and return its outcome."""
+        now, before, retry = self.clock(), self.copies[page], self.options.retry * SECOND
+        sent = self.sent.pop(page)
+        outcome, copy, rest = note_fetch(self.pages, page, before, answer, sent, now, retry)
+        if rest > now:
+            self.rest[host_of(page)] = rest
+        if outcome == "gone":
+            self.copies.remove(page)
+        elif copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
-        same = changed == [False]
-        outcome = "not_modified" if status == 304 else "unchanged" if same else "changed"
-        self._count("new" if changed is None else outcome)
-        return not same
+        self._count(outcome)
+        return outcome
 
-    def bury(self, page: str, sent: float) -> None:
-        """Take note of a page that is gone."""
-        self.pages.report([page], sent, "gone", ended=self.clock())
-        self.copies.remove(page)
-        self._count("gone")
-
-    def fail(self, page: str, sent: float, response: Response | None = None) -> None:
-        """Take note of a failure; a host that says Retry-After is left alone until then."""
-        now = self.clock()
-        wait = None if response is None else retry_after(response, now)
-        until = None if wait is None else now + wait
-        longer = until if wait is not None and wait > self.options.retry * SECOND else None
-        self.pages.report([page], sent, "failed", retry_at=longer, ended=now)
-        if until is not None and response is not None and response.status in (429, 503):
-            self.pages.hold(host_of(page), until)
-        self._count("failed")
-
-    def refuse(self, page: str, sent: float) -> None:
-        """Take note of a page that a middleware refuses: it is asked for again with robots.txt."""
+    def lose(self, page: str, error: Exception) -> None:
+        """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        if not isinstance(error, IgnoreRequest):
+            self._note(page)
+            return
         now = self.clock()
         until = now + self.options.robots * SECOND
-        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        self.pages.report([page], self.sent.pop(page), "failed", retry_at=until, ended=now)
         self._count("refused")
 
     def _unprocessed(self, response: Response) -> None:
@@ -383,38 +312,15 @@ class RecrawlScheduler:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
     def read(self, feed: str, response: Response) -> None:
-        """Tell the scheduler what is new in a feed; sitemaps of an index are feeds from now on."""
-        if feed not in self.sources:  # its index lists it no longer
-            return
-        source, now, faults = self.sources[feed], self.clock(), list[str]()
-        try:
-            if response.status != 200:
-                raise ValueError(f"{feed} must be a feed or a sitemap, got {response.status}")
-            listing = read_listing(response.body, response.url)
-            faults += listing.faults
-            if listing.kind == "index" and feed in self.options.feeds:
-                self._follow(feed, *sitemaps_of(listing, response.url))
-            elif listing.kind != "index":
-                entries = [each._replace(url=Request(each.url).url) for each in listing.entries]
-                listing = listing._replace(entries=entries)
-                memory = Memory(Path(self.options.folder) / f"feed-{digest(feed)}.json")
-                tell(self.pages, memory, listing, now, source, {})
-        except ValueError as error:
-            faults.append(str(error))
+        """Tell the scheduler what is new in a feed."""
+        if response.status == 200:
+            told = response.body, response.url, self.clock()
+            faults = self.polls.read(self.pages, feed, *told)
+        else:
+            faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
         for fault in faults:
             self.spider.logger.warning(fault)
         self._count("bad_feeds" if faults else "feeds")
-
-    def _follow(self, index: str, sitemaps: list[str], faults: list[str]) -> None:
-        """Poll the sitemaps of an index, and no longer those that it does not list."""
-        for fault in faults:
-            self.spider.logger.warning(fault)
-        for url in self.within.get(index, set()).difference(sitemaps):
-            del self.sources[url], self.polls[url]
-        new = set(sitemaps) - self.sources.keys()
-        self.sources |= dict.fromkeys(new, self.sources[index])
-        self.polls |= dict.fromkeys(new, self.clock())
-        self.within[index] = self.within.get(index, set()).intersection(sitemaps) | new
 
     # Hosts
 
@@ -484,8 +390,7 @@ class RecrawlMiddleware:
         """Tell that a fetch failed, or was refused by another middleware."""
         page = self._page(request)
         if page is not None and self.scheduler is not None:
-            sent, refused = self.scheduler.sent.pop(page), isinstance(exception, IgnoreRequest)
-            (self.scheduler.refuse if refused else self.scheduler.fail)(page, sent)
+            self.scheduler.lose(page, exception)
         elif FEED in request.meta and self.scheduler is not None:
             self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
             self.scheduler._count("bad_feeds")
@@ -511,15 +416,3 @@ def parser_of(request: Request, spider: Spider) -> str | None:
         return json.dumps([name, request.cb_kwargs])
     except TypeError:
         raise ValueError(f"cb_kwargs must be JSON, got {request.cb_kwargs!r}") from None
-
-
-def retry_after(response: Response, now: float) -> float | None:
-    """Return the days for which a server asks to wait, at most 30; None if it does not."""
-    told = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
-    if told.isdecimal():
-        return min(float(told) * SECOND, LONGEST_WAIT)
-    try:
-        until = parsedate_to_datetime(told).timestamp() * SECOND
-    except (ValueError, OverflowError):
-        return None
-    return min(max(until - now, 0.0), LONGEST_WAIT)

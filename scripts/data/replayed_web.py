@@ -257,7 +257,8 @@ class ReplayedWeb:
     def score(self, since: float, until: float) -> dict[str, float]:
         """Return the stale share of the pages' time between two days, and counts of answers.
 
-        Where no page has lived between them the share is NaN.
+        ``new`` is the part of it before the first copy. Where no page has lived between them both
+        are NaN.
 
         The time of pages that never answer is left out. By ``If-Modified-Since`` alone a page may
         be taken for fresh that has changed in the same second.
@@ -267,7 +268,7 @@ class ReplayedWeb:
         for asked in log:
             if asked.status in (200, 304):
                 copies.setdefault(asked.page, []).append(asked.day)
-        fresh = lived = 0.0
+        fresh = new = lived = 0.0
         sound = np.isin(self.fault, (FAULTS.index("moved"), FAULTS.index("slow"), len(FAULTS)))
         for page in np.flatnonzero(sound).tolist():
             begin, end = max(since, self.trace.created[page]), min(until, self.trace.deleted[page])
@@ -277,9 +278,11 @@ class ReplayedWeb:
             stale = np.append(self.changes[page], math.inf)[after]
             stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
             fresh += np.maximum(stops - np.maximum(taken, begin), 0.0).sum()
+            new += max(min(float(taken[0]) if taken.size else end, end) - begin, 0.0)
         counts = Counter(asked.status for asked in log)
-        stale_share = 1.0 - fresh / lived if lived else math.nan
-        told = {"stale": stale_share, "fetches": float(len(log))}
+        stale_share = 1.0 - float(fresh) / lived if lived else math.nan
+        told = {"stale": stale_share, "new": new / lived if lived else math.nan}
+        told["fetches"] = float(len(log))
         return told | {str(status): float(count) for status, count in sorted(counts.items())}
 
 
@@ -311,8 +314,12 @@ def application(web: ReplayedWeb) -> Starlette:
 
     async def score(request: Request) -> Response:
         asked = request.query_params
-        since, until = float(asked.get("since", 0.0)), asked.get("until")
-        end = web.day(time.time()) if until is None else float(until)
+        try:
+            since, end = (float(asked.get(name, "nan")) for name in ("since", "until"))
+        except ValueError:
+            return Response(f"since and until must be days, got {dict(asked)}\n", 400)
+        since = 0.0 if math.isnan(since) else since
+        end = web.day(time.time()) if math.isnan(end) else end
         told = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
         return Response(json.dumps(told), media_type="application/json")
 

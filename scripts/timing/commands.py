@@ -32,6 +32,12 @@ Out = Annotated[
 ]
 
 
+Case = Annotated[
+    list[str] | None,
+    typer.Option(help=f"Measure only the cases with this in their name, into {QUICK_OUT}."),
+]
+
+
 class Measurement(NamedTuple):
     """What a measurement writes.
 
@@ -64,6 +70,13 @@ def run_cases(cases: Cases) -> list[Row]:
             rows += case()
             progress.update(bar, advance=1, refresh=True)
     return rows
+
+
+def chosen(cases: Cases, names: Sequence[str]) -> Cases:
+    """Return the cases with one of the names in theirs; ValueError if a name is in none."""
+    if lost := [name for name in names if not any(name in case for case in cases)]:
+        raise ValueError(f"case must be of {'; '.join(cases)}, got {'; '.join(lost)}")
+    return {case: cases[case] for case in cases if any(name in case for name in names)}
 
 
 def compiling(cases: Cases) -> Cases:
@@ -139,7 +152,11 @@ def measuring(of: Measurement, about: str | None, cases: Callable[[bool], Cases]
     ``cases`` returns those of the whole measurement, or of a quick one if true.
     """
 
-    def main(quick: Quick = False, out: Out = None) -> None:
-        measure(of, cases(quick), folder_of(out, quick))
+    def main(quick: Quick = False, case: Case = None, out: Out = None) -> None:
+        folder = folder_of(out, quick or bool(case))
+        if not case:
+            measure(of, cases(quick), folder)
+        else:
+            measure(of._replace(draw=None), chosen(cases(quick), case), folder)
 
     return command(main, about)

@@ -2,11 +2,16 @@
 
 Each site is served on this machine (scripts.data.replayed_web), a day of the record in a few
 seconds, and crawled by Scrapy (policies.live.scrapy) from a page of links and a feed, with each
-policy at equal bandwidth, both at once. The same scheduler and middleware are then played against
+policy at equal bandwidth, all at once. The same scheduler and middleware are then played against
 the same web without a network, with a clock that is simulated, and answers that take another time
-in each run. The web scores all of them by what it answered.
+in each run. The web scores all of them by what it answered. Beside them is what the simulator says,
+which knows of each page from its birth, has all pages fresh at first, and no failures: of
+``LearningGreedyNCIS`` where the live policy is ``GreedyNCIS``, which learns.
 
-Writes live_scrapy.csv and provenance.json.
+The rules of Nutch and StormCrawler crawl live the page that is overdue by most of its intervals,
+before it is due if there is time, so that all make as many fetches.
+
+Writes live_scrapy.csv, a picture and provenance.json.
 """
 
 from __future__ import annotations
@@ -16,13 +21,15 @@ import json
 import multiprocessing
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import scrapy
 import typer
 import uvicorn
@@ -30,16 +37,34 @@ from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 from scrapy.statscollectors import StatsCollector
+from scrapy.utils.misc import load_object
 
+import policies
+from crawl_envs.compiled.compiling import VALUE, compiled
+from crawl_envs.evaluation import play
 from crawl_envs.instances.traces import find, load
-from policies.live.scrapy import SECOND, RecrawlMiddleware, RecrawlScheduler
+from crawl_envs.types import FloatArray, Ledger, Problem
+from policies import LivePages
+from policies.base.index import IndexPolicy
+from policies.base.registry import registered
+from policies.baselines.crawlers import Revisits
+from policies.live.fetches import Answer
+from policies.live.scrapy import NONE, SECOND, RecrawlMiddleware, RecrawlScheduler
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
+from scripts.experiments.measures import recorded
 from scripts.timing.commands import Measurement, Out, folder_of, measure
 
-POLICIES = ("GreedyNCIS", "RoundRobin")
+MODULE = "scripts.timing.live_scrapy"
+POLICIES = ("GreedyNCIS", "RoundRobin", "NutchAdaptive", "StormCrawlerAdaptive")
+RULES = POLICIES[2:]
+LEARNING = {"GreedyNCIS": "LearningGreedyNCIS"}
+"""The policy in the simulator that learns, as the scheduler does."""
+HTTP, SIMULATOR = "Scrapy over HTTP", "simulator"
 ROUND = 10.0
 """Days in which every page that is there at first could be fetched once."""
+LATE = 30.0
+"""Days at the end that are scored again alone."""
 POLL, WINDOW = 0.25, 100
 LATENCIES = (0.005, 0.02)
 """Seconds of a fetch where there is no network, of each run."""
@@ -49,12 +74,18 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 class Row(NamedTuple):
-    """A run: share of the pages' time without a fresh copy after the first round, and answers."""
+    """A run: share of the pages' time without a fresh copy after the first round, and answers.
+
+    ``new`` is the part of ``stale`` before a page's first copy, and ``late`` is ``stale`` without
+    that in the last thirty days, when most is learned.
+    """
 
     site: str
     policy: str
     run: str
     stale: float
+    new: float
+    late: float
     fetches: int
     not_modified: int
 
@@ -85,12 +116,16 @@ class Setting(NamedTuple):
     def settings(self, base: str, folder: str) -> dict[str, Any]:
         """Return the settings of Scrapy."""
         per_second = self.web(base).living(0.0).size / ROUND * self.speed
+        ruled = self.policy in RULES
+        scheduler = f"{MODULE}.RuledScheduler"
         return {
-            "SCHEDULER": "policies.live.scrapy.RecrawlScheduler",
+            "SCHEDULER": scheduler if ruled else "policies.live.scrapy.RecrawlScheduler",
             "DOWNLOADER_MIDDLEWARES": {"policies.live.scrapy.RecrawlMiddleware": 500},
             "RECRAWL_FOLDER": folder,
             "RECRAWL_BANDWIDTH": per_second / SECOND,
-            "RECRAWL_POLICY": self.policy,
+            "RECRAWL_POLICY": f"{MODULE}:Overdue" if ruled else self.policy,
+            "REVISIT_RULE": self.policy,
+            "RECORD_DAY": SECOND / self.speed,
             "RECRAWL_FEEDS": {f"{base}/feed.xml": 0},
             "RECRAWL_POLL": POLL / self.speed,
             "RECRAWL_SKEW": 0.0,
@@ -100,10 +135,57 @@ class Setting(NamedTuple):
             "LOG_LEVEL": "WARNING",
         }
 
-    def row(self, run: str, score: dict[str, float]) -> Row:
-        """Return the row of a run."""
-        counts = int(score["fetches"]), int(score.get("304", 0.0))
-        return Row(Path(self.site).name, self.policy, run, score["stale"], *counts)
+    def row(self, run: str, score: Callable[[float, float], dict[str, float]]) -> Row:
+        """Return the row of a run, given what scores it between two days."""
+        told, late = score(ROUND, self.days), score(self.days - LATE, self.days)
+        shares = told["stale"], told.get("new", 0.0), late["stale"] - late.get("new", 0.0)
+        counts = int(told["fetches"]), int(told.get("304", 0.0))
+        return Row(Path(self.site).name, self.policy, run, *shares, *counts)
+
+
+@compiled(VALUE.signature)
+def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
+    """Return how many of its intervals have passed since a page's last fetch."""
+    intervals: float = parameters[page, 0] * elapsed
+    return intervals
+
+
+@registered()
+class Overdue(IndexPolicy):
+    """Crawls the page that is overdue by most intervals; importance is 1 over the interval."""
+
+    needs = ("importance",)
+
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        return overdue, problem.importance[:, None].copy()
+
+
+class RuledScheduler(RecrawlScheduler):
+    """The scheduler of a crawl in which a crawler's rule gives each page its interval."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        page = LivePages(Problem(importance=np.ones(1), num_pages=1, bandwidth=1.0))
+        rule: Any = policies.make(settings["REVISIT_RULE"], page, day=settings["RECORD_DAY"])
+        self.rule, self.reschedule, self.first = rule.rule, rule.kernel, rule.first_interval
+        self.revisits: dict[str, Revisits] = {}
+
+    def _note(self, page: str, answer: Answer = NONE) -> str:
+        """Take note of the end of a fetch, and of the page's interval from now on."""
+        sent, outcome = self.sent[page], super()._note(page, answer)
+        length, unit = self.first
+        if outcome == "new":
+            self.revisits[page] = Revisits(*np.array([[sent], [length], [sent]]))
+        elif outcome in ("changed", "unchanged", "not_modified"):
+            changed = np.array([outcome == "changed"])
+            fetch = np.zeros(1, np.int64), np.array([sent]), changed
+            self.reschedule(self.rule, *fetch, self.revisits[page])
+        else:
+            return outcome
+        [interval] = self.revisits[page].interval
+        self.pages.update([page], importance=[1.0 / (interval * unit)])
+        return outcome
 
 
 def serve(setting: Setting, pipe: Connection) -> None:
@@ -132,12 +214,17 @@ def over_http(setting: Setting) -> Row:
         crawler = SPAWN.Process(target=crawl, args=(setting, base, folder))
         crawler.start()
         crawler.join()
-    asked = f"{base}/score?since={ROUND}&until={setting.days}"
-    with urllib.request.urlopen(asked, timeout=60) as answer:
-        score = json.loads(answer.read())
+
+    def score(since: float, until: float) -> dict[str, float]:
+        asked = f"{base}/score?since={since}&until={until}"
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            told: dict[str, float] = json.load(answer)
+        return told
+
+    row = setting.row(HTTP, score)
     web.terminate()
     web.join()
-    return setting.row("Scrapy over HTTP", score)
+    return row
 
 
 class Engine:
@@ -149,7 +236,7 @@ class Engine:
         crawler = Crawler(Spider, setting.settings(base, folder))
         crawler.stats = StatsCollector(crawler)
         self.middleware, self.web = RecrawlMiddleware(crawler), setting.web(base)
-        self.scheduler = RecrawlScheduler(crawler)
+        self.scheduler = load_object(crawler.settings["SCHEDULER"])(crawler)
         self.scheduler.clock = lambda: self.now
         self.scheduler._set_timer = self._set_timer  # type: ignore[method-assign]
         self.spider, self.wake = Spider(), self.now
@@ -162,8 +249,8 @@ class Engine:
     def _set_timer(self, seconds: float) -> None:
         self.wake = self.now + seconds * SECOND
 
-    def play(self, days: float, speed: float) -> dict[str, float]:
-        """Play so many days of the record, and return the score."""
+    def play(self, days: float, speed: float) -> ReplayedWeb:
+        """Play so many days of the record, and return the web, which scores them."""
         end = self.now + days / speed * SECOND
         while self.now < end:
             while (request := self.scheduler.next_request()) is not None:
@@ -173,7 +260,7 @@ class Engine:
             while self.under_way and self.under_way[0][0] <= self.now:
                 self._receive(*heapq.heappop(self.under_way)[2:])
         self.scheduler.close("finished")
-        return self.web.score(ROUND, days)
+        return self.web
 
     def _send(self, request: scrapy.Request) -> None:
         self.middleware.process_request(request)
@@ -198,31 +285,82 @@ class Engine:
 def simulated(setting: Setting, latency: float) -> Row:
     """Return what comes out without a network."""
     with tempfile.TemporaryDirectory() as folder:
-        score = Engine(setting, folder, latency).play(setting.days, setting.speed)
-    return setting.row(f"simulated, {latency:g} s", score)
+        web = Engine(setting, folder, latency).play(setting.days, setting.speed)
+    return setting.row(f"simulated, {latency:g} s", web.score)
 
 
-def runs(site: str, days: float, speed: float) -> Iterator[Row]:
+def in_simulator(setting: Setting) -> Row:
+    """Return what the simulator says of the policy, with the signals of the feed."""
+    web = setting.web("http://127.0.0.1")
+    day, page = web.entries[web.entries[:, 0] < setting.days].T
+    trace = replace(web.trace, mention_time=day, mention_page=page.astype(np.int64))
+    bandwidth = web.living(0.0).size / ROUND
+
+    def played(days: float) -> Ledger:
+        alive = float(trace.alive_days(0.0, days).sum()) / days
+        options: Any = {"signals": "mentions", "importance": "uniform", "reveal": "importance"}
+        split = recorded.Split(0.0, days, 0.0, days)
+        env = recorded.replayed(trace, split, days_per_crawl=alive / bandwidth, **options)
+        env.reset(seed=0)
+        return play(env, policies.make(LEARNING.get(setting.policy, setting.policy), env), 0)
+
+    def score(since: float, until: float) -> dict[str, float]:
+        first, last = played(since), played(until)
+        fresh, lived = last.fresh_time - first.fresh_time, last.alive_time - first.alive_time
+        return {"stale": 1.0 - fresh / lived, "fetches": last.crawls}
+
+    return setting.row(SIMULATOR, score)
+
+
+def runs(site: str, days: float, speed: float, http: bool) -> Iterator[Row]:
     """Yield the runs of a site."""
     settings = [Setting(site, policy, days, speed) for policy in POLICIES]
-    with ThreadPoolExecutor() as pool:
-        yield from pool.map(over_http, settings)
-    yield from (simulated(setting, latency) for setting in settings for latency in LATENCIES)
+    if http:
+        with ThreadPoolExecutor() as pool:
+            yield from pool.map(over_http, settings)
+    for setting in settings:
+        yield from (simulated(setting, latency) for latency in LATENCIES)
+        yield in_simulator(setting)
+
+
+def draw(path: Path, rows: list[Row]) -> None:
+    """Draw the stale shares of the policies, a panel per site."""
+    import pandas as pd
+
+    from scripts.present.charts import Axis, Frame, dots
+
+    data = pd.DataFrame(rows).rename(columns={"policy": "y", "stale": "x", "site": "panel"})
+    data = data[~data.run.str.contains(f"{LATENCIES[1]:g}")]
+    words = {f"simulated, {LATENCIES[0]:g} s": "live scheduler, no network"}
+    labelled = data.assign(label=data.run.replace(words))
+    title = "Pages without a fresh copy, at equal numbers of fetches; less is better"
+    frame = Frame(title, Axis("share of the pages' time", limits=(0.0, None)), size=(8.5, 3.0))
+    labels = [HTTP, *words.values(), SIMULATOR]
+    dots(labelled, path, frame, labels=[each for each in labels if each in {*labelled.label}])
 
 
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
-Days = Annotated[float, typer.Option(help="Days of the record, at least 20.")]
+Days = Annotated[float, typer.Option(help="Days of the record, at least 40.")]
 Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
+Http = Annotated[
+    bool, typer.Option("--http/--no-http", help="Crawl over HTTP too, for days / speed seconds.")
+]
 
 
 OF = Measurement(
-    "scripts.timing.live_scrapy", {"live_scrapy": Row}, "Scrapy with the live scheduler"
+    MODULE,
+    {"live_scrapy": Row},
+    "Scrapy with the live scheduler",
+    draw=draw,
 )
 
 
-def main(sites: Sites, days: Days = 80.0, speed: Speed = 0.4, out: Out = None) -> None:
+def main(
+    sites: Sites, days: Days = 80.0, speed: Speed = 0.4, http: Http = True, out: Out = None
+) -> None:
     """Crawl each site with each policy."""
-    measure(OF, {site: partial(runs, site, days, speed) for site in sites}, folder_of(out, False))
+    cases = {site: partial(runs, site, days, speed, http) for site in sites}
+    measure(OF, cases, folder_of(out, False))
 
 
 app = command(main, __doc__)

@@ -20,13 +20,9 @@ from scrapy.spiders import CrawlSpider
 from scrapy.statscollectors import StatsCollector
 from twisted.python.failure import Failure
 
-from policies.live.scrapy import (
-    RecrawlMiddleware,
-    RecrawlScheduler,
-    read_options,
-    steady,
-    text_of,
-)
+from policies.live.copies import SETTLED, Copy
+from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler, steady
+from policies.live.scrapy_settings import read_options, text_of
 from policies.scheduler import DurableScheduler
 from scripts.data.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
 from tests.policies.live.crawls import begin, served
@@ -279,6 +275,33 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     assert "https://a.example/link" in loop.scheduler.pages
 
 
+def test_redirects_share_the_gap_of_their_host_and_heed_its_wait(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
+    for k in range(3):
+        loop.scheduler.enqueue_request(Request(f"https://{'abc'[k]}.example/"))
+    loop.scheduler.enqueue_request(Request("https://d.example/"))
+    pages = [loop.next(0.2) for _ in range(4)]
+    began = loop.now
+    for page in pages[:2]:
+        assert page is not None
+        to = {"url": "https://d.example/moved", "meta": page.meta | {"redirect_times": 1}}
+        loop.scheduler.enqueue_request(page.replace(**to))
+    assert pages[3] is not None
+    loop.answer(pages[3], body="here")
+    assert pages[2] is not None
+    loop.scheduler.enqueue_request(Request("https://d.example/2"))
+    times = []
+    while loop.now < began + 30.0 / DAY:
+        if (request := loop.next(0.1)) is not None and "d.example" in request.url:
+            times.append((loop.now - began) * DAY)
+            loop.answer(request, body="here")
+    assert times[:3] == pytest.approx([5.0, 10.0, 15.0], abs=0.3)
+    loop.scheduler.rest["d.example"] = loop.now + 600.0 / DAY
+    to = {"url": "https://d.example/moved", "meta": pages[2].meta | {"redirect_times": 1}}
+    loop.scheduler.enqueue_request(pages[2].replace(**to))
+    assert loop.scheduler.passed[0][0] == pytest.approx(loop.now + 600.0 / DAY)
+
+
 def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:
     spider = Spider()
     loop = Loop(tmp_path, spider)
@@ -416,6 +439,40 @@ def test_fetches_that_end_behind_the_middleware_are_failures(tmp_path: Path) -> 
     assert loop.scheduler.sent == {}
 
 
+def title(response: Any) -> str:
+    return str(response.css("title::text").get())
+
+
+def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.title")
+    loop.scheduler.enqueue_request(Request(URL))
+    page = "<title>{}</title>{}"
+    first = loop.next()
+    assert first is not None
+    began = loop.now
+    assert loop.scheduler.sent == {URL: began}
+    loop.now += 3.0 / DAY
+    loop.middleware.process_request(first)  # it has waited for its turn
+    sent = loop.now
+    loop.now += 2.0 / DAY
+    assert loop.answer(first, body=page.format("one", 1)) is not None
+    assert loop.scheduler.pages.describe(URL)["copy"] == sent > began
+    assert URL in loop.scheduler.copies.fresh  # its callback may still be at work
+    second = loop.next(SETTLED - 1.0)
+    assert second is not None
+    assert URL in loop.scheduler.copies.fresh
+    loop.next(1.5)
+    assert URL not in loop.scheduler.copies.fresh
+    assert loop.answer(second, body=page.format("one", 2)) is None
+    third = loop.next()
+    assert third is not None
+    assert loop.answer(third, body=page.format("two", 2)) is not None
+    found = loop.next()
+    assert found is not None
+    assert loop.answer(found, 410) is not None
+    assert loop.scheduler.copies[URL] == Copy()
+
+
 def broken(response: Any) -> str:
     return str(1 / 0)
 
@@ -430,14 +487,15 @@ def test_an_index_of_sitemaps_has_bounds(tmp_path: Path) -> None:
         loop.scheduler.read(feed, HtmlResponse(feed, body=body.encode()))
 
     answer("https://a.example/1.xml", "https://a.example/2.xml", "https://b.example/3.xml")
-    assert loop.count("bad_feeds") == 0
-    assert loop.scheduler.polls.keys() == {feed, *(f"https://a.example/{k}.xml" for k in (1, 2))}
+    assert loop.count("bad_feeds") == 1  # it lists one of another host
+    polled = loop.scheduler.polls.due
+    assert polled.keys() == {feed, "https://a.example/1.xml", "https://a.example/2.xml"}
     deeper = HtmlResponse("https://a.example/1.xml", body=b"<sitemapindex></sitemapindex>")
     loop.scheduler.read("https://a.example/1.xml", deeper)
     answer("https://a.example/2.xml")
-    assert loop.scheduler.polls.keys() == {feed, "https://a.example/2.xml"}
+    assert polled.keys() == {feed, "https://a.example/2.xml"}
     loop.scheduler.read(feed, HtmlResponse(feed, status=404))
-    assert loop.count("bad_feeds") == 1
+    assert loop.count("bad_feeds") == 2
 
 
 def test_a_clock_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:

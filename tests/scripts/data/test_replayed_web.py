@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from email.utils import formatdate
 from typing import Any
@@ -143,7 +142,14 @@ def test_the_score_is_the_share_of_instants_at_which_a_copy_is_stale() -> None:
     assert web.score(10.0, 50.0)["fetches"] == sum(a.page >= 0 and a.day < 50.0 for a in web.log)
 
 
-def test_the_score_before_any_time_is_null() -> None:
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        (b"", 200, '{"stale": null, "new": null, "fetches": 0.0}'),
+        (b"since=abc", 400, "since and until must be days, got {'since': 'abc'}"),
+    ],
+)
+def test_the_score_before_any_time_is_null(query: bytes, status: int, words: str) -> None:
     app, sent = application(ReplayedWeb(TRACE, SPEED, "http://{}:80")), list[Any]()
     scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/score", "headers": []}
 
@@ -153,6 +159,5 @@ def test_the_score_before_any_time_is_null() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app({**scope, "query_string": b""}, receive, send))
-    told = json.loads(sent[1]["body"], parse_constant=pytest.fail)
-    assert told == {"stale": None, "fetches": 0.0}
+    asyncio.run(app({**scope, "query_string": query}, receive, send))
+    assert [sent[0]["status"], sent[1]["body"].decode().strip()] == [status, words]

@@ -51,6 +51,15 @@ def test_files_and_table(tmp_path: Path) -> None:
     assert len((tmp_path / "example.csv").read_text().splitlines()) == 4
 
 
+def test_some_cases_alone_make_no_picture(tmp_path: Path) -> None:
+    rows = Row("a", 1), Row("b", 2), Row("c", 3)
+    done(run(measuring(*rows), "--case", "oth", out=tmp_path))
+    assert (tmp_path / "example.csv").read_text() == "name,value\nb,2\nc,3\n"
+    assert not (tmp_path / "example.png").exists()
+    refused = run(measuring(*rows), "--case", "oth", "--case", "third", out=tmp_path)
+    assert "case must be of compiling: first; first; others, got third" in refused.output
+
+
 @pytest.mark.parametrize(
     ("where", "message", "files"),
     [

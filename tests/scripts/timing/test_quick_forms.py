@@ -15,6 +15,7 @@ from scripts import speed
 from scripts.timing import (
     comparisons,
     first_use,
+    live_endpoint,
     live_loop,
     longevity_scale,
     offers_scale,
@@ -40,6 +41,15 @@ def check_first_use(read: Read) -> None:
     [row] = read["first_use"]
     assert row["family"] == "CrawlNCIS"
     assert 0.0 < 2.0 * float(row["second"]) < float(row["first"])
+
+
+def check_live_endpoint(read: Read) -> None:
+    rows = read["live_endpoint"]
+    kinds = ["due", "ask", "report", "ask, 100 at once", "metrics"]
+    assert [row["request"] for row in rows] == kinds
+    for row in rows:
+        assert 0.0 < float(row["median_ms"]) <= float(row["p99_ms"])
+        assert float(row["bytes_per_page"]) > 200.0
 
 
 def check_live_loop(read: Read) -> None:
@@ -109,6 +119,7 @@ QUICK = {
         pictures=("speed", "parts", "growth"),
     ),
     "first_use": Quick(first_use, check_first_use, {}),
+    "live_endpoint": Quick(live_endpoint, check_live_endpoint, {}),
     "live_loop": Quick(live_loop, check_live_loop, {}, ("garden-handbook", "--days", "5")),
     "longevity": Quick(
         longevity_scale,

@@ -1,0 +1,111 @@
+"""What fetches find: outcomes, waits that servers ask for, and copies that outlive the process."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from policies.live.copies import Copies, Copy, digest
+from policies.live.fetches import Answer, note_fetch, retry_after
+from policies.scheduler import CrawlScheduler
+
+PAGE, NOW, SECOND = "https://a.example/p", 20_000.0, 1.0 / 86_400.0
+COPY = Copy('"1"', "yesterday", digest("one"), "parser")
+
+
+@pytest.mark.parametrize(
+    ("before", "answer", "outcome", "after"),
+    [
+        (Copy(), Answer(200, content="one"), "new", Copy(digest=digest("one"))),
+        (COPY, Answer(200, content=" one\n"), "unchanged", COPY._replace(etag=None, modified=None)),
+        (COPY, Answer(206, '"2"', content="two"), "changed", None),
+        (COPY, Answer(304), "not_modified", COPY),
+        (COPY, Answer(404), "failed", COPY),
+        (COPY, Answer(410), "gone", Copy()),
+        (COPY, Answer(500, content="two"), "failed", COPY),
+        (COPY, Answer(), "failed", COPY),
+    ],
+)
+def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None) -> None:
+    scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True, keep_gone=1.0)
+    scheduler.add([PAGE], host=["a.example"])
+    assert scheduler.next(NOW + SECOND)[0] == PAGE
+    sent, now = NOW + SECOND, NOW + 2.0 * SECOND
+    after = Copy('"2"', None, digest("two"), "parser") if after is None else after
+    assert note_fetch(scheduler, PAGE, before, answer, sent, now)[:2] == (outcome, after)
+    told = scheduler.describe(PAGE)
+    assert told["state"] == {"gone": "gone", "failed": "waiting"}.get(outcome, "ready")
+    if outcome == "failed":
+        assert note_fetch(scheduler, PAGE, before, Answer(404), now, now)[0] == "gone"
+    elif outcome != "gone":
+        assert told["copy"] == sent
+
+
+@pytest.mark.parametrize(
+    ("told", "wait"),
+    [
+        ("600", 600.0),
+        (" 0 ", 0.0),
+        (formatdate(NOW * 86_400.0 + 120.0, usegmt=True), 120.0),
+        (formatdate(NOW * 86_400.0 - 120.0, usegmt=True), 0.0),
+        (formatdate(NOW * 86_400.0 + 1e9, usegmt=True), 30.0 * 86_400.0),
+        ("9" * 400, 30.0 * 86_400.0),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("", None),
+    ],
+)
+def test_waits_are_seconds_or_dates(told: str, wait: float | None) -> None:
+    days = retry_after(told, NOW)
+    assert (days is None) == (wait is None)
+    assert days is None or days == pytest.approx(wait * SECOND, abs=1e-9)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "page", "other"),
+    [
+        (503, "7200", 7200.0, 7200.0),
+        (429, "60", 3600.0, 60.0),  # not before the scheduler's own wait
+        (503, "0", 3600.0, 0.0),
+        (500, "7200", 7200.0, 0.0),  # the page alone
+        (404, None, 3600.0, 0.0),
+    ],
+)
+def test_servers_are_left_alone(status: int, wait: str | None, page: float, other: float) -> None:
+    settings = {"start": NOW - 1.0, "burst": 1.0, "timeout": 1.0, "retry": 3600.0 * SECOND}
+    scheduler = CrawlScheduler("Greedy", 1e6, learn=True, **settings)  # type: ignore[arg-type]
+    scheduler.add([PAGE, PAGE + "2"], host=["a.example"] * 2)
+    assert scheduler.next(NOW)[0] == PAGE
+    note_fetch(scheduler, PAGE, Copy(), Answer(status, retry_after=wait), NOW, NOW)
+    if other:
+        assert scheduler.next(NOW + (other - 1.0) * SECOND)[0] is None
+    first = scheduler.next(NOW + (other + 1.0) * SECOND)[0]
+    assert first == (PAGE + "2" if other < page else PAGE)
+    if other < page:
+        assert scheduler.next(NOW + (page - 1.0) * SECOND)[0] is None
+    second = scheduler.next(NOW + (page + 1.0) * SECOND)[0]
+    assert {first, second} == {PAGE, PAGE + "2"}
+
+
+def test_copies_are_written_when_they_are_processed(tmp_path: Path) -> None:
+    copies = Copies(tmp_path / "copies.sqlite")
+    copies.adopt({"b": "parser"})
+    copies.put({"a": COPY, "gone": COPY})
+    copies.note("b", COPY._replace(etag='"2"'), 100.0)
+    copies.note("c", COPY, 102.0)
+    copies.remove("gone")
+    assert copies["b"].etag == '"2"'
+    copies.write(101.0)
+    after_a_crash = Copies(tmp_path / "copies.sqlite")
+    assert after_a_crash["a"] == COPY
+    assert after_a_crash["b"].etag == '"2"'
+    assert after_a_crash["c"] == after_a_crash["gone"] == Copy()
+    copies.remove("c")
+    copies.adopt({"a": "other", "c": "parser"})
+    copies.close()
+    assert after_a_crash["a"] == COPY
+    assert after_a_crash["c"] == Copy(parser="parser")
+    after_a_crash.close()
