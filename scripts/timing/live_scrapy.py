@@ -52,7 +52,7 @@ from policies.live.fetches import Answer
 from policies.live.scrapy import NONE, SECOND, RecrawlMiddleware, RecrawlScheduler
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
-from scripts.experiments.measures import recorded
+from scripts.data.replays import Split, replayed
 from scripts.timing.commands import Measurement, Out, folder_of, measure
 
 MODULE = "scripts.timing.live_scrapy"
@@ -299,8 +299,8 @@ def in_simulator(setting: Setting) -> Row:
     def played(days: float) -> Ledger:
         alive = float(trace.alive_days(0.0, days).sum()) / days
         options: Any = {"signals": "mentions", "importance": "uniform", "reveal": "importance"}
-        split = recorded.Split(0.0, days, 0.0, days)
-        env = recorded.replayed(trace, split, days_per_crawl=alive / bandwidth, **options)
+        split = Split(0.0, days, 0.0, days)
+        env = replayed(trace, split, days_per_crawl=alive / bandwidth, **options)
         env.reset(seed=0)
         return play(env, policies.make(LEARNING.get(setting.policy, setting.policy), env), 0)
 

@@ -15,6 +15,7 @@ from crawl_envs.logs import read_page_table
 from crawl_envs.types import FloatArray
 from policies.live import messages
 from scripts import backtest, estimate, schedule
+from scripts.logs import schedules
 from scripts.logs.backtesting import Backtest
 from scripts.study.rows import read_rows
 from tests.crawl_envs.logs.test_imputation import simulated
@@ -173,7 +174,7 @@ def test_a_schedule_of_gone_pages_alone_spaces_them_by_the_budget(tmp_path: Path
     ],
 )
 def test_a_start_of_eight_digits_is_a_date(start: str, day: float) -> None:
-    assert schedule.first_day(None, start) == day
+    assert schedules.first_day(None, start) == day
 
 
 def test_pages_outside_the_table_have_no_importance(files: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.ncis.belief import BeliefNCIS, History
+from scripts.data.replays import Split
 from scripts.experiments.measures import recorded
-from scripts.experiments.measures.recorded import Split, freshness_of, name_of
+from scripts.experiments.measures.recorded import freshness_of, name_of
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
 from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus

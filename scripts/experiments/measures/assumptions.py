@@ -13,7 +13,7 @@ import numpy as np
 from crawl_envs.instances.traces import Trace
 from crawl_envs.types import FloatArray, IntArray
 from scripts.data.fit_trace import count_events
-from scripts.experiments.measures.recorded import Split
+from scripts.data.replays import Split
 
 ASSUMED = {
     "rate_ratio": ("changes per day, played over fitted", 1.0, "log"),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from crawl_envs.instances import traces
+from scripts.data.replays import Split
 from scripts.experiments.measures import recorded as histories
 from scripts.experiments.measures.assumptions import assumptions
-from scripts.experiments.measures.recorded import Split
 from tests.crawl_envs.instances.recorded import tiny_tables, write
 
 

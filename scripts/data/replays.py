@@ -1,0 +1,61 @@
+"""Environments that play days of a record, with parameters that are fitted to others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from crawl_envs.envs.single import CrawlEnv
+from crawl_envs.instances.traces import Signals, Trace
+from crawl_envs.instances.traces.instance import replay
+from crawl_envs.spaces.actions import action_form
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.types import FloatArray, Reveal
+from crawl_envs.worlds.lanes import Lanes
+from scripts.data.fit_trace import fit
+
+
+class Split(NamedTuple):
+    """Days that parameters are fitted to, and days that are played."""
+
+    fit_start: float
+    fit_end: float
+    start: float
+    end: float
+
+
+def replayed(
+    trace: Trace,
+    split: Split,
+    *,
+    signals: Signals,
+    days_per_crawl: float,
+    importance: str,
+    fit_to_played: bool = False,
+    known: Mapping[str, FloatArray] | None = None,
+    reveal: Reveal = "parameters",
+) -> CrawlEnv:
+    """Return an environment that plays a split of a trace.
+
+    Args:
+        trace: the record.
+        split: the days.
+        signals: which signals are sent: directory, mentions, both or none.
+        days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
+        importance: uniform or zipf.
+        fit_to_played: fit the parameters to the days that are played, as in hindsight.
+        known: parameters of the pages to reveal instead of those that are fitted.
+        reveal: whether parameters are revealed.
+    """
+    days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)
+    window = trace.window(split.start, split.end, signals)
+    alive = float(trace.alive_days(split.start, split.end).sum()) / window.duration
+    fitted = dataclasses.replace(fit(trace, *days, signals), **(known or {}))
+    generator = replay(
+        trace, window, fitted, bandwidth=alive / days_per_crawl, importance=importance
+    )
+    form = action_form("page", generator.num_pages, 1)
+    given = {"horizon": generator.duration, "reveal": reveal, "tape": generator.tape}
+    return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())

@@ -1,0 +1,134 @@
+"""A live scheduler that answers lines of standard input or requests over HTTP, and polls feeds."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import typer
+
+from crawl_envs.logs import PageTable
+from policies.live import messages
+from policies.scheduler import CrawlScheduler, DurableScheduler
+from scripts.logs import planning
+from scripts.present import tables
+
+FETCHES_SAVED = 20.0
+"""Least number of fetches that may be saved where pages are asked for over HTTP."""
+
+
+def answer(
+    table: PageTable | None,
+    policy: str,
+    bandwidth: float,
+    first: float,
+    folder: Path | None,
+    limits: Sequence[str],
+    feeds: Polled,
+    *,
+    learn: bool,
+    port: int | None,
+) -> None:
+    """Answer lines of standard input, or requests to a port."""
+    count = len(feeds.addresses)
+    listening = None if port is None else listen(port)
+    if port is not None and bandwidth > 0.0:
+        first -= FETCHES_SAVED / bandwidth
+    kept = folder is not None and DurableScheduler.holds(folder)
+    if kept:
+        said = f"{folder} goes on with its own pages, policy and bandwidth, not those given here"
+        typer.echo(said, err=True)
+    scheduler = (
+        None
+        if kept
+        else planning.new_scheduler(table, policy, bandwidth, first, learn=learn, feeds=count)
+    )
+    with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
+        assert asked is not None
+        planning.limit_hosts(asked, limits)
+        with polling(asked, feeds, folder):
+            if listening is not None:
+                serve_requests(asked, listening)
+                return
+            for line in messages.answers(asked, sys.stdin):
+                print(line, flush=True)
+
+
+class Polled(NamedTuple):
+    """Feeds, and the days between two polls of them."""
+
+    addresses: Sequence[str]
+    every: float
+
+
+@contextmanager
+def polling(
+    scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
+) -> Iterator[None]:
+    """Poll feeds at once, and then again and again until the end."""
+    if not feeds.addresses:
+        yield
+        return
+    from policies.live.feeds import PATIENCE, poll
+
+    if len(feeds.addresses) > scheduler.num_sources:
+        raise ValueError(
+            f"feed must be given once for each source of signals, there are "
+            f"{scheduler.num_sources}, got {len(feeds.addresses)}"
+        )
+    end, columns = threading.Event(), {} if scheduler.learns else None
+
+    def poll_all(place: Path) -> None:
+        for source, address in enumerate(feeds.addresses):
+            if not end.is_set():
+                for fault in poll(scheduler, address, place, source, columns):
+                    typer.echo(fault, err=True)
+
+    def poll_on(place: Path) -> None:
+        while not end.wait(feeds.every * messages.SECONDS_PER_DAY):
+            poll_all(place)
+
+    with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
+        poll_all(Path(place))
+        thread = threading.Thread(target=poll_on, args=(Path(place),), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join(PATIENCE)
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens to a port of this machine.
+
+    Raises:
+        ValueError: it is in use, or may not be used.
+    """
+    # with its protocol named, asyncio sends answers without delay (TCP_NODELAY)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise ValueError(f"port must be free, got {port}: {error.strerror}") from None
+    return listening
+
+
+def serve_requests(scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket) -> None:
+    """Answer requests over HTTP until an interrupt."""
+    from policies.live.endpoint import serve
+
+    if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
+        scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
+    port = listening.getsockname()[1]
+    tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
+    serve(scheduler, listening)
