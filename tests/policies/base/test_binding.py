@@ -13,7 +13,8 @@ from crawl_envs.compiled.compiling import VALUE, compiled
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
 from policies.base import index
-from policies.base.binding import RATE_FORMS, ActingPolicy
+from policies.base.binders import RATE_FORMS
+from policies.base.binding import ActingPolicy
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
 INDEX_POLICIES = (
@@ -81,35 +82,6 @@ def check_shares(rates, shares, problem, bandwidth):
     decoded = 0.5 * (shares.astype(np.float64) + 1.0)
     assert np.all(decoded <= exact * (1.0 + 1e-12))
     np.testing.assert_allclose(decoded, exact, rtol=0.0, atol=2.0**-24)
-
-
-SPACES = (
-    ("page", 1, spaces.Discrete(6)),
-    ("scores", 1, spaces.Box(-1.0, 1.0, (6,), np.float32)),
-    ("scores", 3, spaces.Box(-1.0, 1.0, (6,), np.float32)),
-    ("refresh", 1, spaces.MultiBinary(6)),
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "batch", "space"),
-    [(name, *space) for space in SPACES for name in policies.names(space[0])],
-)
-def test_actions_lie_in_their_space_and_follow_the_observation(name, form, batch, space):
-    core = ReplayCore(random_lane(6, 1), random_lane(6, 2), action_form=form, batch=batch)
-    policy = policies.make(name, core)
-    observation = core.reset()
-    for _ in range(8):
-        actions, state = policy.predict(observation, state=None)
-        assert state is None
-        assert actions.shape == (2, *space.shape)
-        assert all(space.contains(action) for action in actions)
-        if form == "scores":
-            chosen = -np.sort(-actions, axis=1)[:, :batch]
-            assert np.all(chosen > 0.0)
-            assert np.all(np.diff(chosen, axis=1) < 0.0)
-            assert np.all((actions > 0.0).sum(axis=1) == batch)
-        observation = core.step(actions)
 
 
 def test_single_observation_gets_a_single_action():
@@ -263,7 +235,6 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda core: policies.make("Nothing", core), r"policy 'Nothing' is unknown; "),
         (lambda core: policies.Greedy(), "either env or features=, got both or neither"),
         (lambda core: policies.Greedy(core, features=FEATURES), "got both or neither"),
         (lambda core: policies.Greedy(object()), "env must be a crawl environment, got object"),
