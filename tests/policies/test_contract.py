@@ -42,7 +42,7 @@ OF_FRAGMENTS = policies.names(family="fragments")
 OF_OFFERS = policies.names(family="offers")
 LEARNERS = ("LearningGreedyNCIS", "BeliefNCIS", "ContextualBandit", "Exp3", "NutchAdaptive")
 NAMES = {
-    "hidden": (*LEARNERS, "StormCrawlerAdaptive", "RoundRobin"),
+    "hidden": (*LEARNERS, *policies.names(kind="baseline"), "StormCrawlerAdaptive"),
     "sources": ("GreedyNCIS", "LearningGreedyNCIS", "BeliefNCIS"),
     "delayed": ("GreedyNCISDelayed", "GreedyNCIS", "BeliefNCIS"),
     "stepped": policies.names("rates", learns=False),  # the others declare what they spend

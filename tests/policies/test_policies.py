@@ -12,7 +12,7 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex, CompiledSequence
+from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import index, schedules
 from tests.naive.signal_queue import NaiveResponses
@@ -20,26 +20,6 @@ from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLan
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
 
-INDEX_POLICIES = (
-    "Greedy",
-    "GreedyCIS",
-    "GreedyCISPlus",
-    "GreedyHarmonic",
-    "GreedyNCIS",
-    "GreedyNCISApprox",
-    "GreedyNCISDelayed",
-    "LagrangianIndex",
-)
-LEARNING_POLICIES = ("LearningGreedyNCIS",)
-SHIPPED_POLICIES = ("NutchAdaptive", "StormCrawlerAdaptive")
-RATE_POLICIES = (
-    "BinaryLambdaCrawl",
-    "ChangeRateCrawl",
-    "LambdaCrawl",
-    "LambdaCrawlApprox",
-    "UniformCrawl",
-)
-SEQUENCE_POLICIES = (*RATE_POLICIES, "LowDiscrepancy", "RandomCrawl")
 
 PUBLISHED = {
     "GREEDY": ("Greedy", {}),
@@ -108,32 +88,6 @@ def test_reference_first_picks_of_greedy(case):
     assert run(policies.Greedy(core), core, 300)[0] == known["greedy_first300"]
 
 
-# Registry
-
-
-def test_every_policy_is_made_by_name_and_can_be_compiled():
-    core = ReplayCore(random_lane(4, 0))
-    slotted = (*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")
-    stepped = {*LEARNING_POLICIES, *SHIPPED_POLICIES}
-    assert {*policies.names("page")} >= {*slotted, *stepped}
-    assert {*policies.names("rates")} >= {*RATE_POLICIES}
-    assert {*policies.names()} >= {*slotted, *stepped, "ThresholdNCIS"}
-    assert list(policies.names()) == sorted(policies.names())
-    for name in sorted(slotted):
-        policy = policies.make(name, core)
-        assert policy.name == name
-        assert isinstance(policy, CompilablePolicy)
-        problem = core.lanes[0].instance.problem()
-        compiled = policy.compile(problem, 20, np.random.default_rng(0))
-        if name in SEQUENCE_POLICIES:
-            assert isinstance(compiled, CompiledSequence)
-            assert compiled.pages.shape == (20,)
-            assert compiled.pages.dtype == np.int64
-        else:
-            assert isinstance(compiled, CompiledIndex)
-            assert compiled.parameters.shape[0] == 4 + (name == "LagrangianIndex")
-
-
 def test_arguments_reach_the_policy():
     core = ReplayCore(random_lane(3, 0))
     assert policies.make("GreedyNCISApprox", core, terms=3).terms == 3
@@ -168,7 +122,7 @@ def compiled_run(policy, core, steps):
     return lane.crawled
 
 
-@pytest.mark.parametrize("name", sorted((*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")))
+@pytest.mark.parametrize("name", policies.names("page", compiled=True, learns=False))
 @pytest.mark.parametrize("complete", [0, 5, 12])
 def test_steps_choose_what_the_compiled_form_chooses(name, complete):
     def core():
