@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
-from crawl_envs.compiled.compiling import VALUE, compiled
+from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
 from policies.base import index
@@ -184,8 +184,9 @@ def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
     rng = np.random.default_rng(0)
     elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000) * 1.0
     value, table = policies.make(name, ReplayCore(lane))._index(known.problem)
-    plain = index.page_values(value, table, elapsed, signals, known.alive)
-    through = index.page_values(index.pointer(value), table, elapsed, signals, known.alive)
+    page_values, page_state = ready(index.page_values), (elapsed, signals, known.alive)
+    plain = page_values(value, table, *page_state)
+    through = page_values(index.pointer(value), table, *page_state)
     np.testing.assert_array_equal(through, plain)
     np.testing.assert_array_equal(
         [value(table, page, elapsed[page], signals[page]) for page in range(100)], plain[:100]
