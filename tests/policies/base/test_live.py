@@ -33,10 +33,11 @@ def test_calls_in_any_order():
         policy.update(log, pages.tracker())
     assert policy.choose(pages.tracker()) == 1
     once = policy.learner.memory.pages.copy()
-    fresh = policies.make("BeliefNCIS", problem)
-    fresh.update(empty_log(), LivePages(problem).tracker())
-    fresh.update(log, pages.tracker())
-    np.testing.assert_array_equal(fresh.learner.memory.pages, once)
+    for begin in ("start", "update"):
+        fresh, first = policies.make("BeliefNCIS", problem), LivePages(problem).tracker()
+        getattr(fresh, begin)(*([first] if begin == "start" else [empty_log(), first]))
+        fresh.update(log, pages.tracker())
+        np.testing.assert_array_equal(fresh.learner.memory.pages, once)
     policy.update(empty_log(), LivePages(problem).tracker()._replace(episode=1))
     assert policy.choose(LivePages(problem).tracker()._replace(episode=1)) == 0
 
