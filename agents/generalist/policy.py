@@ -13,7 +13,8 @@ from agents.generalist.history import with_history
 from agents.generalist.stored import StoredGeneralist
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledLearner
-from policies.base.binding import RATE_FORMS, ActingPolicy
+from policies.base.binders import RATE_FORMS
+from policies.base.binding import ActingPolicy
 from policies.base.registry import TAGS
 from policies.ncis.belief import BeliefNCIS
 

@@ -12,8 +12,8 @@ from gymnasium.utils import RecordConstructorArgs
 
 from crawl_envs.types import BoolArray
 from policies.bandits.arms import Arm, ArmSet
-from policies.bandits.rewards import Reward, RewardRule
-from policies.base.binding import core_of
+from policies.bandits.rewards import Reward, StepReward
+from policies.base.binders import core_of
 
 
 class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -29,7 +29,7 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         policies: for each label a policy bound to ``env``, or a function of ``env`` that returns
             one.
         reward: None for the environment's own, or ``gain`` or ``literal`` for the reward of a
-            bandit over the same policies (:class:`policies.bandits.rewards.RewardRule`).
+            bandit over the same policies (:class:`policies.bandits.rewards.StepReward`).
         gain_bound: for the reward ``gain``.
     """
 
@@ -50,8 +50,8 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         given = {"policies": policies, "reward": reward, "gain_bound": gain_bound}
         RecordConstructorArgs.__init__(self, **given, _disable_deepcopy=True)
         gymnasium.Wrapper.__init__(self, env)
-        rule = None if reward is None else RewardRule(self._core, reward, gain_bound)
-        self._arms = ArmSet(env, policies, rule)
+        self._reward = None if reward is None else StepReward(self._core, reward, gain_bound)
+        self._arms = ArmSet(env, policies)
         self.action_space = Discrete(len(self._arms))
         self._rows: Any = None
 
@@ -86,12 +86,15 @@ class ArmEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise gymnasium.error.ResetNeeded("call reset before step")
         arm = int(action)
         tracker = self._core.tracker()
+        if self._reward is not None:
+            self._reward.begin(tracker)
         self._arms.follow(tracker)
         chosen = self._arms.act(arm, self._rows, tracker)
         self._rows, reward, terminated, truncated, info = self.env.step(chosen)
-        own = self._arms.observe(self._core.last_log(), self._core.tracker())
-        reward = float(reward) if own is None else own
-        return self._rows, reward, terminated, truncated, {**self._masked(info), "arm": arm}
+        log = self._core.last_log()
+        self._arms.observe(log, self._core.tracker())
+        own = float(reward) if self._reward is None else self._reward.of(log)
+        return self._rows, own, terminated, truncated, {**self._masked(info), "arm": arm}
 
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         """Return the info with a mask of policies in place of the mask of pages."""

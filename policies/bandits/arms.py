@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, Policy, Tracker
 from crawl_envs.types.offer_features import OfferFeatures
-from policies.bandits.rewards import RewardRule
-from policies.base.binding import RATE_FORMS, ActingPolicy, core_of
+from policies.base.binders import RATE_FORMS, core_of
+from policies.base.binding import ActingPolicy
 
 Arm: TypeAlias = Policy | Callable[[Any], Policy]
 """A policy, or a function of an environment that returns one for it."""
 
 
 class ArmSet:
-    """Labelled policies for one environment, and the reward of a step.
+    """Labelled policies for one environment.
 
     All policies follow the episode, also those that do not act. In the forms that name pages some
     advance a schedule when they choose; so all choose at every decision, and only the choice of the
@@ -30,17 +30,16 @@ class ArmSet:
         env: a crawl environment, single or vector, wrapped or not.
         arms: by label. For an object that is not a policy of the suite, such as a trained model,
             ``predict`` is called with the rows of one lane, and only when it acts.
-        rule: of the rewards; None for none.
 
     Raises:
         ValueError: no arms; an arm that is not a policy, is bound to another environment, or has no
             actions; a wrapper of ``env`` takes other actions.
     """
 
-    def __init__(self, env: Any, arms: Mapping[str, Arm], rule: RewardRule | None = None) -> None:
+    def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
         if not isinstance(arms, Mapping) or not arms:
             raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
-        self._core, self._rule = core_of(env), rule
+        self._core = core_of(env)
         check_actions(env)
         self.labels = tuple(arms)
         self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
@@ -68,27 +67,16 @@ class ArmSet:
             if isinstance(policy, ActingPolicy):
                 policy.of_lane(lane).stream = (*stream, number)
 
-    def observe(self, log: CrawlLog, tracker: Tracker, lane: int = 0) -> float | None:
-        """Pass the log of the last step, or reset, of a lane to the arms that learn.
-
-        Returns the reward of the step, in [0, 1]; None without a rule, or before the first step.
-        """
+    def observe(self, log: CrawlLog, tracker: Tracker, lane: int = 0) -> None:
+        """Pass the log of the last step, or reset, of a lane to the arms that learn."""
         for policy in self.policies:
             if isinstance(policy, ActingPolicy) and policy.core is not None:
                 policy.of_lane(lane).update(log, tracker)
             elif hasattr(policy, "observe"):
                 policy.observe(log)
-        if self._rule is None or lane not in self._rule.lanes:
-            return None
-        return self._rule.step_reward(log, lane)
 
     def follow(self, tracker: Tracker, lane: int = 0) -> None:
-        """Begin a decision: update the weights of its reward, and at rates all arms.
-
-        In the other forms :meth:`act` updates the arms.
-        """
-        if self._rule is not None:
-            self._rule.enter(tracker, lane)
+        """Begin a decision at rates: update all arms. In the other forms :meth:`act` does."""
         if self._core.action_form not in RATE_FORMS:
             return
         seen = self._seen.get(lane)

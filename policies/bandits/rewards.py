@@ -21,14 +21,13 @@ same rewards, do not carry over to freshness.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import one_of, share
-from policies.base.binding import RATE_FORMS, CrawlCore
+from policies.base.binders import RATE_FORMS, CrawlCore
 from policies.offers.rates import LaneRates, RateSource, rate_source
 
 Reward = Literal["gain", "literal"]
@@ -42,18 +41,8 @@ ROUNDING = 1e-9
 """Relative rounding error of a number of crawls."""
 
 
-@dataclass(eq=False)
-class RewardState:
-    """A lane's episode: the source of weights, the current weights and bound."""
-
-    episode: int
-    source: LaneRates | None
-    weights: FloatArray
-    bound: float = 1.0
-
-
-class RewardRule:
-    """Computes the rewards of steps, lane by lane.
+class StepReward:
+    """The rewards of the steps of a lane, one after the other.
 
     The default bound is :func:`sure_bound` for :func:`max_crawls` crawls, which depends on the
     weights and the budget, never on the arm; for offers at most OFFER_GAIN_BOUND. Bandits
@@ -70,7 +59,8 @@ class RewardRule:
             None for the revealed importance.
 
     Attributes:
-        lanes: the state of each lane, from its first decision on.
+        weights: of the pages in the present step, (m,).
+        bound: the gain in it that has reward 1.
     """
 
     def __init__(
@@ -87,27 +77,26 @@ class RewardRule:
             share("gain_bound", gain_bound, above=True)
         self.core, self.reward, self.gain_bound = core, reward, gain_bound
         self.source = None if weights is None else rate_source("weights", weights)
-        self.lanes: dict[int, RewardState] = {}
+        self.episode: int | None = None
+        self.weights, self.bound = np.zeros(0), 1.0
 
-    def enter(self, tracker: Tracker, lane: int) -> None:
-        """Set the weights of a lane's next reward: those of the day on which the step starts."""
-        known = self.lanes.get(lane)
-        if known is None or known.episode != tracker.episode:
-            source = None if self.source is None else LaneRates(self.source)
-            known = self.lanes[lane] = RewardState(tracker.episode, source, np.zeros(0))
-        elif known.source is None:
+    def begin(self, tracker: Tracker) -> None:
+        """Set the weights of the next reward: those of the day on which the step starts."""
+        if self.episode != tracker.episode:
+            self.episode, self.weights = tracker.episode, np.zeros(0)
+            self._rates = None if self.source is None else LaneRates(self.source)
+        elif self._rates is None:
             return
         importance = tracker.problem.importance
-        weights = importance if known.source is None else known.source.at(tracker).click
-        if weights is not known.weights:
-            known.weights, known.bound = weights, self._bound(weights, tracker)
+        weights = importance if self._rates is None else self._rates.at(tracker).click
+        if weights is not self.weights:
+            self.weights, self.bound = weights, self._bound(weights, tracker)
 
-    def step_reward(self, log: CrawlLog, lane: int) -> float:
-        """Return the reward of a lane's step, in [0, 1]."""
-        known = self.lanes[lane]
+    def of(self, log: CrawlLog) -> float:
+        """Return the reward of the step with this log, in [0, 1]."""
         if self.reward == "literal":
-            return literal_reward(log, known.weights)
-        return min(gained_share(log, known.weights) / known.bound, 1.0)
+            return literal_reward(log, self.weights)
+        return min(gained_share(log, self.weights) / self.bound, 1.0)
 
     def _bound(self, weights: FloatArray, tracker: Tracker) -> float:
         if self.gain_bound is not None:

@@ -7,6 +7,7 @@ and form of action.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,9 +17,10 @@ from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import flag
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.arms import Arm, ArmSet, check_actions
-from policies.bandits.rewards import Reward, RewardRule
+from policies.bandits.rewards import Reward, StepReward
 from policies.base.allocated import complete_pages
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActingPolicy, LearningPolicy
+from policies.base.binders import PAGE_FORMS, RATE_FORMS
+from policies.base.binding import ActingPolicy, LearningPolicy
 from policies.base.registry import POLICIES, registered
 from policies.offers.rates import RateSource
 
@@ -57,7 +59,7 @@ class StrategyBandit(LearningPolicy):
         bandit: a function of a number of arms that returns a new bandit.
         arms: for each label a policy bound to ``env``, or a function of ``env`` that returns one;
             None for :func:`default_arms`.
-        reward, gain_bound, weights: of :class:`policies.bandits.rewards.RewardRule`. The reward
+        reward, gain_bound, weights: of :class:`policies.bandits.rewards.StepReward`. The reward
             is the importance of the crawls that found a change, divided by that of all pages
             (``gain``), or by that of all crawls (``literal``, eq. 2 of the paper).
         record: whether to record a history of every lane's episode.
@@ -87,9 +89,9 @@ class StrategyBandit(LearningPolicy):
         self._env: Any = self.core if isinstance(env, Problem) else env
         check_actions(self._env)
         self._make_bandit, self.seed = bandit, seed
-        self._rule = RewardRule(self.core, reward, gain_bound, weights)
+        self._reward = StepReward(self.core, reward, gain_bound, weights)
         self.record = flag("record", record)
-        self._arms = None if arms is None else ArmSet(self._env, arms, self._rule)
+        self._arms = None if arms is None else ArmSet(self._env, arms)
         bandit(1)  # checks its arguments
 
     @property
@@ -120,8 +122,9 @@ class StrategyBandit(LearningPolicy):
 
     def _start(self, tracker: Tracker) -> None:
         if self._arms is None:
-            self._arms = ArmSet(self._env, default_arms(self.action_form, tracker), self._rule)
+            self._arms = ArmSet(self._env, default_arms(self.action_form, tracker))
         self._arms.start(self.stream, self.lane)
+        self.step_reward = copy(self._reward)  # of this lane
         rng = self._rng() if self.seed is None else np.random.default_rng(self.seed)
         self.bandit, self.rng = self._make_bandit(len(self._arms)), rng
         self.arm: int | None = None  # the last arm, until it is rewarded
@@ -130,9 +133,10 @@ class StrategyBandit(LearningPolicy):
 
     def _update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Pass the log to all arms, and reward the arm that acted with the weights of the step."""
-        reward = self.arms.observe(log, tracker, self.lane)
-        if self.arm is None or reward is None:
+        self.arms.observe(log, tracker, self.lane)
+        if self.arm is None:
             return
+        reward = self.step_reward.of(log)
         self.bandit.update(self.arm, reward)
         if self.record:
             self.rows.append((self.arm, reward, self.chances))
@@ -140,12 +144,17 @@ class StrategyBandit(LearningPolicy):
 
     def _follow(self, lane: int, tracker: Tracker | None = None) -> Tracker:
         tracker = super()._follow(lane, tracker)
-        self.of_lane(lane).arms.follow(tracker, lane)
+        self.of_lane(lane)._begin(tracker)
         return tracker
+
+    def _begin(self, tracker: Tracker) -> None:
+        """Set what the reward of the next step needs, and let the arms follow."""
+        self.step_reward.begin(tracker)
+        self.arms.follow(tracker, self.lane)
 
     def _choose(self, tracker: Tracker) -> Any:
         """Return the action of a sampled arm, encoded."""
-        self.arms.follow(tracker, self.lane)
+        self._begin(tracker)
         if self.record:
             self.chances = self.bandit.probabilities()
         self.arm = self.bandit.draw(self.rng.random())

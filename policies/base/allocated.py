@@ -14,7 +14,8 @@ from crawl_envs.types.compiled_policies import Compiled, CompiledRates, Compiled
 from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, ActionForm, CrawlPolicy
+from policies.base.binders import PAGE_FORMS, RATE_FORMS, ActionForm
+from policies.base.binding import CrawlPolicy
 from policies.base.registry import registered
 from policies.base.schedules import ResponseQueue, response_share
 

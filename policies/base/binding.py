@@ -6,59 +6,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import Compiled
-from policies.base.asking import Questions
 from policies.base.bandwidths import as_shares
+from policies.base.binders import PAGE_FORMS, ActionForm, CrawlCore, bind
 from policies.base.choices import page_action, rate_action
-from policies.base.live import Description, empty_log
+from policies.base.live import empty_log
 
-PageForm: TypeAlias = Literal["page", "scores", "refresh"]
-ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
-PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
-"""The forms of action that name pages."""
 INT64 = np.dtype(np.int64)
-NATIVE = (
-    "of several: bind to gymnasium.make_vec(id, num_envs=N), for Stable-Baselines3 to "
-    "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
-)
-"""What a policy binds to in place of vector wrappers of single environments."""
-RATE_FORMS = ("rates", "shares")
-"""The forms of action that are crawl rates of an epoch."""
-
-
-class CrawlCore(Protocol):
-    """The attributes of ``env.unwrapped`` that a policy may read.
-
-    ``epoch`` and ``declare`` are for RATE_FORMS.
-    """
-
-    num_lanes: int
-    action_form: str
-    batch: int
-    epoch: float
-    features: tuple[str, ...]
-
-    def tracker(self, lane: int = 0) -> Tracker:
-        """Return the tracker of a lane: all public information."""
-
-    def last_log(self, lane: int = 0) -> CrawlLog:
-        """Return the crawls and signals of the last step."""
-
-    def rng(self, lane: int = 0) -> np.random.Generator:
-        """Return the generator for random choices of the current episode."""
-
-    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
-        """Declare the estimated change rates, for the budget of the next step."""
-
-    def num_slots(self, lane: int = 0) -> int:
-        """Return the number of crawls in an episode; of epochs in RATE_FORMS."""
 
 
 class ActingPolicy(ABC):
@@ -116,33 +77,20 @@ class ActingPolicy(ABC):
             raise ValueError(
                 f"env must be an environment or a description of pages for {self.name}, got None"
             )
-        if (env is None) == (features is None):
-            raise ValueError(f"{self.name} takes either env or features=, got both or neither")
-        self.core: CrawlCore | None = None
-        if isinstance(env, Problem):
-            form = action_form or (*self.acts, "page")[0].replace("probe", "page")
-            self.core = Description(env, action_form=form, batch=1 if batch is None else batch)
-        elif env is not None:
-            if action_form is not None or batch is not None:
-                raise ValueError("action_form and batch are the environment's where env is given")
-            self.core = core_of(env)
-        if self.core is not None:
-            features, batch = self.core.features, self.core.batch
-            action_form = self.core.action_form  # type: ignore[assignment]  # checked below
-        self.features = tuple(features or ())
-        self.action_form = "page" if action_form is None else action_form
-        self.batch = 1 if batch is None else int(batch)
+        self._binder = bind(self.name, self.acts, env, features, action_form, batch)
+        self.core: CrawlCore | None = self._binder.core
+        self.features, self.batch = self._binder.features, self._binder.batch
+        self.action_form: str = self._binder.action_form
         self._check_form()
         self._of_shares = self.action_form == "shares"
         if self._of_shares:  # its own form is rates, which as_shares converts
             self.action_form = "rates"
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {batch!r}")
-        self._questions = None if self.core is None else Questions(self.name, env, self.core)
         self.lane = 0
         self.by_lane: dict[int, Self] = {}
         self.episode: int | None = None
-        self.started = self.updated = self._decided = math.nan
+        self.updated = self.decided = math.nan
         self._first: Tracker | None = None
         self._choice: Any = None
         self._rows: Any = None
@@ -186,10 +134,10 @@ class ActingPolicy(ABC):
             ValueError: the tracker is of another number of pages than the policy, or lacks
                 parameters that the policy needs.
         """
-        self._note(tracker)
+        self._binder.note(tracker)
         self._start(tracker)
-        self.episode, self.started = tracker.episode, tracker.time
-        self.updated = self._decided = math.nan
+        self.episode = tracker.episode
+        self.updated = self.decided = math.nan
         self._first = tracker if self.reads_log else None
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
@@ -197,7 +145,7 @@ class ActingPolicy(ABC):
         self._enter(tracker)
         if not self.reads_log or self.updated == tracker.time:
             return
-        if self._first is not None and self.started < tracker.time:
+        if self._first is not None and self._first.time < tracker.time:
             self._take(empty_log(tracker.problem.num_sources), self._first)
         self._take(log, tracker)
 
@@ -209,7 +157,7 @@ class ActingPolicy(ABC):
         self._enter(tracker)
         if self._first is not None:
             self._take(empty_log(tracker.problem.num_sources), self._first)
-        self._note(tracker)
+        self._binder.note(tracker)
         return self._encode(self._decision(tracker), tracker.elapsed.size)
 
     def _start(self, tracker: Tracker) -> None:  # noqa: B027  (optional)
@@ -223,7 +171,7 @@ class ActingPolicy(ABC):
         """Return the pages to crawl, best first, distinct; in the form ``rates``, the action."""
 
     def _take(self, log: CrawlLog, tracker: Tracker) -> None:
-        self._note(tracker, log)
+        self._binder.note(tracker, log)
         self._update(log, tracker)
         self.updated, self._first = tracker.time, None
 
@@ -233,17 +181,13 @@ class ActingPolicy(ABC):
 
     def _decision(self, tracker: Tracker) -> NDArray[Any]:
         """Return the decision at ``tracker``, made once."""
-        if self._decided != tracker.time:
+        if self.decided != tracker.time:
             self._choice = self._choose(tracker)
             if self._of_shares and self.core is not None:
                 when = self.core.epoch, tracker.time
                 self._choice = as_shares(self._choice, tracker.problem, *when)
-            self._decided = tracker.time
+            self.decided = tracker.time
         return self._choice  # type: ignore[no-any-return]  # of _choose
-
-    def _note(self, tracker: Tracker, log: CrawlLog | None = None) -> None:
-        if isinstance(self.core, Description):
-            self.core.note(tracker, log, self.name)
 
     def _require(self, problem: Problem) -> None:
         missing = [name for name in self.needs if getattr(problem, name) is None]
@@ -332,34 +276,12 @@ class ActingPolicy(ABC):
                 bound policy is asked about another environment, or an instance or time that its
                 own is not at.
         """
-        if self._questions is None:
-            lanes, batched = self._columns(observation)
-        else:
-            lanes, batched = self._questions.lanes(observation)
+        lanes, batched = self._binder.lanes(observation)
         chosen = []
         for lane, rows in enumerate(lanes):
             chosen.append(self._decide(rows, lane))
-            if self._questions is not None:
-                policy: Any = self.by_lane[lane]
-                self._questions.notice(rows, lane, policy.episode, policy._decided)
-        actions = np.stack(chosen)
-        return (actions if batched else actions[0]), state
-
-    def _columns(self, observation: Any) -> tuple[Sequence[Any], bool]:
-        """Return the columns of each lane, and whether they were given as a batch."""
-        if not self.features:
-            raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
-        rows = np.asarray(observation)
-        if rows.ndim not in (2, 3):
-            raise ValueError(
-                f"observation must have shape (m, F) or (lanes, m, F), got {rows.shape}"
-            )
-        if rows.shape[-1] != len(self.features):
-            raise ValueError(
-                f"observation must have the {len(self.features)} columns {self.features}, "
-                f"got shape {rows.shape}"
-            )
-        return (list(rows), True) if rows.ndim == 3 else ([rows], False)
+            self._binder.notice(rows, lane, self.by_lane.get(lane, self))
+        return (np.stack(chosen) if batched else np.array(chosen[0])[()]), state
 
     def _encode(self, choice: Any, num_pages: int) -> NDArray[Any]:
         """Return a choice in the form of actions; ValueError if it is none of that form."""
@@ -393,19 +315,3 @@ class CrawlPolicy(ActingPolicy):
 
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
-
-
-def core_of(env: Any) -> CrawlCore:
-    """Return the crawl environment inside ``env``; ValueError if there is none."""
-    core = getattr(env, "unwrapped", env)
-    of_rates = getattr(core, "action_form", None) in RATE_FORMS
-    named = [name for name in (*CrawlCore.__annotations__, *vars(CrawlCore)) if name[0] != "_"]
-    wanted = [name for name in named if of_rates or name not in ("epoch", "declare")]
-    lacking = [name for name in wanted if not hasattr(core, name)]
-    if lacking:
-        several = hasattr(core, "num_envs")
-        raise ValueError(
-            f"env must be a crawl environment, got {type(core).__name__} "
-            + (NATIVE if several else f"without {', '.join(lacking)}")
-        )
-    return core  # type: ignore[no-any-return]  # has what is read of it

@@ -16,7 +16,8 @@ from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
-from policies.base.binding import ActionForm, CrawlPolicy
+from policies.base.binders import ActionForm
+from policies.base.binding import CrawlPolicy
 from policies.base.live import is_complete
 
 ROUNDING = 1e-12

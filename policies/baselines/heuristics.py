@@ -6,7 +6,7 @@ from typing import Any
 
 from crawl_envs.types import FloatArray, Problem
 from policies.base.allocated import UniformCrawl
-from policies.base.binding import PAGE_FORMS, ActionForm
+from policies.base.binders import PAGE_FORMS, ActionForm
 from policies.base.index import IndexPolicy
 from policies.base.registry import registered
 from policies.values import kernels as value_kernels

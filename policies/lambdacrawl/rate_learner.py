@@ -15,7 +15,8 @@ from crawl_envs.types.arguments import quantity, real, within_domain
 from policies import estimators
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binding import RATE_FORMS, LearningPolicy
+from policies.base.binders import RATE_FORMS
+from policies.base.binding import LearningPolicy
 from policies.base.schedules import EvenSlots, response_share
 from policies.estimators.histories import MOST_CRAWLS, Histories
 from policies.solvers import Allocation

@@ -50,7 +50,7 @@ class LearningLongevity(RefreshPolicy):
     under n updates; for pages that are either stale or fresh it is the utility of
     :class:`policies.ncis.belief.BeliefNCIS`. Recall and false-signal rate are taken from the
     problem if it reveals them. Else they are learned, from the first signal on
-    (:class:`policies.estimators.divergence.posterior.SignalQuality`).
+    (:class:`policies.estimators.divergence.posterior.QualityPosterior`).
 
     A page takes at most ``memory`` times 7 + 5 h bytes, with h base versions, and 161 more.
 

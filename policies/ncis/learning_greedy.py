@@ -14,7 +14,8 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole_per_page
 from crawl_envs.types.compiled_policies import CompiledIndex
-from policies.base.binding import ActionForm, LearningPolicy
+from policies.base.binders import ActionForm
+from policies.base.binding import LearningPolicy
 from policies.base.index import best_pages
 from policies.base.registry import registered
 from policies.estimators.gamma_beliefs import Beliefs

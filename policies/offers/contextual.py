@@ -25,7 +25,8 @@ from crawl_envs.types.arguments import one_of, real, share
 from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binding import PAGE_FORMS, RATE_FORMS, LearningPolicy
+from policies.base.binders import PAGE_FORMS, RATE_FORMS
+from policies.base.binding import LearningPolicy
 from policies.base.index import largest_pages
 from policies.base.registry import registered
 from policies.offers.rates import LaneRates, RateSource, ShrunkClicks, rate_source

@@ -16,7 +16,8 @@ from crawl_envs.types.arguments import one_of, within_domain
 from policies import solvers
 from policies.base.allocated import complete_pages, response_shares
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binding import RATE_FORMS, ActingPolicy
+from policies.base.binders import RATE_FORMS
+from policies.base.binding import ActingPolicy
 from policies.base.registry import registered
 from policies.offers.rates import LaneRates, OfferRates, RateSource, default_source, rate_source
 

@@ -8,13 +8,11 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.monitor import Monitor
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex, CompiledSequence
+from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import index, schedules
 from tests.naive.signal_queue import NaiveResponses
@@ -22,26 +20,6 @@ from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLan
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
 
-INDEX_POLICIES = (
-    "Greedy",
-    "GreedyCIS",
-    "GreedyCISPlus",
-    "GreedyHarmonic",
-    "GreedyNCIS",
-    "GreedyNCISApprox",
-    "GreedyNCISDelayed",
-    "LagrangianIndex",
-)
-LEARNING_POLICIES = ("LearningGreedyNCIS",)
-SHIPPED_POLICIES = ("NutchAdaptive", "StormCrawlerAdaptive")
-RATE_POLICIES = (
-    "BinaryLambdaCrawl",
-    "ChangeRateCrawl",
-    "LambdaCrawl",
-    "LambdaCrawlApprox",
-    "UniformCrawl",
-)
-SEQUENCE_POLICIES = (*RATE_POLICIES, "LowDiscrepancy", "RandomCrawl")
 
 PUBLISHED = {
     "GREEDY": ("Greedy", {}),
@@ -110,52 +88,6 @@ def test_reference_first_picks_of_greedy(case):
     assert run(policies.Greedy(core), core, 300)[0] == known["greedy_first300"]
 
 
-# Registry
-
-
-def test_every_policy_is_made_by_name_and_can_be_compiled():
-    core = ReplayCore(random_lane(4, 0))
-    slotted = (*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")
-    stepped = {*LEARNING_POLICIES, *SHIPPED_POLICIES}
-    assert {*policies.names("page")} >= {*slotted, *stepped}
-    assert {*policies.names("rates")} >= {*RATE_POLICIES}
-    assert {*policies.names()} >= {*slotted, *stepped, "ThresholdNCIS"}
-    assert list(policies.names()) == sorted(policies.names())
-    for name in sorted(slotted):
-        policy = policies.make(name, core)
-        assert policy.name == name
-        assert isinstance(policy, CompilablePolicy)
-        problem = core.lanes[0].instance.problem()
-        compiled = policy.compile(problem, 20, np.random.default_rng(0))
-        if name in SEQUENCE_POLICIES:
-            assert isinstance(compiled, CompiledSequence)
-            assert compiled.pages.shape == (20,)
-            assert compiled.pages.dtype == np.int64
-        else:
-            assert isinstance(compiled, CompiledIndex)
-            assert compiled.parameters.shape[0] == 4 + (name == "LagrangianIndex")
-
-
-def test_policies_for_pages_with_fragments_are_in_the_registry():
-    of_fragments = policies.names(family="fragments")
-    assert {"CurveFitting", "FragmentDynamic", "FragmentStatic", "UniformRefresh"} <= {
-        *of_fragments
-    }
-    for form in (None, "page", "scores", "refresh", "rates"):
-        usual, everyone = policies.names(form), policies.names(form, fragments=True)
-        added = () if form == "rates" else of_fragments
-        assert not {*usual} & {*of_fragments}
-        assert everyone == tuple(sorted((*usual, *added)))
-    with pytest.raises(ValueError, match="policy 'Nobody' is unknown"):
-        policies.make("Nobody")
-
-
-def test_those_that_read_the_truth_are_marked():
-    known = policies.names(fragments=True)
-    oracles = {name for name in known if getattr(policies, name).oracle}
-    assert oracles == {"FragmentDynamic", "HolisticDynamic"}
-
-
 def test_arguments_reach_the_policy():
     core = ReplayCore(random_lane(3, 0))
     assert policies.make("GreedyNCISApprox", core, terms=3).terms == 3
@@ -190,7 +122,7 @@ def compiled_run(policy, core, steps):
     return lane.crawled
 
 
-@pytest.mark.parametrize("name", sorted((*INDEX_POLICIES, *SEQUENCE_POLICIES, "RoundRobin")))
+@pytest.mark.parametrize("name", policies.names("page", compiled=True, learns=False))
 @pytest.mark.parametrize("complete", [0, 5, 12])
 def test_steps_choose_what_the_compiled_form_chooses(name, complete):
     def core():
@@ -222,41 +154,6 @@ def test_best_page_in_plain_python():
 
 
 # Episodes and lanes
-
-
-@pytest.mark.parametrize("name", policies.names("page"))
-def test_lanes_are_independent(name):
-    def lanes():
-        return [random_lane(6, seed, complete=2) for seed in (1, 2, 3)]
-
-    together = ReplayCore(*lanes())
-    sequences = run(policies.make(name, together), together, 30)
-    for lane, sequence in zip(lanes(), sequences, strict=True):
-        alone = ReplayCore(lane)
-        assert run(policies.make(name, alone), alone, 30)[0] == sequence
-
-
-@pytest.mark.parametrize("name", policies.names("page"))
-def test_new_episode_means_new_problem(name):
-    core = ReplayCore(random_lane(6, 1))
-    policy = policies.make(name, core)
-    run(policy, core, 17)
-    other = random_lane(6, 2)
-    core.lanes[0].instance, core.lanes[0].events = other.instance, other.events
-    fresh = ReplayCore(random_lane(6, 2))
-    fresh.lanes[0].episode, fresh.lanes[0].seed = core.lanes[0].episode, core.lanes[0].seed
-    assert run(policy, core, 30) == run(policies.make(name, fresh), fresh, 30)
-
-
-@pytest.mark.parametrize("name", policies.names("page"))
-def test_asked_twice_answers_the_same(name):
-    core = ReplayCore(random_lane(6, 1))
-    policy = policies.make(name, core)
-    observation = core.reset()
-    for _ in range(10):
-        first = policy.predict(observation)[0]
-        np.testing.assert_array_equal(policy.predict(observation)[0], first)
-        observation = core.step(first)
 
 
 def test_random_crawl_draws_new_pages_in_each_episode():
@@ -315,37 +212,6 @@ def test_policy_that_joins_an_episode_starts_from_what_is_known():
     assert policy.predict(observation)[0] == plain.predict(observation)[0]
 
 
-# Pages that do not exist
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        (name, form)
-        for form in ("page", "scores", "refresh")
-        for name in policies.names(form)
-        if name not in SHIPPED_POLICIES
-    ],
-)
-def test_dead_pages_are_never_chosen(name, form):
-    core = ReplayCore(random_lane(8, 1), action_form=form, batch=2 if form == "scores" else 1)
-    policy = policies.make(name, core)
-    observation = core.reset()
-    lane = core.lanes[0]
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        lane.alive = rng.random(8) < 0.5
-        lane.alive[rng.integers(8)] = True
-        action = policy.predict(observation)[0][0]
-        chosen = [action] if form == "page" else np.flatnonzero(action > 0)
-        assert len(chosen) >= 1
-        assert all(lane.alive[page] for page in chosen)
-        observation = core.step([action])
-    lane.alive = np.zeros(8, dtype=bool)
-    action = policy.predict(observation)[0][0]
-    assert (action if form == "page" else np.flatnonzero(action > 0)) == 0
-
-
 # Allocated rates
 
 
@@ -400,36 +266,6 @@ def test_pages_that_need_no_crawl_share_evenly(name, importance):
 
 
 # With the environments
-
-
-@pytest.mark.parametrize("name", policies.names("page"))
-def test_stable_baselines_evaluates_policies_on_the_environment(name):
-    env = Monitor(gymnasium.make("CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=3.0))
-    policy = policies.make(name, env)
-    mean, spread = evaluate_policy(policy, env, n_eval_episodes=2, deterministic=True)
-    assert 0.0 < mean <= 30.0
-    assert np.isfinite(spread)
-
-
-def test_vector_environment_is_many_single_ones():
-    settings = {"num_pages": 10, "bandwidth": 10.0, "horizon": 3.0, "instance": "noisy"}
-    lanes = gymnasium.make_vec("CrawlNCIS-v0", num_envs=3, **settings)
-    single = gymnasium.make("CrawlNCIS-v0", **settings)
-    for name in policies.names("page"):
-        policy = policies.make(name, lanes)
-        observation, _ = lanes.reset(seed=5)
-        actions = []
-        for _ in range(20):
-            action, _ = policy.predict(observation)
-            actions.append(action)
-            observation, *_ = lanes.step(action)
-        alone = policies.make(name, single)
-        observation, _ = single.reset(seed=7)
-        for action in actions:
-            assert alone.predict(observation)[0] == action[2]
-            observation, *_ = single.step(action[2])
-    single.close()
-    lanes.close()
 
 
 def test_log_of_the_environment_has_every_signal():

@@ -38,7 +38,7 @@ QUALITY_BASE, QUALITY_FIRST_PAGES = 0.02, 5.0
 """``BASE`` and ``FIRST_PAGES`` of the prior of qualities."""
 
 
-class SignalQuality:
+class QualityPosterior:
     """The posterior of recall and false-signal rate of the pages of a set.
 
     The likelihood of a page's crawls is computed for every pair of a recall and a false-signal
@@ -121,7 +121,7 @@ class DivergencePosterior:
         self.histories = CrawlHistories(num_pages, memory, **of_crawl, **of_copies)
         self.recall: FloatArray = np.zeros(num_pages)
         self.false_rate: FloatArray = np.zeros(num_pages)
-        self.quality: SignalQuality | None = SignalQuality(interval, self.rates)
+        self.quality: QualityPosterior | None = QualityPosterior(interval, self.rates)
         self.first: FloatArray = first_prior()
         self.pooled: FloatArray = self.first.copy()
         self.log_prior: FloatArray = np.log(self.first)

@@ -5,7 +5,6 @@ import pytest
 
 import policies
 from crawl_envs.checks import check_policy
-from crawl_envs.evaluation import evaluate
 from policies import Exp3, Exp3IX, Exp3PlusPlus
 from policies.bandits.arms import ArmSet
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward
@@ -14,7 +13,7 @@ from policies.base.binding import ActingPolicy
 from policies.offers.rates import OfferRates
 from tests.naive.bandits import NaiveExp3, naive_draw
 from tests.policies.offers.fake_offer_env import OfferStandIn, play
-from tests.policies.small_environments import EVERY_PLACE, OFFERS, keywords, place, places
+from tests.policies.small_environments import EVERY_PLACE, OFFERS, place
 
 EVERY_BANDIT = pytest.mark.parametrize("bandit", [Exp3, Exp3IX, Exp3PlusPlus])
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
@@ -25,7 +24,7 @@ def test_the_bound_of_each_form():
         env.reset(seed=3)
         policy = Exp3(env)
         policy.predict(env.reset(seed=3)[0])
-        return policy._rule.lanes[0].bound, env.unwrapped.tracker().problem
+        return policy.step_reward.bound, env.unwrapped.tracker().problem
 
     for form, crawls in (("page", 1), ("scores", 2), ("refresh", 6)):
         result, problem = bound(place("CrawlNCIS-v0", form))
@@ -80,11 +79,10 @@ def test_exp3_is_algorithm_1(form, reward):
     assert history.probabilities[0].tolist() == [0.5, 0.5]
 
 
-@EVERY_BANDIT
 @pytest.mark.parametrize("reveal", ["parameters", "importance"])
 @EVERY_PLACE
-def test_every_family_and_form_with_its_own_arms(name, form, reveal, bandit):
-    check_policy(bandit, lambda: place(name, form, reveal=reveal))
+def test_every_family_and_form_with_its_own_arms(name, form, reveal):
+    check_policy(Exp3, lambda: place(name, form, reveal=reveal))
 
 
 def test_the_arms_of_offers_are_the_paper_s():
@@ -105,65 +103,6 @@ def test_the_arms_of_offers_are_the_paper_s():
         )
     )
     assert policy.selection_probabilities() == pytest.approx(dict.fromkeys(policy.labels, 0.2))
-
-
-@EVERY_BANDIT
-@pytest.mark.parametrize(("name", "form"), [("CrawlNCIS-v0", "page"), (OFFERS, "rates")])
-def test_lanes_of_a_vector_are_single_environments(bandit, name, form):
-    vector = places(3, name, form)
-    policy = bandit(vector, record=True)
-    rows, _ = vector.reset(seed=11)
-    together = []
-    for _ in range(10):
-        action, _ = policy.predict(rows)
-        together.append(action)
-        rows, *_ = vector.step(action)
-    for lane in range(3):
-        env = place(name, form)
-        alone = bandit(env, record=True)
-        rows, _ = env.reset(seed=11 + lane)
-        for step in range(10):
-            action, _ = alone.predict(rows)
-            assert np.array_equal(action, together[step][lane])
-            rows, *_ = env.step(action)
-        for mine, theirs in zip(alone.history(), policy.history(lane), strict=True):
-            assert np.array_equal(mine, theirs)
-    drawn = [tuple(policy.history(lane).arm.tolist()) for lane in range(3)]
-    assert len({*drawn}) > 1
-
-
-def test_observing_is_what_the_next_predict_does():
-    runs = []
-    for observing in (False, True):
-        env = place("CrawlNCIS-v0", "page", horizon=6.0)
-        policy = Exp3(env, record=True)
-        rows, _ = env.reset(seed=2)
-        for _ in range(30):
-            action, _ = policy.predict(rows)
-            assert np.array_equal(policy.predict(rows)[0], action)
-            rows, *_ = env.step(action)
-            if observing:
-                policy.observe(env.unwrapped.last_log())
-                policy.observe(env.unwrapped.last_log())
-        policy.observe(env.unwrapped.last_log())
-        runs.append(policy.history())
-    for one, other in zip(*runs, strict=True):
-        assert np.array_equal(one, other)
-    assert len(runs[0].arm) == 30
-
-
-def test_an_episode_resets_the_bandit():
-    env = place("CrawlNCIS-v0", "page")
-    policy = Exp3(env, arms=PAIR, record=True)
-    histories = []
-    for _ in range(2):
-        rows, _ = env.reset(seed=2)
-        for _ in range(8):
-            rows, *_ = env.step(policy.predict(rows)[0])
-        policy.observe(env.unwrapped.last_log())
-        histories.append(policy.history())
-    for one, other in zip(*histories, strict=True):
-        assert np.array_equal(one, other)
 
 
 class Notes:
@@ -232,19 +171,6 @@ def test_bandits_among_the_arms_draw_apart():
     draws = [bandit._rng().random() for bandit in bandits]
     assert len({*draws}) == 5
     assert draws[0] == env.unwrapped.rng().spawn(1)[0].random()
-
-
-@EVERY_BANDIT
-def test_evaluation_plays_it_as_the_loop_does(bandit):
-    env = place("CrawlNCIS-v0", "page", horizon=6.0)
-    policy = bandit(env)
-    rows, _ = env.reset(seed=4)
-    over = False
-    while not over:
-        rows, _, _, over, _ = env.step(policy.predict(rows)[0])
-    more = keywords("CrawlNCIS-v0", "page") | {"horizon": 6.0}
-    result = {row.metric: row.value for row in evaluate("CrawlNCIS-v0", {"b": bandit}, [4], **more)}
-    assert result["freshness"] == env.unwrapped.ledger().freshness
 
 
 # What is learned

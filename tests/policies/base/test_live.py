@@ -11,136 +11,6 @@ import policies
 from crawl_envs.types import Instance, Problem
 from policies.base.live import Description, LivePages, empty_log
 
-NCIS = {"num_pages": 8, "bandwidth": 9.0, "horizon": 30.0, "instance": "noisy"}
-PLACES = {
-    "page": ("CrawlNCIS-v0", NCIS),
-    "scores": ("CrawlNCIS-v0", {**NCIS, "action": "scores", "batch": 3}),
-    "sources": ("CrawlNCIS-v0", {**NCIS, "instance": "sources"}),
-    "delayed": ("CrawlNCIS-v0", {**NCIS, "instance": "delayed"}),
-    "probe": ("CrawlNCIS-v0", {**NCIS, "probe": True}),
-    "rates": ("CrawlHarmonic-v0", {**NCIS, "instance": "lambdacrawl", "horizon": 200.0}),
-    "fragments": ("CrawlLongevity-v0", {"num_pages": 8, "bandwidth": 1.5, "horizon": 150.0}),
-    "refresh": (
-        "CrawlLongevity-v0",
-        {"num_pages": 8, "bandwidth": 1.5, "horizon": 150.0, "action": "refresh"},
-    ),
-    "trace": ("CrawlTrace-v0", {"days_per_crawl": 90.0}),
-    "offers": ("CrawlOffers-v1", {"num_pages": 30, "bandwidth": 24.0, "horizon": 3.0}),
-}
-STEPS = 200
-ORACLES = policies.names(fragments=True, oracle=True)
-FRAGMENTS = policies.names(family="fragments", oracle=False)
-CASES = [
-    *(("page", name) for name in policies.names("page")),
-    *(("scores", name) for name in ("GreedyNCIS", "RandomCrawl", "NutchAdaptive", "Exp3")),
-    *(("sources", name) for name in ("GreedyNCIS", "LearningGreedyNCIS", "BeliefNCIS")),
-    *(("delayed", name) for name in ("GreedyNCISDelayed", "GreedyNCIS", "BeliefNCIS")),
-    *(("probe", name) for name in policies.names("probe")),
-    *(("rates", name) for name in policies.names("rates")),
-    *(("fragments", name) for name in FRAGMENTS),
-    *(("refresh", name) for name in (*FRAGMENTS, "StormCrawlerAdaptive")),
-    *(("trace", name) for name in ("RoundRobin", "GreedyNCIS", "BeliefNCIS", "NutchAdaptive")),
-    *(("offers", name) for name in (*policies.names(family="offers"), "ContextualBandit", "Exp3")),
-]
-
-
-def described(core):
-    """The pages of an environment without it, just before its first decision."""
-    alive = core.tracker().alive
-    pages = LivePages(
-        core.problem,
-        alive=alive if hasattr(core, "lanes") and core.lanes.mortal else None,
-        action_form=core.action_form,
-        batch=core.batch,
-        epoch=core.epoch if core.action_form == "rates" else 1.0,
-        horizon=core.lanes.horizon,
-        seed=core.rng(),
-        sketches=core.first_sketch() if hasattr(core, "first_sketch") else None,
-    )
-    follow(pages, core)
-    return pages
-
-
-def follow(pages, core):
-    """Advance pages to an environment's decision, by its log, births and deaths."""
-    known, log = core.tracker(), core.last_log()
-    start, crawled = known.time - known.elapsed, np.zeros(known.alive.size)
-    crawled[:] = pages.time - pages.tracker().elapsed
-    np.maximum.at(crawled, log.page[~log.probe], log.time[~log.probe])
-    born = known.alive & (~pages.tracker().alive | (start > crawled + 1e-9 * known.time))
-    births = {int(page): float(start[page]) for page in np.flatnonzero(born)}
-    deaths = np.flatnonzero(pages.tracker().alive & ~known.alive)
-    pages.problem, pages.offers = known.problem, known.offers
-    pages.advance(log, known.time, births=births, deaths=deaths.tolist())
-
-
-def assert_same_tracker(mine, known):
-    assert mine.time == known.time
-    np.testing.assert_allclose(mine.elapsed, known.elapsed, rtol=1e-12, atol=1e-9)
-    for name in ("signals", "changed", "alive", "probed"):
-        np.testing.assert_array_equal(getattr(mine, name), getattr(known, name), err_msg=name)
-        assert getattr(mine, name).dtype == getattr(known, name).dtype
-    assert mine.offers is known.offers
-    assert (mine.copies is None) == (known.copies is None)
-    if known.copies is not None:
-        np.testing.assert_array_equal(mine.copies.size, known.copies.size)
-        if mine.copies.divergence.size:
-            np.testing.assert_array_equal(mine.copies.divergence, known.copies.divergence)
-            np.testing.assert_array_equal(mine.copies.age, known.copies.age)
-
-
-def arguments_of(place, name):
-    if place != "refresh" or name not in policies.names(family="fragments"):
-        return {}
-    return {"interval": 2.0} if name == "UniformRefresh" else {"threshold": 0.05}
-
-
-@pytest.mark.parametrize(("place", "name"), CASES)
-def test_live_actions_are_those_of_an_environment(place, name):
-    family, settings = PLACES[place]
-    env = gym.make(family, **settings)
-    observation, _ = env.reset(seed=3)
-    core = env.unwrapped
-    pages, more = described(core), arguments_of(place, name)
-    bound, live = policies.make(name, env, **more), policies.make(name, pages, **more)
-    live.start(pages.tracker())
-    live.update(core.last_log(), pages.tracker())
-    actions = []
-    for _ in range(STEPS):
-        action, _ = bound.predict(observation)
-        np.testing.assert_array_equal(live.choose(pages.tracker()), action)
-        observation, _, _, over, _ = env.step(action)
-        if over:
-            break
-        follow(pages, core)
-        assert_same_tracker(pages.tracker(), core.tracker())
-        live.update(core.last_log(), pages.tracker())
-        actions.append(np.asarray(action).tolist())
-    assert len(actions) > 30
-
-
-@pytest.mark.parametrize("name", ORACLES)
-def test_oracles_need_an_environment(name):
-    problem = Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3))
-    with pytest.raises(ValueError, match=f"env must be an environment .* for {name}"):
-        policies.make(name, problem)
-
-
-@pytest.mark.parametrize("name", policies.names(fragments=True, oracle=False))
-def test_every_policy_is_built_from_a_problem(name):
-    """And refuses pages of another number in one way."""
-    env = gym.make("CrawlLongevity-v0", num_pages=5, bandwidth=1.5)
-    env.reset(seed=0)
-    core = env.unwrapped
-    policy = policies.make(name, core.problem)
-    if name not in {"CurveFitting", "DivergenceBounds", "ThresholdNCIS"}:
-        action = policy.choose(core.tracker())
-        assert np.shape(action) == ((5,) if policy.action_form == "rates" else ())
-    other = gym.make("CrawlLongevity-v0", num_pages=4, bandwidth=1.5)
-    other.reset(seed=0)
-    with pytest.raises(ValueError, match=f"tracker must have the 5 pages that {name} .* got 4"):
-        policies.make(name, core.problem).start(other.unwrapped.tracker())
-
 
 def test_sketches_are_asked_for():
     env = gym.make("CrawlLongevity-v0", num_pages=5, bandwidth=1.5)
@@ -163,10 +33,11 @@ def test_calls_in_any_order():
         policy.update(log, pages.tracker())
     assert policy.choose(pages.tracker()) == 1
     once = policy.learner.memory.pages.copy()
-    fresh = policies.make("BeliefNCIS", problem)
-    fresh.update(empty_log(), LivePages(problem).tracker())
-    fresh.update(log, pages.tracker())
-    np.testing.assert_array_equal(fresh.learner.memory.pages, once)
+    for begin in ("start", "update"):
+        fresh, first = policies.make("BeliefNCIS", problem), LivePages(problem).tracker()
+        getattr(fresh, begin)(*([first] if begin == "start" else [empty_log(), first]))
+        fresh.update(log, pages.tracker())
+        np.testing.assert_array_equal(fresh.learner.memory.pages, once)
     policy.update(empty_log(), LivePages(problem).tracker()._replace(episode=1))
     assert policy.choose(LivePages(problem).tracker()._replace(episode=1)) == 0
 

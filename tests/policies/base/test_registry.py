@@ -30,13 +30,30 @@ def test_every_registered_class_is_an_attribute() -> None:
         assert policy.__module__.split(".")[1] in policies.FOLDERS
 
 
-def test_names_leave_out_policies_for_fragments() -> None:
-    assert "CurveFitting" in policies.names(family="fragments")
-    assert "CurveFitting" not in policies.names()
-    assert {*policies.names(fragments=True)} == {
-        *policies.names(),
-        *policies.names(family="fragments"),
+@pytest.mark.parametrize("form", [None, "page", "scores", "refresh", "rates"])
+def test_names_leave_out_policies_for_fragments(form: str | None) -> None:
+    of_fragments = policies.names(family="fragments")
+    assert {"CurveFitting", "FragmentDynamic", "FragmentStatic", "UniformRefresh"} <= {
+        *of_fragments
     }
+    usual, everyone = policies.names(form), policies.names(form, fragments=True)
+    assert not {*usual} & {*of_fragments}
+    assert everyone == tuple(sorted((*usual, *(() if form == "rates" else of_fragments))))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Nobody", "policy 'Nobody' is unknown"),
+        ("CurveFiting", r"did you mean CurveFitting\?"),
+        (3, "policy must be a name or module:Class, got 3"),
+        ("json:loads", "policy 'json:loads' must be a class of policies"),
+        ("json:Nobody", "policy 'json:Nobody' cannot be imported"),
+    ],
+)
+def test_names_of_nobody(name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        policies.make(name)
 
 
 def test_kinds_and_papers_are_those_that_are_listed() -> None:
@@ -51,3 +68,4 @@ def test_names_by_kind() -> None:
     assert policies.names(kind="crawler's rule") == ("NutchAdaptive", "StormCrawlerAdaptive")
     assert "BeliefNCIS" in policies.names(kind="learning formula")
     assert policies.names(kind="formula", paper="Lagrangian index") == ("LagrangianIndex",)
+    assert policies.names(oracle=True, fragments=True) == ("FragmentDynamic", "HolisticDynamic")

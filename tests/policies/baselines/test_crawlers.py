@@ -212,28 +212,6 @@ def test_intervals_are_in_proportion_to_mean_lifetimes(core, name, arguments, lo
 
 
 @EVERY_ONE
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
-def test_in_the_environment(name, reveal):
-    for action in ("page", "refresh"):
-        env = gymnasium.make(
-            "CrawlHarmonic-v0", num_pages=20, horizon=40.0, action=action, reveal=reveal
-        )
-        policy = policies.make(name, env)
-        crawls = []
-        for _ in range(2):
-            observation, _ = env.reset(seed=1)
-            over = False
-            while not over:
-                chosen, _ = policy.predict(observation)
-                assert env.action_space.contains(chosen)
-                observation, _, _, over, _ = env.step(chosen)
-            crawls.append(env.unwrapped.ledger())
-        assert crawls[0] == crawls[1]
-        assert crawls[0].crawls >= 20
-        env.close()
-
-
-@EVERY_ONE
 def test_a_decision_costs_little(name):
     settings = {"num_pages": 1000, "bandwidth": 1000.0, "horizon": 10.001, "action": "page"}
     env = gymnasium.make("CrawlHarmonic-v0", instance="mixed", **settings)

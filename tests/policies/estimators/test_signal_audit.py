@@ -276,33 +276,26 @@ def test_without_a_maximum_nothing_is_told(monkeypatch):
     assert np.isnan(audit.precision_interval).all()
 
 
-def test_reasons():
-    rng = np.random.default_rng(6)
-    useless = audit_signals(*log_of(rng, 300, 20, (0.0,), (0.0,), (0.0,)))
-    assert useless.reason == ("the lower end of the precision, 0, is below 0.05",)
-    late = audit_signals(*log_of(rng, 200, 20, (0.9,), (1.0,), (1.0,)))
-    assert "lower end of the precision" in late.reason[0] or "delay" in late.reason[0]
-    noisy = audit_signals(*log_of(rng, 100, 15, (0.6,), (0.5,), (0.1,)))
-    assert noisy.reason[0].endswith("is not above 0.9")
-    other = audit_signals(*perfect_log(60, 4, 54))
-    assert other.reason[0].startswith("the lower end of the precision, 0.9")
-    assert other.reason[0].endswith("is above 0.9")
-
-
 def test_useless_perfect_and_useful_sources():
     rng = np.random.default_rng(6)
     useless = audit_signals(*log_of(rng, 300, 20, (0.0,), (0.0,), (0.0,)))
     assert useless.verdict == ("ignore",)
+    assert useless.reason == ("the lower end of the precision, 0, is below 0.05",)
     assert useless.precision_interval[0, 0] == 0.0
     assert np.isnan(useless.delay).all()
     perfect = audit_signals(*log_of(rng, 300, 20, (0.8,), (1.0,), (0.02,)))
     assert perfect.verdict == ("trust",)
+    assert perfect.reason[0].startswith("the lower end of the precision, 0.9")
+    assert perfect.reason[0].endswith("is above 0.9")
     assert perfect.precision_interval[0, 1] == 1.0
     late = audit_signals(*log_of(rng, 300, 20, (0.8,), (1.0,), (1.0,)))
+    assert "lower end of the precision" in late.reason[0] or "delay" in late.reason[0]
     noisy = audit_signals(*log_of(rng, 300, 20, (0.6,), (0.5,), (0.1,)))
+    assert noisy.reason[0].endswith("is not above 0.9")
     assert late.verdict == noisy.verdict == ("discount",)
     little = audit_signals(*log_of(rng, 8, 3, (0.6,), (0.5,), (0.1,)))
     assert little.verdict == ("unknown",)
+    assert little.reason == ("the interval of the precision is wider than 0.5",)
 
 
 def test_sources_that_signal_the_same_changes():

@@ -11,7 +11,7 @@ from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
 from policies.longevity.learning import LearningLongevity
 from policies.longevity.offline import UniformRefresh
-from tests.policies.longevity.fragment_play import cost, crawls, fragments, mean_divergence, play
+from tests.policies.longevity.fragment_play import cost, fragments, mean_divergence, play
 
 HIDDEN = {"reveal": "importance"}
 SCORES = {"m": 150, "horizon": 60.0, "batch": 15, **HIDDEN}
@@ -75,15 +75,6 @@ def test_pages_of_no_importance_are_not_refreshed():
         env.step(action)
 
 
-@pytest.mark.parametrize("action", ["page", "scores", "refresh"])
-def test_same_seed_same_crawls(action):
-    more = {} if action == "page" else {"signals": "noisy"}
-    made = [fragments(action, m=12, horizon=15.0, **HIDDEN, **more) for _ in range(2)]
-    one, two = (crawls(env, LearningLongevity(env, threshold=0.1), 3) for env in made)
-    assert one == two
-    assert one
-
-
 @pytest.mark.parametrize("versions", [0, 1, 4])
 def test_any_number_of_base_versions_serves(versions):
     env = fragments("scores", m=20, horizon=20.0, batch=2, base_versions=versions, **HIDDEN)
@@ -92,20 +83,6 @@ def test_any_number_of_base_versions_serves(versions):
     stored, counted = policy.footprint()
     assert stored == 6 * (7 + 5 * versions) + 161
     assert 0.0 < counted <= 8 * 6 * max(versions, 1)
-
-
-def test_observing_is_the_same_as_predicting():
-    made = [fragments("scores", m=20, horizon=20.0, batch=2, **HIDDEN) for _ in range(2)]
-    other = LearningLongevity(made[1])
-    result = crawls(made[0], LearningLongevity(made[0]))
-    seen = []
-
-    def each(log, _):
-        other.observe(log)
-        seen.extend(zip(log.page.tolist(), log.time.tolist(), strict=True))
-
-    play(made[1], other, 0, each)
-    assert result == seen
 
 
 def test_bad_input():

@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from crawl_envs.types import Problem, Tracker
-from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures, OfferMetadata
+from tests.policies.offers.fake_offer_env import features_of as offer_features
 
 
 def features_of(day, clicks, impressions=1.0, changes=0.1):
-    """Return offer features with the given averages over 30 days, and 7 elsewhere."""
-    num_pages = len(clicks)
-    columns = {name: np.full(num_pages, 7.0, np.float32) for name in HISTORY_FEATURES[1:]}
+    """Return offer features with the given averages over 30 days."""
     given = {"clicks_30": clicks, "impressions_30": impressions, "change_frequency": changes}
-    for name, values in given.items():
-        columns[name] = np.broadcast_to(np.asarray(values, np.float32), (num_pages,))
-    numbers = np.zeros(num_pages, np.int32)
-    return OfferFeatures(OfferMetadata(*[numbers] * 6), day=day, day_of_week=day % 7, **columns)
+    return offer_features(len(clicks), day, **given)
 
 
 class OfferLane:

@@ -23,9 +23,7 @@ from policies.offers.contextual import (
     page_kinds,
 )
 from policies.offers.rates import OfferRates, ShrunkClicks
-from tests.environments import arguments, batch
 from tests.policies.offers.fake_offer_env import EPOCH, OfferStandIn, play
-from tests.policies.small_environments import EVERY_PLACE, place
 
 
 class NaiveModel:
@@ -212,12 +210,6 @@ def test_exploration_draws_from_all_others():
 
 
 @pytest.mark.parametrize("reveal", ["parameters", "importance"])
-@EVERY_PLACE
-def test_every_family_and_form(name, form, reveal):
-    check_policy(ContextualBandit, lambda: place(name, form, reveal=reveal))
-
-
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
 def test_rates_of_pages_with_and_without_complete_observation(reveal):
     def make():
         return gym.make("CrawlHarmonic-v0", num_pages=20, horizon=20.0, reveal=reveal)
@@ -232,42 +224,6 @@ def test_rates_of_pages_with_and_without_complete_observation(reveal):
         assert np.all(action[complete] <= 1.0)
         assert np.all(np.isin(action, [0.0, 1.0]))
         observation, *_ = env.step(action)
-
-
-def test_lanes_learn_apart():
-    vector = batch(3, action="scores", batch=2)
-    policy = ContextualBandit(vector)
-    rows, _ = vector.reset(seed=7)
-    together = []
-    for _ in range(5):
-        action, _ = policy.predict(rows)
-        together.append(action)
-        rows, *_ = vector.step(action)
-    for lane in range(3):
-        env = gym.make("CrawlNCIS-v0", **arguments("CrawlNCIS-v0", "scores"))
-        alone = ContextualBandit(env)
-        rows, _ = env.reset(seed=7 + lane)
-        for step in range(5):
-            action, _ = alone.predict(rows)
-            assert np.array_equal(action, together[step][lane])
-            rows, *_ = env.step(action)
-
-
-def test_observing_is_what_the_next_predict_does_and_nothing_is_learned_twice():
-    runs = []
-    for observing in (False, True):
-        core = world(form="scores", budget=1.2)
-        policy = ContextualBandit(core)
-        observation = core.reset()
-        for _ in range(30):
-            action, _ = policy.predict(observation)
-            observation = core.step(action)
-            if observing:
-                policy.observe(core.last_log())
-                policy.observe(core.last_log())
-        policy.observe(core.last_log())
-        runs.append(policy.chances())
-    assert np.array_equal(*runs)
 
 
 # What it learns

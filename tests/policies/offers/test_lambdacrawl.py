@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies import solvers
 from policies.offers.rates import HistoryRates, OfferRates
@@ -178,24 +176,3 @@ def test_without_offers_the_revealed_rates_are_used():
     chance = 1.0 - np.exp(-instance.change_rate * 0.5)
     result = solvers.binary_discrete(instance.importance, chance, 0.75)
     np.testing.assert_allclose(action_of(core), result.rates / 0.5, rtol=1e-9)
-
-
-@EITHER
-@pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
-def test_contract(granularity, steps):
-    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0, "bandwidth_steps": steps}
-    check_policy(
-        lambda env: policies.make(NAME, env, granularity=granularity),
-        lambda: gymnasium.make(
-            "CrawlHarmonic-v0", instance="mixed", action="rates", overspend="error", **settings
-        ),
-        seed=3,
-    )
-
-
-@EITHER
-def test_contract_with_offers(granularity):
-    check_policy(
-        lambda env: policies.make(NAME, env, granularity=granularity),
-        lambda: gymnasium.make("CrawlOffers-v1", num_pages=300, overspend="error"),
-    )

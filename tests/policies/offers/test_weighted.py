@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.checks import check_policy
 from crawl_envs.types import Instance
 from policies.offers.rates import HistoryRates, OfferRates
 from policies.offers.strategies import proportional_rates
@@ -227,24 +225,3 @@ def test_hidden_change_rates_are_missed():
     source = lambda tracker: OfferRates(*np.ones((3, 2)))  # noqa: E731
     with pytest.raises(ValueError, match="ClickWeightedCrawl needs change_rate where pages have"):
         policies.ClickWeightedCrawl(core, rates=source).predict(core.reset())
-
-
-@EVERY_ONE
-@pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
-def test_contract(name, steps):
-    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0, "bandwidth_steps": steps}
-    check_policy(
-        lambda env: policies.make(name, env),
-        lambda: gymnasium.make(
-            "CrawlHarmonic-v0", instance="mixed", action="rates", overspend="error", **settings
-        ),
-        seed=3,
-    )
-
-
-@EVERY_ONE
-def test_contract_with_offers(name):
-    check_policy(
-        lambda env: policies.make(name, env),
-        lambda: gymnasium.make("CrawlOffers-v1", num_pages=300, overspend="error"),
-    )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import policies
 from crawl_envs.types import Delay, Problem
 from policies.base.allocated import AllocatedPolicy
-from policies.base.binding import core_of
+from policies.base.binders import core_of
 from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
 from tests.naive.scheduler import Host, NaiveScheduler, Page

@@ -1,17 +1,33 @@
-"""With what a bound policy is asked: observations of its own environment, and no others.
+"""What a policy is bound to: an environment, a description of pages, or columns of observations.
 
-A bound policy reads the trackers of its environment, and of an observation only whether it is a
-batch. So it would answer an observation of another environment by what it knows of its own.
+A binder knows the form of the actions, and reads observations into lanes. A policy that is bound to
+an environment reads its trackers, and of an observation only whether it is a batch. So it would
+answer an observation of another environment by what it knows of its own, if that were not refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from crawl_envs.types import CrawlLog, Problem, Tracker
+from policies.base.live import Description
+
+PageForm: TypeAlias = Literal["page", "scores", "refresh"]
+ActionForm: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
+PAGE_FORMS: tuple[str, ...] = get_args(PageForm)
+"""The forms of action that name pages."""
+RATE_FORMS = ("rates", "shares")
+"""The forms of action that are crawl rates of an epoch."""
+NATIVE = (
+    "of several: bind to gymnasium.make_vec(id, num_envs=N), for Stable-Baselines3 to "
+    "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
+)
+"""What a policy binds to in place of vector wrappers of single environments."""
 HARMLESS = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
 """Wrappers of ``gymnasium.make``, which pass observations on as they are."""
 PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -19,17 +35,78 @@ PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 REMEDY = "a policy plays the environment that it is bound to: make one for each, outermost wrapper"
 
 
-class Questions:
-    """The observations that a policy is asked with.
+class CrawlCore(Protocol):
+    """The attributes of ``env.unwrapped`` that a policy may read.
+
+    ``epoch`` and ``declare`` are for RATE_FORMS.
+    """
+
+    num_lanes: int
+    action_form: str
+    batch: int
+    epoch: float
+    features: tuple[str, ...]
+
+    def tracker(self, lane: int = 0) -> Tracker:
+        """Return the tracker of a lane: all public information."""
+
+    def last_log(self, lane: int = 0) -> CrawlLog:
+        """Return the crawls and signals of the last step."""
+
+    def rng(self, lane: int = 0) -> np.random.Generator:
+        """Return the generator for random choices of the current episode."""
+
+    def declare(self, change_rate: ArrayLike, lane: int = 0) -> None:
+        """Declare the estimated change rates, for the budget of the next step."""
+
+    def num_slots(self, lane: int = 0) -> int:
+        """Return the number of crawls in an episode; of epochs in RATE_FORMS."""
+
+
+class ToColumns:
+    """Columns of observations by their names; without names, nothing: the policy is simulated."""
+
+    core: CrawlCore | None = None
+
+    def __init__(self, name: str, features: Sequence[str], action_form: str, batch: int) -> None:
+        self.name, self.features = name, tuple(features)
+        self.action_form, self.batch = action_form, batch
+
+    def lanes(self, observation: Any) -> tuple[Sequence[Any], bool]:
+        """Return the columns of each lane, and whether they were given as a batch."""
+        if not self.features:
+            raise ValueError(f"{self.name} has no env: it can be simulated, but cannot predict")
+        rows = np.asarray(observation)
+        if rows.ndim not in (2, 3):
+            raise ValueError(
+                f"observation must have shape (m, F) or (lanes, m, F), got {rows.shape}"
+            )
+        if rows.shape[-1] != len(self.features):
+            raise ValueError(
+                f"observation must have the {len(self.features)} columns {self.features}, "
+                f"got shape {rows.shape}"
+            )
+        return (list(rows), True) if rows.ndim == 3 else ([rows], False)
+
+    def notice(self, observation: Any, lane: int, policy: Any) -> None:
+        """Do nothing: whatever has these columns may be asked."""
+
+    def note(self, tracker: Tracker, log: CrawlLog | None = None) -> None:
+        """Do nothing: no tracker is kept."""
+
+
+class ToEnvironment:
+    """An environment: its trackers and logs are read, its observations compared.
 
     Args:
         name: name of the policy, for errors.
         env: the environment as it was given to the policy, wrapped or not.
-        core: the crawl environment inside.
     """
 
-    def __init__(self, name: str, env: Any, core: Any) -> None:
-        self.name, self.core = name, core
+    def __init__(self, name: str, env: Any) -> None:
+        core: Any = core_of(env)
+        self.name, self.core, self.features = name, core, tuple(core.features)
+        self.action_form, self.batch = core.action_form, int(core.batch)
         self.single = core.num_lanes == 1 and not hasattr(core, "num_envs")
         self._spaces = [_space_of(env), _space_of(core)]
         self._shown = getattr(core, "current_observation", None) if _is_bare(env, core) else None
@@ -99,14 +176,17 @@ class Questions:
             f"{got}; {REMEDY}"
         )
 
-    def notice(self, observation: Any, lane: int, episode: int, time: float) -> None:
-        """Raise ValueError if the observation of a lane is not of its present decision.
+    def note(self, tracker: Tracker, log: CrawlLog | None = None) -> None:
+        """Do nothing: the environment has its trackers and logs."""
+
+    def notice(self, observation: Any, lane: int, policy: Any) -> None:
+        """Raise ValueError if a lane's observation is not of the decision that ``policy`` made.
 
         In an episode's first call the parameters in it are compared with the environment's, unless
         wrappers may have changed them. Later, other observations at one time show that another
         environment is played.
         """
-        last = self._last.get(lane)
+        last, episode, time = self._last.get(lane), policy.episode, policy.decided
         if last is not None and last[0] == episode and last[1] != time:  # nearly always
             self._last[lane] = episode, time, observation
             return
@@ -130,6 +210,57 @@ class Questions:
             return False
         width = len(self.core.features)
         return _differs(*(rows.reshape(-1, width)[:, self._fixed] for rows in (table, own)))
+
+
+class ToDescription(ToEnvironment):
+    """A description of pages: the caller passes trackers and logs, which the description keeps."""
+
+    core: Description
+
+    def note(self, tracker: Tracker, log: CrawlLog | None = None) -> None:
+        """Keep a tracker and log; ValueError if they are of other pages."""
+        self.core.note(tracker, log, self.name)
+
+
+Binder: TypeAlias = ToColumns | ToEnvironment
+
+
+def bind(
+    name: str,
+    acts: Sequence[str],
+    env: Any,
+    features: Sequence[str] | None,
+    action_form: str | None,
+    batch: int | None,
+) -> Binder:
+    """Return the binder of a policy that has these forms; the rest as for its constructor."""
+    if (env is None) == (features is None):
+        raise ValueError(f"{name} takes either env or features=, got both or neither")
+    size = 1 if batch is None else batch
+    if features is not None:
+        return ToColumns(name, features, action_form or "page", int(size))
+    if isinstance(env, Problem):
+        form = action_form or (*acts, "page")[0].replace("probe", "page")
+        env = Description(env, action_form=form, batch=size)
+    elif action_form is not None or batch is not None:
+        raise ValueError("action_form and batch are the environment's where env is given")
+    return (ToDescription if isinstance(env, Description) else ToEnvironment)(name, env)
+
+
+def core_of(env: Any) -> CrawlCore:
+    """Return the crawl environment inside ``env``; ValueError if there is none."""
+    core = getattr(env, "unwrapped", env)
+    of_rates = getattr(core, "action_form", None) in RATE_FORMS
+    named = [name for name in (*CrawlCore.__annotations__, *vars(CrawlCore)) if name[0] != "_"]
+    wanted = [name for name in named if of_rates or name not in ("epoch", "declare")]
+    lacking = [name for name in wanted if not hasattr(core, name)]
+    if lacking:
+        several = hasattr(core, "num_envs")
+        raise ValueError(
+            f"env must be a crawl environment, got {type(core).__name__} "
+            + (NATIVE if several else f"without {', '.join(lacking)}")
+        )
+    return core  # type: ignore[no-any-return]  # has what is read of it
 
 
 def _fits(shape: tuple[int, ...], allowed: frozenset[tuple[int, ...]] | None) -> bool:

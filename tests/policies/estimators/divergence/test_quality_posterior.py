@@ -12,7 +12,7 @@ from policies.estimators.divergence.posterior import (
     QUALITY_BASE,
     QUALITY_FIRST_PAGES,
     RECALLS,
-    SignalQuality,
+    QualityPosterior,
 )
 from policies.estimators.divergence.posterior_kernels import PageCrawls
 from tests.policies.estimators.divergence.test_posterior_kernels import naive_log_change
@@ -44,13 +44,13 @@ def likelihood(elapsed, signals, changed, recall, false):
 
 
 def test_of_a_page_of_which_nothing_is_known():
-    recall, false_rate = SignalQuality(INTERVAL, RATES).typical()
+    recall, false_rate = QualityPosterior(INTERVAL, RATES).typical()
     assert recall == pytest.approx(np.mean(RECALLS), rel=1e-12)
     assert false_rate == pytest.approx(np.prod(FALSE_RATES) ** (1 / 7) / INTERVAL, rel=1e-12)
 
 
 def test_means_are_those_of_the_posterior_by_brute_force():
-    quality = SignalQuality(INTERVAL, RATES)
+    quality = QualityPosterior(INTERVAL, RATES)
     history = (
         np.array([3.0, 6.0, 2.0], np.float32),
         np.array([1, 2, 0], np.int16),
