@@ -58,14 +58,6 @@ def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
     return importance, change_rate, *(np.stack(arrays) for arrays in zip(*sources, strict=True))
 
 
-def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Return importance, change rate, recall and false-signal rate of a single source, (m,)."""
-    importance, change_rate, recall, false_rate = known_sources(given)
-    if len(recall) > 1:
-        raise ValueError(f"given must have a single source of signals, got {len(recall)} sources")
-    return importance, change_rate, recall[0], false_rate[0]
-
-
 def normalised(importance: FloatArray) -> FloatArray:
     """Return importance as shares of its sum (mu~); ValueError if all of it is zero."""
     largest = importance.max()
