@@ -12,7 +12,7 @@ here                   in the papers
 ``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
 
-Public modules: allocation, multiplier, penalty_curves.
+Public modules: allocation, concave_penalty, multiplier.
 """
 
 from __future__ import annotations

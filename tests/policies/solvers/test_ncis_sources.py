@@ -16,7 +16,7 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.instances import make
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
-from policies.solvers.noisy_signals.pages import evidence_margin
+from policies.solvers.noisy_signals.sources import evidence_margin
 from policies.values.sources.kernels import cycle_length_sources_value
 from policies.values.sources.tables import level_table
 from tests.naive import source_values as naive
