@@ -154,8 +154,8 @@ def length_search(length_at: Any) -> Any:
         low = 0.0
         while length_at(lengths, page, high, signals) < length:
             low, high = high, 2.0 * high
-        under = length_at(lengths, page, low, signals) - length
-        over = length_at(lengths, page, high, signals) - length
+        under: float = length_at(lengths, page, low, signals) - length
+        over: float = length_at(lengths, page, high, signals) - length
         side = 0
         for step in range(STEPS):
             middle = (low * over - high * under) / (over - under)
@@ -163,7 +163,7 @@ def length_search(length_at: Any) -> Any:
                 middle = _between(low, high)
                 if not low < middle < high:
                     break
-            excess = length_at(lengths, page, middle, signals) - length
+            excess: float = length_at(lengths, page, middle, signals) - length
             if abs(excess) <= FLAT * length and not stepped:
                 return middle
             if excess >= 0.0:
