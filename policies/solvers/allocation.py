@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.types import FloatArray, Instance, Problem
-from crawl_envs.types.arguments import page_arrays, quantity
+from crawl_envs.types.arguments import page_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,3 @@ def normalised(importance: FloatArray) -> FloatArray:
     shares: FloatArray = importance / largest
     shares /= shares.sum()
     return shares
-
-
-def positive(name: str, value: float) -> float:
-    """Return ``value`` as a float; ValueError unless finite, > 0 and in the supported domain."""
-    return quantity(name, value, above=0.0)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
-from crawl_envs.types.arguments import check_domain
+from crawl_envs.types.arguments import check_domain, quantity
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.allocation import Allocation, known_sources, normalised, positive
+from policies.solvers.allocation import Allocation, known_sources, normalised
 from policies.solvers.binary_periodic import solve_periodic
 from policies.solvers.multiplier import root
 from policies.solvers.noisy_signals.one_source import OneSource
@@ -84,7 +84,8 @@ def ncis(
     weight, change_rate, recall, false_rate = known_sources(given)
     recall = np.where(recall < SILENT, 0.0, recall)
     weight = normalised(weight)
-    bandwidth = positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
+    bandwidth = given.bandwidth if bandwidth is None else bandwidth
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floor = _checked_floor(floor, len(weight), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     kept = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]

@@ -80,8 +80,6 @@ def test_mirror_step_in_its_corners():
     assert mirror_step(rates, none, 1.0, 0.1, 2.0, 0.3).tolist() == pytest.approx([0.1] * 3)
     alone = mirror_step(np.array([0.4]), np.array([-3.0]), 1.0, 0.1, 2.0, 0.4)
     assert alone == pytest.approx([0.4], rel=1e-13)
-    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0.1 for each"):
-        mirror_step(rates, none, 1.0, 0.1, 2.0, 0.29)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -101,8 +99,6 @@ def test_projected_step_is_that_of_slsqp(seed):
     ).x
     step = projected_step(rates, gradient, 0.3, 0.05, 1.2, total)
     assert step == pytest.approx(result, abs=2e-6)
-    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0\.5 for"):
-        projected_step(rates, gradient, 0.3, 0.5, 1.2, 5.9)
 
 
 # Samples of slopes

@@ -232,7 +232,7 @@ def test_bad_input(problem, importance, change, budget, message):
         ),
         (
             partial(solvers.binary_discrete, 1.0, 0.5, 1.0, ceiling=1.1),
-            r"ceiling must lie in \(0, 1\], a probability, got 1.1",
+            r"ceiling must lie in \(0, 1\], got 1.1",
         ),
         *(
             (partial(solve, [1.0], [1.0], 1.0, complete=mask), message)
