@@ -268,24 +268,6 @@ def test_the_harmonic_penalty_of_pages_with_complete_observation():
     assert policy._cost(0, False) == 0.0
 
 
-def test_same_seed_same_actions_and_asking_twice_changes_nothing():
-    runs = []
-    for twice in (False, True):
-        change_rate = np.linspace(0.1, 2.0, 8)
-        world = SmallWorld(change_rate, bandwidth=3.2, horizon=100.0, seed=3, probe=True)
-        policy = AsyncMirrorSync(world)
-        actions = []
-        while world.time < world.horizon:
-            if twice:
-                policy.observe(world.last_log())
-                policy.predict(world.observation)
-            action, _ = policy.predict(world.observation)
-            actions.append(int(action))
-            world.step(action)
-        runs.append(actions)
-    assert runs[0] == runs[1]
-
-
 def test_nothing_but_what_crawls_and_probes_find_is_used():
     change_rate = np.linspace(0.1, 2.0, 8)
     worlds = [
