@@ -175,6 +175,21 @@ def test_a_sampled_start_leads_to_the_same_rates(problem, monkeypatch):
 
 
 @every_problem
+def test_a_search_that_ends_early_is_not_converged(problem, monkeypatch):
+    if problem is PROBLEMS["periodic"]:
+        pytest.skip("its rates are scaled to the budget")
+    rng = np.random.default_rng(0)
+    importance, change = rng.random(50), rng.random(50)
+    budget = 0.4 * min(50.0 * problem.most, change.sum())
+    assert problem.solve(importance, change, budget).converged
+    monkeypatch.setattr(multiplier, "MOST", 1)
+    monkeypatch.setattr(multiplier, "mix", lambda *_: None)
+    stopped = problem.solve(importance, change, budget)
+    assert (stopped.iterations, stopped.converged) == (2, False)
+    assert abs(stopped.rates.sum() / budget - 1.0) > 1e-9
+
+
+@every_problem
 def test_arguments_are_left_alone_and_may_be_read_only(problem):
     importance, change = IMPORTANCE.copy(), CHANGE.copy()
     importance.flags.writeable = change.flags.writeable = False
