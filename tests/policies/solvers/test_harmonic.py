@@ -319,6 +319,7 @@ def test_costs_by_hand():
         2.0 * math.log(3.0) + 3.0 * math.log(2.0), rel=1e-15
     )
     assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == math.inf
+    assert solvers.harmonic_periodic_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == math.inf
     assert solvers.harmonic_cost([1.0, 1.0], [1.0, 1.0], 1.0, [0.0, 1.0], True) == math.inf
     assert solvers.harmonic_cost([0.0, 1.0], [1.0, 0.0], [0.0, 0.0]) == 0.0
     assert solvers.binary_cost([1.0, 1.0], [1.0, 1.0], [0.0, 1.0]) == pytest.approx(1.5)
