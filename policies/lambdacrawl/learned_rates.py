@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.arguments import one_of, quantity, real
+from crawl_envs.types.arguments import one_of, quantity, share
 from policies import solvers
 from policies.base.registry import registered
 from policies.estimators.change_rates import fit_histories
@@ -97,9 +97,7 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
 
     def __init__(self, env: Any, *, floor: float = 0.4, **learning: Any) -> None:
         super().__init__(env, **learning)
-        self.floor = real("floor", floor, least=0.0)
-        if self.floor > 1.0:
-            raise ValueError(f"floor must lie in [0, 1], got {floor!r}")
+        self.floor = share("floor", floor)
 
     def _responses(self, complete: BoolArray) -> BoolArray:
         return complete if self.action_form == "rates" else np.zeros_like(complete)

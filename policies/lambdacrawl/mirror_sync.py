@@ -48,11 +48,7 @@ def mirror_step(
 
     Returns:
         (n,).
-
-    Raises:
-        ValueError: ``slowest`` everywhere exceeds ``total``.
     """
-    _check_total(rates.size, slowest, total)
     inverse = 1.0 / rates + step_size * gradient
 
     def at(multiplier: float) -> tuple[FloatArray, float]:
@@ -73,10 +69,9 @@ def projected_step(
 ) -> FloatArray:
     """Return the rates nearest to r' - eta g, over the same set: projected gradient descent.
 
-    Arguments, result and errors as for :func:`mirror_step`; r = r' - eta g - lambda, clipped to
+    Arguments and result as for :func:`mirror_step`; r = r' - eta g - lambda, clipped to
     the box.
     """
-    _check_total(rates.size, slowest, total)
     aim = rates - step_size * gradient
 
     def at(multiplier: float) -> tuple[FloatArray, float]:
@@ -84,14 +79,6 @@ def projected_step(
         return result, float(np.count_nonzero((result > slowest) & (result < fastest)))
 
     return _spend(at, float(aim.max()) - slowest, total)
-
-
-def _check_total(num_pages: int, slowest: float, total: float) -> None:
-    if num_pages * slowest > total * (1.0 + 1e-12):
-        raise ValueError(
-            f"slowest must be at most total / num_pages, got {slowest} for each of {num_pages} "
-            f"pages and the total {total}"
-        )
 
 
 def _spend(

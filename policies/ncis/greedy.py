@@ -32,7 +32,7 @@ def _model(problem: Problem) -> dict[str, Any]:
     return {name: getattr(problem, name) for name in SIGNAL_MODEL}
 
 
-def _several(problem: Problem) -> bool:
+def several_sources(problem: Problem) -> bool:
     """Return whether the pages have several sources of signals."""
     return problem.recall is not None and problem.recall.ndim == 2
 
@@ -133,10 +133,10 @@ class GreedyNCIS(SignalPolicy):
     needs = SIGNAL_MODEL
 
     def _signal_weight(self, problem: Problem) -> Any:
-        return source_kernels.source_evidence if _several(problem) else None
+        return source_kernels.source_evidence if several_sources(problem) else None
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        if _several(problem):
+        if several_sources(problem):
             table = source_tables.greedy_ncis_sources_table(**_model(problem))
             return source_kernels.greedy_ncis_sources_value, table
         table = value_tables.greedy_ncis_table(**_model(problem))

@@ -38,7 +38,7 @@ from crawl_envs.types.arguments import real
 from policies import solvers, values
 from policies.base.registry import registered
 from policies.ncis.delayed import evidence_value
-from policies.ncis.greedy import GreedyNCIS
+from policies.ncis.greedy import GreedyNCIS, several_sources
 from policies.values.series import ALPHA, EVIDENCE, SATURATED, TERMS, TOP
 from policies.values.sources.kernels import OWN, START, greedy_ncis_sources_value
 
@@ -130,7 +130,7 @@ class LagrangianIndex(GreedyNCIS):
                 f"{problem.bandwidth} and bandwidth_steps={problem.bandwidth_steps}"
             )
         price = spending_price(problem) if self.price is None else self.price
-        several = problem.recall is not None and problem.recall.ndim == 2
+        several = several_sources(problem)
         table = super()._index(problem)[1]
         index, value, end = lagrangian_value, evidence_value, TERMS
         if several:

@@ -15,7 +15,7 @@ from policies.base.binding import CrawlPolicy
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL
 from policies.solvers.allocation import Allocation
-from policies.solvers.noisy_signals.pages import evidence_margin
+from policies.solvers.noisy_signals.sources import evidence_margin
 
 ROUNDING = 1e-12
 """Relative rounding error of a number of signals that counts as a whole number."""

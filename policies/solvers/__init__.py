@@ -12,7 +12,7 @@ here                   in the papers
 ``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
 
-Public modules: allocation, multiplier, penalty_curves.
+Public modules: allocation, concave_penalty, multiplier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from policies.solvers.binary_periodic import binary_periodic, periodic_freshness
 from policies.solvers.binary_random import binary_discrete, binary_poisson
 from policies.solvers.concave_penalty import concave_penalty, concave_penalty_cost
 from policies.solvers.costs import binary_cost, harmonic_cost
-from policies.solvers.exact import DiscreteValue, discrete
 from policies.solvers.fragments import fragments
 from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost
 from policies.solvers.lambdacrawl import harmonic, harmonic_approx
@@ -30,14 +29,12 @@ from policies.solvers.noisy_signals.theorem1 import ncis
 
 __all__ = [
     "Allocation",
-    "DiscreteValue",
     "binary_cost",
     "binary_discrete",
     "binary_periodic",
     "binary_poisson",
     "concave_penalty",
     "concave_penalty_cost",
-    "discrete",
     "fragments",
     "harmonic",
     "harmonic_approx",

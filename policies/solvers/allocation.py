@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl_envs.types import FloatArray, Instance, Problem
-from crawl_envs.types.arguments import page_arrays, quantity
+from crawl_envs.types.arguments import page_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,6 @@ def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
     return importance, change_rate, *(np.stack(arrays) for arrays in zip(*sources, strict=True))
 
 
-def known_parameters(given: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Return importance, change rate, recall and false-signal rate of a single source, (m,)."""
-    importance, change_rate, recall, false_rate = known_sources(given)
-    if len(recall) > 1:
-        raise ValueError(f"given must have a single source of signals, got {len(recall)} sources")
-    return importance, change_rate, recall[0], false_rate[0]
-
-
 def normalised(importance: FloatArray) -> FloatArray:
     """Return importance as shares of its sum (mu~); ValueError if all of it is zero."""
     largest = importance.max()
@@ -74,8 +66,3 @@ def normalised(importance: FloatArray) -> FloatArray:
     shares: FloatArray = importance / largest
     shares /= shares.sum()
     return shares
-
-
-def positive(name: str, value: float) -> float:
-    """Return ``value`` as a float; ValueError unless finite, > 0 and in the supported domain."""
-    return quantity(name, value, above=0.0)

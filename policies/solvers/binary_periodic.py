@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.arguments import page_arrays
-from policies.solvers.allocation import Allocation, normalised, positive
+from crawl_envs.types.arguments import page_arrays, quantity
+from policies.solvers.allocation import Allocation, normalised
 from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces
 
@@ -36,7 +36,7 @@ def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: fl
         ValueError: an argument is negative or not finite, all importance is zero, shapes disagree.
     """
     importance, change_rate = page_arrays(importance=importance, change_rate=change_rate)
-    bandwidth = positive("bandwidth", bandwidth)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     return solve_periodic(normalised(importance), change_rate, bandwidth)
 
 

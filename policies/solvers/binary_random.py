@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import page_arrays, quantity, real
+from crawl_envs.types.arguments import page_arrays, quantity, share
 from policies.solvers.allocation import Allocation
 from policies.solvers.multiplier import BLOCK, Root, allocate
 from policies.solvers.page_totals import page_totals
@@ -45,9 +45,7 @@ def binary_poisson(
             above 1, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    floor = real("floor", floor, least=0.0)
-    if floor > 1.0:
-        raise ValueError(f"floor must lie in [0, 1], a share of the uniform rate, got {floor!r}")
+    floor = share("floor", floor)
     pages = page_totals(importance, change_rate, None)
     weight, change = pages.importance, pages.change_rate
     least = floor * (bandwidth / len(weight))
@@ -112,9 +110,7 @@ def binary_discrete(
             all importance is zero, shapes disagree.
     """
     budget = quantity("budget", budget, above=0.0)
-    ceiling = real("ceiling", ceiling, above=0.0)
-    if ceiling > 1.0:
-        raise ValueError(f"ceiling must lie in (0, 1], a probability, got {ceiling!r}")
+    ceiling = share("ceiling", ceiling, above=True)
     weight, chance = page_arrays(importance=importance, change_probability=change_probability)
     if chance.max() > 1.0:
         raise ValueError(f"change_probability must lie in [0, 1], got {float(chance.max())!r}")

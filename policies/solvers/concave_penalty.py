@@ -1,17 +1,108 @@
-"""Optimal random crawling for any concave penalty of missed changes."""
+"""Optimal random crawling for any concave penalty of missed changes.
+
+Changes and crawls are Poisson, or crawls follow a random share of the signals. The number of missed
+changes is then geometric: ``P(N >= n) = q^n`` with ``q = x/(1 + x)`` and ``x = E[N]`` (Kolobov et
+al. 2019, propositions 1 and 4). With a penalty C(n) of increments ``c_n``, the mean penalty is the
+series ``G(q) = sum c_n q^n``. Its coefficients are >= 0, so that G and its slope
+``G' = sum n c_n q^(n - 1)`` rise with q: this is all that one multiplier for all pages needs.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import BoolArray, FloatArray
-from crawl_envs.types.arguments import page_arrays, quantity
+from crawl_envs.types.arguments import floats, page_arrays, quantity
 from policies.solvers.allocation import Allocation
 from policies.solvers.page_totals import page_mask, page_totals, spend
-from policies.solvers.penalty_curves import Penalty, PenaltyCurves, penalty_curves
+
+Penalty: TypeAlias = ArrayLike | Callable[[FloatArray], ArrayLike]
+
+PER_UNIT = 64
+"""Points per unit of ln x of a curve; its splines are exact to about 1e-10."""
+LEAST = -24.0
+"""Least ln x of a curve; below, its logarithm is linear to 1e-10."""
+TABLE_END, FUNCTION_END = 35.0, 15.0
+"""Largest ln x: rounding in the sums of a function, unlike those of a table, grows with x."""
+EXACT, NODES, PANELS = 64, 16, 22
+"""A function is summed over each n up to EXACT, then by NODES points in each of PANELS octaves."""
+STEPS = 3
+"""Steps of Newton's method within a piece of a spline, which is nearly straight."""
+FOREVER = 1e18
+"""Missed changes of a page that is never crawled."""
+ROUNDING = 1e-12
+"""Relative rounding of C, by which its increments may rise or fall below 0."""
+
+
+class Curve(NamedTuple):
+    """A quantity that rises with x, in logarithms: a spline of ``values`` (k,) at ``logs`` (k,)."""
+
+    logs: FloatArray
+    values: FloatArray
+    spline: Any
+
+    def at(self, changes: FloatArray) -> FloatArray:
+        """Return the quantity at x, 0 < x < inf; beyond the ends its logarithm is linear."""
+        at = np.log(changes)
+        near = np.clip(at, self.logs[0], self.logs[-1])
+        result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (at - near))
+        return result
+
+    def inverse(self, quantity: FloatArray) -> FloatArray:
+        """Return x at which the quantity, > 0, is reached; inf if it is not."""
+        value = np.log(quantity)
+        cell = np.clip(np.searchsorted(self.values, value) - 1, 0, len(self.logs) - 2)
+        low, high = self.logs[cell], self.logs[cell + 1]
+        at = np.interp(value, self.values, self.logs)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for _ in range(STEPS):
+                steep = self.spline(at, 1)
+                step = np.where(steep > 0.0, (value - self.spline(at)) / steep, 0.0)
+                at = np.clip(at + step, low, high)
+            past = value - np.clip(value, self.values[0], self.values[-1])
+            steep = np.maximum(self.spline(at, 1), 0.0)
+            result: FloatArray = np.exp(at + np.where(past == 0.0, 0.0, past / steep))
+        return result
+
+
+class PenaltyCurves(NamedTuple):
+    """The mean penalty G and its slopes, by x.
+
+    Attributes:
+        cost: G, which is the harmonic or binary cost of a page over its importance.
+        saving: ``q^2 G'``: what one more crawl per change saves, with crawls at random times.
+        slope: ``G'``: the same with crawls on signals.
+        first: C(1), the least slope.
+        most: the limit of saving and slope; inf for a function, whose curves show it.
+        never: the penalty of a page that is never crawled.
+    """
+
+    cost: Curve
+    saving: Curve
+    slope: Curve
+    first: float
+    most: float
+    never: float
+
+    def at_random(self, needed: FloatArray) -> FloatArray:
+        """Return Delta/rho at which crawls at random times save as much as is needed."""
+        return np.where(needed < self.most, self.saving.inverse(needed), math.inf)
+
+    def on_signals(self, needed: FloatArray) -> FloatArray:
+        """Return Delta/rho >= 1 at which crawls on signals save as much as is needed."""
+        more = np.where(needed < self.most, self.slope.inverse(needed), math.inf)
+        return np.where(needed <= self.first, 1.0, 1.0 + more)
+
+    def costs(self, missed: FloatArray) -> FloatArray:
+        """Return the mean penalty by x >= 0, the expected number of missed changes."""
+        some = np.clip(missed, 1e-100, FOREVER)
+        near = np.where(missed > 0.0, self.cost.at(some), 0.0)
+        return np.where(missed < math.inf, near, self.never)
 
 
 def concave_penalty(
@@ -25,9 +116,8 @@ def concave_penalty(
 
     Minimises J of eq. 1 of Kolobov et al. 2019 over their class of policies (crawls at random
     times, and on a random share of the signals of pages with complete observation), for the
-    penalties of which section 3 says that the approach is valid. With the mean penalty ``G(q)`` of
-    :mod:`policies.solvers.penalty_curves`, ``q = x/(1 + x)``, all pages share one multiplier
-    lambda:
+    penalties of which section 3 says that the approach is valid. With the mean penalty ``G(q)`` and
+    ``q = x/(1 + x)`` as above, all pages share one multiplier lambda:
 
     - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = lambda Delta/mu``,
     - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = lambda Delta/mu``; p = 1 where the
@@ -143,3 +233,87 @@ def _cost(
     with np.errstate(divide="ignore"):
         missed = change_rate[changing] / rates[changing] - complete[changing]
     return float(importance[changing] @ curves.costs(missed))
+
+
+def penalty_curves(penalty: Penalty) -> PenaltyCurves:
+    """Return the curves of a penalty.
+
+    Args:
+        penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
+            C(K); or a smooth function of arrays of real numbers n >= 0. It rises from 0 to C(1)
+            and is concave.
+
+    Raises:
+        ValueError: not such a table or function.
+    """
+    from scipy.interpolate import CubicSpline
+
+    end = FUNCTION_END if callable(penalty) else TABLE_END
+    logs = np.linspace(LEAST, end, round((end - LEAST) * PER_UNIT) + 1)
+    if callable(penalty):
+        number, weight = _nodes()
+        ends = np.concatenate([[0.0], number, [FOREVER]])
+        values = _checked(ends, floats("penalty", penalty(ends)))
+        most = math.inf
+        sums = [_function_sums(number, weight * values[1:-1], at) for at in logs]
+    else:
+        table = floats("penalty", penalty)
+        values = _checked(np.arange(float(table.size)), table)
+        number, increments = np.arange(1.0, len(values)), np.diff(values)
+        most = float(number @ increments)
+        sums = [_table_sums(number, increments, at) for at in logs]
+    cost, slope = np.maximum.accumulate(np.log(np.array(sums)), axis=0).T
+    saving = np.maximum.accumulate(slope - 2.0 * np.log1p(np.exp(-logs)))
+    curves = [Curve(logs, one, CubicSpline(logs, one)) for one in (cost, saving, slope)]
+    return PenaltyCurves(curves[0], curves[1], curves[2], float(values[1]), most, float(values[-1]))
+
+
+def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
+    """Return C at increasing numbers, 0 and 1 first; ValueError unless it is a penalty there."""
+    if values.shape != number.shape or values.size < 2 or not np.isfinite(values).all():
+        raise ValueError(
+            "penalty must be a table of at least two finite numbers, or a function that returns "
+            f"one for each number, got {values!r}"
+        )
+    steps = np.diff(values) / np.diff(number)
+    rounding = ROUNDING * (steps[0] + values[1:] / np.diff(number))
+    if values[0] != 0.0 or steps[0] <= 0.0:
+        raise ValueError(f"penalty must rise from C(0) = 0, got {values!r}")
+    if np.any(steps < -rounding) or np.any(np.diff(steps) > rounding[1:]):
+        raise ValueError(f"penalty must be concave and not fall, got {values!r}")
+    return values
+
+
+def _nodes() -> tuple[FloatArray, FloatArray]:
+    """Return numbers and weights: sums of smooth functions over whole numbers n >= 1.
+
+    Gauss quadrature for sums over the a numbers of a panel (a, 2a], by the recurrence of Gram's
+    polynomials (DLMF 18.22, Hahn polynomials with alpha = beta = 0).
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    order = np.arange(1.0, NODES)
+    numbers, weights = [np.arange(1.0, EXACT + 1.0)], [np.ones(EXACT)]
+    for panel in range(PANELS):
+        count = EXACT * 2.0**panel
+        beside = 0.5 * order * np.sqrt((count**2 - order**2) / (4.0 * order**2 - 1.0))
+        places, vectors = eigh_tridiagonal(np.zeros(NODES), beside)
+        numbers.append(1.5 * count + 0.5 + places)
+        weights.append(count * vectors[0] ** 2)
+    return np.concatenate(numbers), np.concatenate(weights)
+
+
+def _table_sums(number: FloatArray, increments: FloatArray, log: float) -> tuple[float, float]:
+    """Return G and G' at ln x."""
+    power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * increments
+    return float(power.sum() / (1.0 + math.exp(-log))), float(number @ power)
+
+
+def _function_sums(number: FloatArray, values: FloatArray, log: float) -> tuple[float, float]:
+    """Return G and G' at ln x, summed by parts, as increments of large n are differences.
+
+    ``G = (1 - q) sum C(n) q^n``, and its derivative is ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
+    """
+    q, rest = 1.0 / (1.0 + math.exp(-log)), 1.0 / (1.0 + math.exp(log))
+    power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * values
+    return float(rest * q * power.sum()), float(power @ (number * rest - q))

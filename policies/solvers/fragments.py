@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import page_arrays
-from policies.solvers.allocation import Allocation, normalised, positive
+from crawl_envs.types.arguments import page_arrays, quantity
+from policies.solvers.allocation import Allocation, normalised
 from policies.solvers.multiplier import root
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
             disagree.
     """
     weight = normalised(_importance(curves, importance))
-    bandwidth = positive("bandwidth", bandwidth)
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     largest = float((weight * curves.ceiling).max())
     unit = largest if largest < math.inf else 1.0
     rates = np.zeros(weight.size)

@@ -47,7 +47,13 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import check_domain, floats
 from policies.values import kernels as kernel
 from policies.values import tables
-from policies.values.tables import HIGH_PRECISION, HIGH_RECALL, Reading, check_nonnegative
+from policies.values.tables import (
+    HIGH_PRECISION,
+    HIGH_RECALL,
+    PARAMETERS,
+    Reading,
+    check_nonnegative,
+)
 
 
 @compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1]))
@@ -76,15 +82,12 @@ def evaluate(
     return out.reshape(spread[0].shape)
 
 
-def _known(importance: ArrayLike, change_rate: ArrayLike, *signals: ArrayLike) -> Any:
-    """Return the page parameters; ``signals`` are recall and false-signal rate, if any.
-
-    Raises ValueError where a quantity is outside the supported domain.
-    """
-    names = ("importance", "change_rate", "false_signal_rate")
-    for name, given in zip(names, (importance, change_rate, *signals[1:]), strict=False):
-        check_domain(name, floats(name, given))
-    return importance, change_rate, *signals
+def _known(*known: ArrayLike) -> Any:
+    """Return PARAMETERS of pages, or the first of them; ValueError outside the supported domain."""
+    for name, given in zip(PARAMETERS, known, strict=False):
+        if name != "recall":
+            check_domain(name, floats(name, given))
+    return known
 
 
 def _times(name: str, times: ArrayLike, *, finite: bool = True) -> FloatArray:

@@ -28,6 +28,9 @@ HIGH_PRECISION = 0.7
 HIGH_RECALL = 0.6
 NEVER = math.inf
 
+PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
+"""Parameters of pages, in the order of all functions of values."""
+
 LARGEST = value_terms.LARGEST
 
 
@@ -51,8 +54,9 @@ def check_share(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-def broadcast_pages(**parameters: ArrayLike) -> list[FloatArray]:
-    """Check parameters of pages and broadcast them, in the order given."""
+def broadcast_pages(*known: ArrayLike, **more: ArrayLike) -> list[FloatArray]:
+    """Check PARAMETERS of pages, or the first of them, and more, and broadcast them."""
+    parameters = dict(zip(PARAMETERS, known, strict=False)) | more
     checked = [
         check_share(name, value) if name == "recall" else check_nonnegative(name, value)
         for name, value in parameters.items()
@@ -66,21 +70,9 @@ def broadcast_pages(**parameters: ArrayLike) -> list[FloatArray]:
         raise ValueError(f"page parameters must broadcast, got shapes {shapes}") from None
 
 
-def _pages(**parameters: ArrayLike) -> list[FloatArray]:
-    """Check the parameters and broadcast them to one flat shape, in the order given."""
-    return [np.ravel(array) for array in broadcast_pages(**parameters)]
-
-
-def _noisy(
-    importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
-) -> list[FloatArray]:
-    """Return the parameters of pages with one source of signals, checked and flat."""
-    return _pages(
-        importance=importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-    )
+def _pages(*known: ArrayLike, **more: ArrayLike) -> list[FloatArray]:
+    """Return the same as arrays of one flat shape."""
+    return [np.ravel(array) for array in broadcast_pages(*known, **more)]
 
 
 def _table(*columns: ArrayLike) -> FloatArray:
@@ -160,7 +152,7 @@ def round_robin_table(num_pages: int) -> FloatArray:
 
 def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
     """Return the table of ``greedy_value``."""
-    mu, delta = _pages(importance=importance, change_rate=change_rate)
+    mu, delta = _pages(importance, change_rate)
     return _table(_over(mu, delta), delta)
 
 
@@ -172,7 +164,7 @@ def harmonic_table(
     if mask.dtype != np.bool_:
         raise ValueError(f"complete must be bool, got dtype {mask.dtype}")
     share = mask.astype(np.float64)
-    mu, delta, share = _pages(importance=importance, change_rate=change_rate, complete=share)
+    mu, delta, share = _pages(importance, change_rate, complete=share)
     observed = share > 0.0
     weight = np.where(delta > 0.0, mu, 0.0)
     return _table(
@@ -202,7 +194,7 @@ def greedy_cis_table(
     reading: Reading = "I2",
 ) -> FloatArray:
     """Return the table of ``greedy_cis_value``; ``reading`` as in ``greedy_cis``."""
-    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
+    mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     return _cis(mu, delta, lam, nu, reading)
 
 
@@ -221,7 +213,7 @@ def greedy_cis_plus_table(
     A page is of high quality if its precision and its recall exceed the two thresholds; every
     other page is a GREEDY page, and its signals are ignored.
     """
-    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
+    mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     check_share("precision_above", precision_above)
     check_share("recall_above", recall_above)
     gamma = lam * delta + nu
@@ -239,7 +231,7 @@ def greedy_ncis_table(
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
     """Return the table of ``greedy_ncis_value``."""
-    mu, delta, lam, nu = _noisy(importance, change_rate, recall, false_signal_rate)
+    mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     mu = np.where(delta > 0.0, mu, 0.0)
     page = _Signals(delta, lam, nu)
     b, top = page.evidence, _over(mu, delta)
@@ -308,7 +300,7 @@ def cycle_length_table(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
     """Return the table of ``cycle_length_value``."""
-    page = _Signals(*_noisy(0.0, change_rate, recall, false_signal_rate)[1:])
+    page = _Signals(*_pages(0.0, change_rate, recall, false_signal_rate)[1:])
     with np.errstate(divide="ignore", invalid="ignore"):
         switch = np.where(page.beta > 0.0, 38.0 / page.damping * page.beta, 0.0)
     return _table(page.gamma, page.beta, page.spacing, switch)
@@ -318,6 +310,6 @@ def signal_time(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
     """Return beta, the effective time of one signal, in the broadcast shape of the arguments."""
-    pages = _noisy(0.0, change_rate, recall, false_signal_rate)[1:]
+    pages = _pages(0.0, change_rate, recall, false_signal_rate)[1:]
     shape = np.broadcast_shapes(*map(np.shape, (change_rate, recall, false_signal_rate)))
     return _Signals(*pages).beta.reshape(shape)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
-from crawl_envs.types.arguments import check_domain
+from crawl_envs.types.arguments import check_domain, quantity
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.allocation import Allocation, known_sources, normalised, positive
+from policies.solvers.allocation import Allocation, known_sources, normalised
 from policies.solvers.binary_periodic import solve_periodic
 from policies.solvers.multiplier import root
-from policies.solvers.noisy_signals.pages import Pages, evidence_margin
+from policies.solvers.noisy_signals.one_source import OneSource
+from policies.solvers.noisy_signals.sources import Sources, evidence_margin
 
 BUDGET_TOLERANCE = 1e-11
 """Relative error of the budget at which the search for the multiplier ends."""
@@ -23,6 +24,8 @@ SILENT = 1e-30
 
 SAMPLED_ABOVE = 100_000
 SAMPLE = 10_000
+
+Pages = OneSource | Sources
 
 
 class _Solution(NamedTuple):
@@ -81,11 +84,12 @@ def ncis(
     weight, change_rate, recall, false_rate = known_sources(given)
     recall = np.where(recall < SILENT, 0.0, recall)
     weight = normalised(weight)
-    bandwidth = positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
+    bandwidth = given.bandwidth if bandwidth is None else bandwidth
+    bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floor = _checked_floor(floor, len(weight), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     kept = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
-    pages = Pages(*kept)
+    pages = _pages(*kept)
     available = bandwidth - floor * (len(weight) - len(useful))
     solution = _spend(pages, floor, available)
     levels = pages.levels(solution.state, solution.rates)
@@ -103,13 +107,25 @@ def ncis(
         rates=rates,
         probabilities=probabilities,
         multiplier=solution.multiplier,
-        objective=min(max(pages.freshness(solution.state, solution.rates), 0.0) + static, 1.0),
+        objective=min(max(_freshness(pages, solution), 0.0) + static, 1.0),
         iterations=solution.iterations,
         converged=solution.multiplier == 0.0 or bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9),
         thresholds=thresholds,
         signals=signals,
         evidence=evidence,
     )
+
+
+def _pages(*known: FloatArray) -> Pages:
+    """Return pages by importance and change rate, (k,), recall and false-signal rate, (S, k)."""
+    return OneSource(*known) if len(known[2]) == 1 else Sources(*known)
+
+
+def _freshness(pages: Pages, solution: _Solution) -> float:
+    """Return the freshness; where every change is signalled, crawls beyond signals are useless."""
+    rates = solution.rates
+    useful = np.where(pages.alpha == 0.0, np.minimum(rates, pages.signal_rate), rates)
+    return pages.freshness(solution.state, useful)
 
 
 def _enough(evidence: FloatArray, single: FloatArray) -> FloatArray:
@@ -140,7 +156,8 @@ def _start(pages: Pages, floor: float, bandwidth: float) -> float:
     importance, change_rate = pages.known[:2]
     count = len(importance)
     if count > SAMPLED_ABOVE:
-        sample = pages.every(count // SAMPLE)
+        step = count // SAMPLE
+        sample = _pages(*(np.ascontiguousarray(array[..., ::step]) for array in pages.known))
         share = bandwidth * len(sample.known[0]) / count
         found = _spend(sample, floor, share)
         if found.multiplier > 0.0:
@@ -165,7 +182,9 @@ def _spend(pages: Pages, floor: float, bandwidth: float) -> _Solution:
 
         def spend(at: float, out: FloatArray) -> tuple[float, float]:
             filled = out if out.size > 0 else rates
-            return pages.spend(1.0 / at, floor, state, filled) / bandwidth, math.nan
+            pages.spend(1.0 / at, state, filled)
+            np.maximum(filled, floor, out=filled)
+            return float(filled.sum()) / bandwidth, math.nan
 
         start = 1.0 / min(_start(pages, floor, bandwidth), 0.9 * multiplier)
         found = root(spend, start, rates, BUDGET_TOLERANCE)

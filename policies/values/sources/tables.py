@@ -50,12 +50,7 @@ def _checked(
     for name, given in (("recall", recall), ("false_signal_rate", false_signal_rate)):
         if np.ndim(given) != 2:
             raise ValueError(f"{name} must have shape (S, m), sources first, got {np.shape(given)}")
-    mu, delta, lam, nu = broadcast_pages(
-        importance=importance,
-        change_rate=change_rate,
-        recall=recall,
-        false_signal_rate=false_signal_rate,
-    )
+    mu, delta, lam, nu = broadcast_pages(importance, change_rate, recall, false_signal_rate)
     over = lam.sum(axis=0) > 1.0 + 1e-12
     if np.any(over):
         worst = lam[:, int(np.argmax(over))].tolist()
@@ -80,8 +75,7 @@ def greedy_ncis_sources_table(
     Raises:
         ValueError: an argument is outside its range, or shapes do not broadcast.
     """
-    known = _checked(importance, change_rate, recall, false_signal_rate)
-    return _table(known, KNOTS, np.float32)
+    return _table((importance, change_rate, recall, false_signal_rate), KNOTS, np.float32)
 
 
 def level_table(
@@ -94,15 +88,12 @@ def level_table(
 
     Arguments and errors as for :func:`greedy_ncis_sources_table`.
     """
-    known = _checked(importance, change_rate, recall, false_signal_rate)
-    return _table(known, LENGTH_KNOTS, np.float64)
+    return _table((importance, change_rate, recall, false_signal_rate), LENGTH_KNOTS, np.float64)
 
 
-def _table(
-    known: tuple[FloatArray, FloatArray, FloatArray, FloatArray], number: int, precision: Any
-) -> FloatArray:
-    """Return the rows of checked pages, with a number of knots in a precision."""
-    mu, delta, lam, nu = known
+def _table(known: tuple[ArrayLike, ...], number: int, precision: Any) -> FloatArray:
+    """Return the rows of pages, with a number of knots in a precision."""
+    mu, delta, lam, nu = _checked(*known)
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + 3 * number * np.dtype(precision).itemsize // 8))
     table[:, TOP] = greedy_table(np.where(delta > 0.0, mu, 0.0), delta)[:, TOP]

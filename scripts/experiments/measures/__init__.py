@@ -1,6 +1,6 @@
 """What several experiments measure, as functions of a seed, and what they compute from rows.
 
-Public modules: assumptions, backtests, costs, courses, derived, learned_values, long_run,
-offer_freshness, offer_strategies, offer_tables, over_pages, page_rates, recorded,
+Public modules: assumptions, backtests, costs, courses, derived, discrete_optimum, learned_values,
+long_run, offer_freshness, offer_strategies, offer_tables, over_pages, page_rates, recorded,
 signal_estimates, simulated_logs, site_logs.
 """

@@ -17,9 +17,9 @@ import pandas as pd
 from crawl_envs import Instance
 from crawl_envs.evaluation import Row
 from crawl_envs.types.compiled_policies import CompiledIndex
-from policies import solvers
 from policies.values.kernels import greedy_ncis_value
 from policies.values.tables import greedy_ncis_table
+from scripts.experiments.measures.discrete_optimum import discrete_optimum
 from scripts.present import charts
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
@@ -73,7 +73,7 @@ def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the best policy, and the width of its bracket due to truncation."""
     instance = world(seed, **arguments)
-    result = solvers.discrete(instance, max_states=MOST_STATES[instance.num_pages])
+    result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
     return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 
@@ -83,11 +83,8 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
     table = greedy_ncis_table(
         instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
     )
-    result = solvers.discrete(
-        instance,
-        index=CompiledIndex(greedy_ncis_value, table),
-        max_states=MOST_STATES[instance.num_pages],
-    )
+    index = CompiledIndex(greedy_ncis_value, table)
+    result = discrete_optimum(instance, MOST_STATES[instance.num_pages], index=index)
     return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 

@@ -256,25 +256,6 @@ def test_bounds_hold_for_pages_that_are_crawled_for_their_changes():
     assert estimate[complete].max() > 0.9
 
 
-@FORMS
-@EVERY
-def test_same_seed_same_actions_and_asking_twice_changes_nothing(policy_class, form):
-    runs = []
-    for twice in (False, True):
-        world = world_of(5, form=form, horizon=6.0)
-        policy = policy_class(world)
-        actions = []
-        while world.time < world.horizon:
-            if twice:
-                policy.observe(world.last_log())
-                policy.predict(world.observation)
-            action, _ = policy.predict(world.observation)
-            actions.append(action)
-            world.step(action)
-        runs.append(np.array(actions))
-    assert np.array_equal(*runs)
-
-
 def test_signals_before_learning_began_do_not_count():
     nothing = np.zeros(0)
     log = CrawlLog(

@@ -1,4 +1,4 @@
-"""Policies that learn crawl rates, in CrawlHarmonic-v0."""
+"""One contract of the policies that learn, in CrawlHarmonic-v0."""
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +15,7 @@ from policies.lambdacrawl import (
     LambdaLearnAndCrawlBinary,
     MirrorSync,
 )
+from policies.ncis.learning_greedy import LearningGreedyNCIS
 
 RATES = (
     LambdaLearnAndCrawl,
@@ -26,6 +27,7 @@ PROBING = (MirrorSync, AsyncMirrorSync, AsyncPSGDSync)
 EVERY = [
     *((policy, {"action": form}) for policy in RATES for form in ("rates", "page")),
     *((policy, {"action": "page", "probe": True}) for policy in PROBING),
+    (LearningGreedyNCIS, {"action": "page"}),
 ]
 EVERY = pytest.mark.parametrize(
     ("policy_class", "form"), EVERY, ids=[f"{p.__name__}-{f['action']}" for p, f in EVERY]
@@ -63,6 +65,19 @@ def test_what_is_revealed_is_not_used(policy_class, form):
     assert np.array_equal(policy.predict(observation)[0], first[0])
     if form["action"] == "page":  # where rates are revealed, what they may spend differs
         assert np.array_equal(play(shown, policy_class(shown))[0], first)
+
+
+@EVERY
+def test_observing_and_asking_twice_changes_nothing(policy_class, form):
+    env = harmonic(**form)
+    once, _ = play(env, policy_class(env), 3)
+    policy = policy_class(env)
+    observation, _ = env.reset(seed=3)
+    for action in once:
+        policy.observe(env.unwrapped.last_log())
+        policy.predict(observation)
+        assert np.array_equal(policy.predict(observation)[0], action)
+        observation, *_ = env.step(action)
 
 
 @EVERY

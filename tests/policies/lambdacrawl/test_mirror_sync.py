@@ -80,8 +80,6 @@ def test_mirror_step_in_its_corners():
     assert mirror_step(rates, none, 1.0, 0.1, 2.0, 0.3).tolist() == pytest.approx([0.1] * 3)
     alone = mirror_step(np.array([0.4]), np.array([-3.0]), 1.0, 0.1, 2.0, 0.4)
     assert alone == pytest.approx([0.4], rel=1e-13)
-    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0.1 for each"):
-        mirror_step(rates, none, 1.0, 0.1, 2.0, 0.29)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -101,8 +99,6 @@ def test_projected_step_is_that_of_slsqp(seed):
     ).x
     step = projected_step(rates, gradient, 0.3, 0.05, 1.2, total)
     assert step == pytest.approx(result, abs=2e-6)
-    with pytest.raises(ValueError, match=r"at most total / num_pages, got 0\.5 for"):
-        projected_step(rates, gradient, 0.3, 0.5, 1.2, 5.9)
 
 
 # Samples of slopes
@@ -270,24 +266,6 @@ def test_the_harmonic_penalty_of_pages_with_complete_observation():
     assert rates[0] > rates[1]
     assert policy._cost(3, True) == pytest.approx(1.0 + 1 / 2 + 1 / 3, rel=1e-12)
     assert policy._cost(0, False) == 0.0
-
-
-def test_same_seed_same_actions_and_asking_twice_changes_nothing():
-    runs = []
-    for twice in (False, True):
-        change_rate = np.linspace(0.1, 2.0, 8)
-        world = SmallWorld(change_rate, bandwidth=3.2, horizon=100.0, seed=3, probe=True)
-        policy = AsyncMirrorSync(world)
-        actions = []
-        while world.time < world.horizon:
-            if twice:
-                policy.observe(world.last_log())
-                policy.predict(world.observation)
-            action, _ = policy.predict(world.observation)
-            actions.append(int(action))
-            world.step(action)
-        runs.append(actions)
-    assert runs[0] == runs[1]
 
 
 def test_nothing_but_what_crawls_and_probes_find_is_used():

@@ -65,21 +65,6 @@ def test_near_the_informed_policy_and_above_round_robin():
     assert (learning - fair).mean() > 2.0 * (informed - learning).mean()
 
 
-def test_same_seed_same_crawls_and_asking_twice_changes_nothing():
-    env = noisy(horizon=4.0)
-    first = play(env, policies.LearningGreedyNCIS(env), seed=3)
-    policy = policies.LearningGreedyNCIS(env)
-    observation, _ = env.reset(seed=3)
-    again, over = [], False
-    while not over:
-        policy.observe(env.unwrapped.last_log())
-        action, _ = policy.predict(observation)
-        assert policy.predict(observation)[0] == action
-        again.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    assert again == first
-
-
 def taped(seed, hidden, reveal="importance"):
     """An environment with given events; its instance has other, hidden parameters."""
     rng = np.random.default_rng(seed)
@@ -111,29 +96,6 @@ def test_episodes_start_with_no_data_unless_kept():
     twice = [play(env, each, seed=1) for each in (policy, keeping)]
     assert twice[0] == once[0]
     assert twice[1] != once[1]
-
-
-def test_lanes_learn_by_themselves():
-    batch = gym.make_vec(
-        "CrawlNCIS-v0",
-        num_envs=2,
-        num_pages=10,
-        bandwidth=10.0,
-        horizon=5.0,
-        instance="noisy",
-        reveal="importance",
-    )
-    policy = policies.LearningGreedyNCIS(batch)
-    observation, _ = batch.reset(seed=4)
-    crawls = []
-    for _ in range(50):
-        action, _ = policy.predict(observation)
-        crawls.append(action)
-        observation, *_ = batch.step(action)
-    for lane in range(2):
-        env = noisy(horizon=5.0, num_pages=10, bandwidth=10.0)
-        alone = play(env, policies.LearningGreedyNCIS(env), seed=4 + lane)
-        assert [int(action[lane]) for action in crawls] == alone
 
 
 def rounded(seed):

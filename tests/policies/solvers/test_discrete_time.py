@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from policies import solvers
-from policies.solvers import multiplier
+from tests.policies.solvers.problems import PROBLEMS, check_optimal
 
 IMPORTANCE, CHANCE = np.array([1.0, 2.0, 4.0, 1.0]), np.array([0.1, 0.4, 0.7, 0.2])
 
@@ -25,23 +20,6 @@ def freshness(chance, rate):
 def objective(importance, chance, rates):
     pages = zip(importance, chance, rates, strict=True)
     return sum(mu * freshness(delta, rho) for mu, delta, rho in pages) / np.sum(importance)
-
-
-def marginal_gains(importance, chance, rates):
-    """dF/drho times normalised importance; 0 where nothing changes."""
-    kept_up = np.where(chance > 0.0, chance + (1.0 - chance) * rates, 1.0)
-    return importance / np.sum(importance) * chance / kept_up**2
-
-
-def conditions_gap(importance, chance, ceiling, result):
-    """How far, relative to the multiplier, marginal gains are on the wrong side of it."""
-    useful = (importance > 0.0) & (chance > 0.0)
-    rates, gains = result.rates[useful], marginal_gains(importance, chance, result.rates)[useful]
-    off = gains / result.multiplier - 1.0
-    none, full = rates == 0.0, rates >= ceiling
-    assert not result.rates[~useful].any()
-    inner = np.abs(off[~none & ~full]).max(initial=0.0)
-    return max(inner, off[none].max(initial=0.0), -off[full].min(initial=0.0))
 
 
 def twin(importance, chance, budget, ceiling=1.0):
@@ -111,38 +89,6 @@ def test_closed_form_where_nothing_is_cut(budget):
     assert result.objective == pytest.approx(objective(IMPORTANCE, CHANCE, rates), rel=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_against_a_general_optimiser(seed):
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 8))
-    importance, chance = rng.random(size) + 0.01, rng.uniform(0.02, 0.98, size)
-    ceiling = rng.uniform(0.3, 1.0)
-    budget = rng.uniform(0.02, 0.98) * ceiling * size
-    result = solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
-    shares = importance / importance.sum()
-
-    def loss(rates):
-        return 1.0 - np.sum(shares * rates / (rates + chance - rates * chance))
-
-    general = minimize(
-        loss,
-        np.full(size, budget / size),
-        jac=lambda rates: -marginal_gains(importance, chance, rates),
-        bounds=[(0.0, ceiling)] * size,
-        constraints={
-            "type": "eq",
-            "fun": lambda rates: rates.sum() - budget,
-            "jac": lambda rates: np.ones(size),
-        },
-        method="SLSQP",
-        options={"ftol": 1e-16, "maxiter": 1000},
-    )
-    assert result.converged
-    assert result.objective >= 1.0 - general.fun - 1e-12
-    assert result.objective == pytest.approx(1.0 - general.fun, abs=1e-9)
-    np.testing.assert_allclose(result.rates, general.x, atol=2e-5)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_slow_twin(seed):
     rng = np.random.default_rng(seed)
@@ -155,44 +101,6 @@ def test_slow_twin(seed):
         np.testing.assert_allclose(result.rates, rates, rtol=1e-9, atol=1e-11)
         assert result.multiplier == pytest.approx(multiplier, rel=1e-9)
         assert result.objective == pytest.approx(objective(importance, chance, rates), rel=1e-11)
-
-
-logarithms = st.floats(-6.0, 6.0)
-chances = st.one_of(
-    st.floats(-9.0, 0.0).map(lambda x: 10.0**x),
-    st.floats(-15.0, 0.0).map(lambda x: 1.0 - 10.0**x),
-    st.sampled_from([0.0, 0.5, 1.0]),
-)
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    pages=st.lists(st.tuples(logarithms, chances), min_size=1, max_size=20),
-    share=st.floats(1e-6, 0.999),
-    ceiling=st.sampled_from([1.0, 0.3, 1e-3]),
-)
-def test_optimality_conditions(pages, share, ceiling):
-    importance, chance = 10.0 ** np.array([page[0] for page in pages]), np.array(pages)[:, 1]
-    useful = np.count_nonzero(chance)
-    budget = share * ceiling * max(useful, 1)
-    result = solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)
-    assert result.converged
-    assert 0.0 <= result.objective <= 1.0 + 1e-12
-    assert np.all((result.rates >= 0.0) & (result.rates <= ceiling))
-    if useful == 0:
-        assert not result.rates.any()
-        return
-    assert result.rates.sum() == pytest.approx(budget, rel=1e-11)
-    assert conditions_gap(importance, chance, ceiling, result) < 1e-9
-
-
-def test_multiplier_is_the_gain_of_one_more_crawl():
-    step = 1e-6
-    result, more, less = (
-        solvers.binary_discrete(IMPORTANCE, CHANCE, 1.0 + d) for d in (0.0, step, -step)
-    )
-    slope = (more.objective - less.objective) / (2.0 * step)
-    assert result.multiplier == pytest.approx(slope, rel=1e-7)
 
 
 @pytest.mark.parametrize("step", [1e-3, 1e-5, 1e-7])
@@ -248,50 +156,6 @@ def test_what_cannot_be_used_is_not_spent(budget, ceiling):
     assert result.objective == pytest.approx(value / 8.0, rel=1e-14)
 
 
-def test_nothing_changes():
-    result = solvers.binary_discrete([1.0, 2.0], 0.0, 1.0)
-    assert not result.rates.any()
-    assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
-
-
-@pytest.mark.parametrize("scale", [1e-11, 1e11])
-def test_scale_of_importance_does_not_matter(scale):
-    plain = solvers.binary_discrete(IMPORTANCE, CHANCE, 1.0)
-    scaled = solvers.binary_discrete(scale * IMPORTANCE, CHANCE, 1.0)
-    np.testing.assert_allclose(scaled.rates, plain.rates, rtol=1e-12)
-    assert scaled.objective == pytest.approx(plain.objective, rel=1e-12)
-    assert scaled.multiplier == pytest.approx(plain.multiplier, rel=1e-12)
-
-
-@pytest.mark.parametrize("share", [1e-12, 1e-6, 1e-2, 0.5, 0.99])
-def test_ratios_of_a_million_millions(share):
-    rng = np.random.default_rng(7)
-    importance, chance = 10.0 ** rng.uniform(-12, 12, 60), 10.0 ** rng.uniform(-12, 0, 60)
-    result = solvers.binary_discrete(importance, chance, 60.0 * share)
-    assert result.converged
-    assert result.rates.sum() == pytest.approx(60.0 * share, rel=1e-11)
-    assert conditions_gap(importance, chance, 1.0, result) < 1e-9
-    assert result.iterations < 60
-
-
-def test_sampled_start_leads_to_the_same_rates(monkeypatch):
-    rng = np.random.default_rng(9)
-    importance, chance = np.sort(rng.random(30_000)), rng.random(30_000)
-    chance[::7] = 1.0
-    cold = {budget: solvers.binary_discrete(importance, chance, budget) for budget in (3.0, 3000.0)}
-    monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 5000)
-    monkeypatch.setattr(multiplier, "SAMPLE", 1000)
-    for budget, one in cold.items():
-        warm = solvers.binary_discrete(importance, chance, budget)
-        np.testing.assert_allclose(warm.rates, one.rates, rtol=1e-9, atol=1e-12)
-    importance[::30] = 0.0  # a sample that tells nothing
-    assert solvers.binary_discrete(importance, chance, 3000.0).converged
-    importance[::30] = 1e-3
-    importance[7] = 1e9  # a sample too poor to buy anything at the price of the best page
-    poor = solvers.binary_discrete(importance, chance, 1e-3)
-    assert poor.rates[7] == pytest.approx(1e-3, rel=1e-12)
-
-
 def test_counts_with_many_ties():
     rng = np.random.default_rng(2)
     importance = rng.poisson(rng.lognormal(-1.0, 2.0, 5000)) / 30.0
@@ -299,28 +163,7 @@ def test_counts_with_many_ties():
     assert (chance == 1.0).sum() > 200
     for share in (0.001, 0.003, 0.01, 0.03, 0.1, 0.2):
         result = solvers.binary_discrete(importance, chance, 5000 * share)
-        assert result.rates.sum() == pytest.approx(5000 * share, rel=1e-11)
-        assert conditions_gap(importance, chance, 1.0, result) < 1e-9
+        check_optimal(PROBLEMS["steps, ceiling 1"], importance, chance, 5000 * share, result)
         alike = np.unique(np.stack([importance, chance]), axis=1, return_inverse=True)[1].ravel()
         for kind in np.unique(alike)[::40]:
             assert np.ptp(result.rates[alike == kind]) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("importance", "chance", "budget", "ceiling", "message"),
-    [
-        ([1.0, -1.0], 0.5, 1.0, 1.0, "importance must be finite and >= 0, got -1.0"),
-        ([1.0, 1.0], [0.5, np.nan], 1.0, 1.0, "change_probability must be finite and >= 0, got n"),
-        ([1.0, 1.0], [0.5, 1.5], 1.0, 1.0, r"change_probability must lie in \[0, 1\], got 1.5"),
-        ([1.0, 1.0], [[0.5]], 1.0, 1.0, "change_probability must be a scalar or have shape"),
-        ([1.0], "often", 1.0, 1.0, "change_probability must be a number"),
-        ([0.0, 0.0], 0.5, 1.0, 1.0, "importance must be positive for at least one page"),
-        ([1.0], 0.5, 0.0, 1.0, "budget must be finite and > 0, got 0.0"),
-        ([1.0], 0.5, math.inf, 1.0, "budget must be finite and > 0, got inf"),
-        ([1.0], 0.5, 1.0, 0.0, "ceiling must be finite and > 0, got 0.0"),
-        ([1.0], 0.5, 1.0, 1.1, r"ceiling must lie in \(0, 1\], a probability, got 1.1"),
-    ],
-)
-def test_bad_input(importance, chance, budget, ceiling, message):
-    with pytest.raises(ValueError, match=message):
-        solvers.binary_discrete(importance, chance, budget, ceiling=ceiling)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 
-from policies import solvers
 from policies.solvers import multiplier
 from policies.solvers.multiplier import LARGEST, LEAST, allocate, root
 
@@ -78,27 +76,3 @@ def test_a_sample_gives_the_start(monkeypatch):
     calls.clear()
     assert allocate(crawls, (pages,), 450.0, guess, rates).at == pytest.approx(0.5)
     assert next(at for size, at in calls if size == 1000) == 1.0
-
-
-@pytest.mark.parametrize(
-    "solver",
-    [
-        solvers.binary_poisson,
-        solvers.harmonic,
-        solvers.harmonic_periodic,
-        partial(solvers.binary_discrete, ceiling=0.9),
-        partial(solvers.concave_penalty, penalty=lambda count: np.sqrt(count)),
-    ],
-)
-def test_a_solver_says_whether_the_budget_is_spent(solver, monkeypatch):
-    rng = np.random.default_rng(0)
-    given = rng.random(50), rng.random(50), 7.0
-    whole = solver(*given)
-    assert whole.converged
-    assert whole.rates.sum() == pytest.approx(7.0, rel=1e-9)
-    monkeypatch.setattr(multiplier, "MOST", 1)
-    monkeypatch.setattr(multiplier, "mix", lambda *_: None)
-    stopped = solver(*given)
-    assert stopped.iterations == 2
-    assert not stopped.converged
-    assert abs(stopped.rates.sum() / 7.0 - 1.0) > 1e-6

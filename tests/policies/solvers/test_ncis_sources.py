@@ -16,7 +16,7 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.instances import make
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
-from policies.solvers.noisy_signals.pages import evidence_margin
+from policies.solvers.noisy_signals.sources import evidence_margin
 from policies.values.sources.kernels import cycle_length_sources_value
 from policies.values.sources.tables import level_table
 from tests.naive import source_values as naive
@@ -341,8 +341,6 @@ def test_bad_input():
         solvers.ncis(instance.problem("importance"))
     with pytest.raises(ValueError, match=r"floor must lie in \[0, bandwidth / pages = 0.5\]"):
         solvers.ncis(instance, floor=1.0)
-    with pytest.raises(ValueError, match="given must have a single source of signals, got 2"):
-        solvers.discrete(drawn(0, 2, 2.0))
 
 
 def test_the_margin_of_a_level_is_less_than_the_evidence_of_a_signal() -> None:

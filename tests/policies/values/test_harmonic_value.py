@@ -79,21 +79,3 @@ def test_static_or_unimportant_pages_have_value_zero():
         complete=[False, False, True, True],
     )
     np.testing.assert_array_equal(result, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"elapsed": 1e13}, r"elapsed must be 0 or in \[1e-12, 1e\+12\]"),
-        ({"elapsed": -1.0}, "elapsed must be finite and >= 0, got -1.0"),
-        ({"elapsed": math.inf}, "elapsed must be finite and >= 0, got inf"),
-        ({"importance": math.nan}, "importance must be finite and >= 0, got nan"),
-        ({"change_rate": -0.5}, "change_rate must be finite and >= 0, got -0.5"),
-        ({"signals": 0.5}, "signals must be integers >= 0"),
-        ({"complete": 1.0}, "complete must be bool, got dtype float64"),
-    ],
-)
-def test_bad_input_is_named(arguments, message):
-    good = {"elapsed": 1.0, "importance": 1.0, "change_rate": 1.0}
-    with pytest.raises(ValueError, match=message):
-        values.harmonic(**(good | arguments))

@@ -129,51 +129,63 @@ def test_effective_and_observed_agree() -> None:
     )
 
 
-GOOD: dict[str, Any] = {
-    "importance": 1.0,
-    "change_rate": 0.5,
-    "recall": 0.5,
-    "false_signal_rate": 0.2,
+PAGE: dict[str, Any] = {"importance": 1.0, "change_rate": 0.5}
+NOISY: dict[str, Any] = {**PAGE, "recall": 0.5, "false_signal_rate": 0.2}
+OBSERVED = (values.greedy_cis, values.greedy_cis_plus, values.greedy_ncis_observed)
+GOOD: dict[Any, dict[str, Any]] = {
+    values.greedy: {**PAGE, "elapsed": 1.0},
+    values.harmonic: {**PAGE, "elapsed": 1.0},
+    values.greedy_ncis_approx: {**NOISY, "terms": 2, "effective_elapsed": 1.0},
+    **{value: {**NOISY, "elapsed": 1.0, "signals": 1} for value in OBSERVED},
 }
+"""Arguments of some values that are in order."""
+
+BAD: list[tuple[Any, str, Any, str]] = [
+    *(
+        (values.greedy_ncis_approx, name, bad, "")
+        for name, bad in (
+            ("importance", -1.0),
+            ("change_rate", math.nan),
+            ("change_rate", math.inf),
+            ("change_rate", 1e-13),
+            ("recall", 1.1),
+            ("recall", math.nan),
+            ("false_signal_rate", -1e-9),
+            ("terms", 0),
+            ("terms", 1.5),
+            ("effective_elapsed", -1.0),
+            ("effective_elapsed", math.nan),
+        )
+    ),
+    *(
+        (value, name, bad, "")
+        for value in OBSERVED
+        for name, bad in (
+            ("signals", -1),
+            ("signals", 0.5),
+            ("elapsed", -1.0),
+            ("elapsed", math.inf),
+        )
+    ),
+    (values.greedy_cis, "reading", "I4", "reading must be one of"),
+    (values.greedy_cis_plus, "recall_above", 2.0, "recall_above must lie in"),
+    (values.harmonic, "elapsed", 1e13, r"elapsed must be 0 or in \[1e-12, 1e\+12\]"),
+    (values.harmonic, "elapsed", -1.0, "elapsed must be finite and >= 0, got -1.0"),
+    (values.harmonic, "elapsed", math.inf, "elapsed must be finite and >= 0, got inf"),
+    (values.harmonic, "importance", math.nan, "importance must be finite and >= 0, got nan"),
+    (values.harmonic, "change_rate", -0.5, "change_rate must be finite and >= 0, got -0.5"),
+    (values.harmonic, "signals", 0.5, "signals must be integers >= 0"),
+    (values.harmonic, "complete", 1.0, "complete must be bool, got dtype float64"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("importance", -1.0),
-        ("change_rate", math.nan),
-        ("change_rate", math.inf),
-        ("change_rate", 1e-13),
-        ("recall", 1.1),
-        ("recall", math.nan),
-        ("false_signal_rate", -1e-9),
-        ("terms", 0),
-        ("terms", 1.5),
-        ("effective_elapsed", -1.0),
-        ("effective_elapsed", math.nan),
-    ],
-)
-def test_bad_input_is_named(name: str, bad: float) -> None:
-    arguments = {**GOOD, "terms": 2, "effective_elapsed": 1.0, name: bad}
-    with pytest.raises(ValueError, match=f"{name} must .*got {bad}"):
-        values.greedy_ncis_approx(**arguments)
+@pytest.mark.parametrize(("value", "name", "bad", "message"), BAD)
+def test_bad_input_is_named(value: Any, name: str, bad: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message or f"{name} must .*got {bad}"):
+        value(**{**GOOD[value], name: bad})
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"), [("signals", -1), ("signals", 0.5), ("elapsed", -1.0), ("elapsed", math.inf)]
-)
-def test_bad_states_are_named(name: str, bad: float) -> None:
-    state = {"elapsed": 1.0, "signals": 1, name: bad}
-    for value in (values.greedy_cis, values.greedy_cis_plus, values.greedy_ncis_observed):
-        with pytest.raises(ValueError, match=f"{name} must .*got {bad}"):
-            value(**state, **GOOD)
-
-
-def test_bad_readings_thresholds_and_shapes_are_named() -> None:
-    with pytest.raises(ValueError, match="reading must be one of"):
-        values.greedy_cis(1.0, 0, reading="I4", **GOOD)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="recall_above must lie in"):
-        values.greedy_cis_plus(1.0, 0, recall_above=2.0, **GOOD)
+def test_shapes_that_do_not_broadcast_are_named() -> None:
     with pytest.raises(ValueError, match="must broadcast"):
         values.greedy(1.0, importance=[1.0, 2.0], change_rate=[1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="must broadcast"):

@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
-from crawl_envs.types import FloatArray, Instance, IntArray, Problem
-from crawl_envs.types.arguments import real
+from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.compiled_policies import CompiledIndex
-from policies.solvers.allocation import known_parameters, normalised, positive
+from policies.solvers.allocation import normalised
 
-MAX_STATES = {2: 40_000, 3: 300}
-"""Largest number of states of a page, by the number of pages."""
+TOLERANCE = 1e-9
+"""Width of the bounds of the freshness at which value iteration ends."""
 
 LEAST_FRESH = 1e-9
 """The epsilon, unless the number of states requires a larger one."""
@@ -86,7 +85,7 @@ class _Gain(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteValue:
-    """Long-run freshness of a policy of the discrete class; see :func:`discrete`.
+    """Long-run freshness of a policy of the discrete class; see :func:`discrete_optimum`.
 
     Attributes:
         low: a lower bound, in [0, 1].
@@ -122,53 +121,34 @@ class DiscreteValue:
         return int(np.argmax(at))
 
 
-def discrete(
-    given: Instance | Problem,
-    bandwidth: float | None = None,
-    *,
-    index: CompiledIndex | None = None,
-    tolerance: float = 1e-9,
-    max_states: int | None = None,
+def discrete_optimum(
+    instance: Instance, max_states: int, *, index: CompiledIndex | None = None
 ) -> DiscreteValue:
     """Return the long-run freshness of the best discrete policy, or of an index policy.
 
     Args:
-        given: two or three pages with known parameters and a single source of signals.
-        bandwidth: crawls per unit time, > 0; that of ``given`` by default.
+        instance: two or three pages with a single source of signals.
+        max_states: largest number of states of a page, >= 3.
         index: crawl the page of the largest value, the first one at ties, instead of the best
             page. The bounds are those of the policy in which a page in its last state has the
             limit of its value.
-        tolerance: of the freshness, > 0, at which value iteration ends.
-        max_states: of each page, >= 3; by default 40000 for two pages, 300 for three.
 
     Returns:
         Bounds of the importance-weighted freshness, with the errors of iteration and truncation.
-
-    Raises:
-        ValueError: not two or three pages, unknown parameters, or a number that is not positive.
     """
-    importance, change_rate, recall, false_rate = known_parameters(given)
-    if len(importance) not in MAX_STATES:
-        raise ValueError(f"given must have two or three pages, got {len(importance)}")
-    slot = 1.0 / positive("bandwidth", given.bandwidth if bandwidth is None else bandwidth)
-    real("tolerance", tolerance, above=0.0)
-    most = MAX_STATES[len(importance)] if max_states is None else max_states
-    if most < 3:
-        raise ValueError(f"max_states must be >= 3, got {max_states!r}")
-    weight = normalised(importance)
-    pages = tuple(
-        _page(*parameters, slot, most)
-        for parameters in zip(weight, change_rate, recall, false_rate, strict=True)
-    )
+    slot = 1.0 / instance.bandwidth
+    weight = normalised(instance.importance)
+    parameters = instance.change_rate, instance.recall, instance.false_signal_rate
+    pages = tuple(_page(*one, slot, max_states) for one in zip(weight, *parameters, strict=True))
     keys = None if index is None else _index_keys(index, pages, slot)
-    stale = _iterate(pages, keys, tolerance)
+    stale = _iterate(pages, keys)
     kept = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
-    fresher = _iterate(kept, keys, tolerance)
+    fresher = _iterate(kept, keys)
     return DiscreteValue(
         low=stale.low,
         high=min(fresher.high, 1.0),
         iterations=stale.iterations + fresher.iterations,
-        converged=max(gain.high - gain.low for gain in (stale, fresher)) <= tolerance,
+        converged=max(gain.high - gain.low for gain in (stale, fresher)) <= TOLERANCE,
         states=tuple(len(page.fresh) for page in pages),
         _pages=pages,
         _keys=stale.after if keys is None else keys,
@@ -249,9 +229,7 @@ def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
-def _iterate(
-    pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None, tolerance: float
-) -> _Gain:
+def _iterate(pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None) -> _Gain:
     """Run relative value iteration."""
     axes = len(pages)
     fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
@@ -261,7 +239,7 @@ def _iterate(
         gains.append(page.reward + sum(others[1:], start=others[0]))
     after = [np.zeros_like(gain) for gain in gains]
     low, high, iterations = 0.0, 1.0, 0
-    while high - low > tolerance and iterations < MAX_ITERATIONS:
+    while high - low > TOLERANCE and iterations < MAX_ITERATIONS:
         iterations += 1
         steps = [
             gains[crawled] + _next(crawled, pages, after, keys) - after[crawled]

@@ -15,6 +15,7 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies import solvers
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
+from scripts.experiments.measures.discrete_optimum import discrete_optimum
 
 COLUMNS = (
     "elapsed",
@@ -41,6 +42,10 @@ def greedy(instance):
     return CompiledIndex(value_kernels.greedy_ncis_value, table)
 
 
+def solved(instance, **more):
+    return discrete_optimum(instance, {2: 40_000, 3: 300}[instance.num_pages], **more)
+
+
 def periodic(instance, schedule):
     """Long-run freshness of crawling pages in turn, one per slot, for ever."""
     weight, slot = instance.importance / instance.importance.sum(), 1.0 / instance.bandwidth
@@ -57,7 +62,7 @@ def periodic(instance, schedule):
 @pytest.mark.parametrize(("num_pages", "length"), [(2, 12), (3, 8)])
 def test_no_periodic_schedule_is_better(seed, bandwidth, num_pages, length):
     instance = tiny(seed, num_pages, bandwidth, signals=False)
-    result = solvers.discrete(instance)
+    result = solved(instance)
     assert result.converged
     assert result.high - result.low < 1e-8
     best = max(
@@ -104,7 +109,7 @@ def play(instance, page, slots, seed):
 @pytest.mark.parametrize(("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0)])
 def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
     instance = tiny(seed, num_pages, bandwidth)
-    result = solvers.discrete(instance)
+    result = solved(instance)
     batches = play(instance, result.page, 30_000, seed)
     error = batches.std(ddof=1) / math.sqrt(len(batches))
     assert error < 0.005
@@ -117,7 +122,7 @@ def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
 )
 def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, signals):
     instance = tiny(seed, num_pages, bandwidth, signals)
-    result = solvers.discrete(instance, index=greedy(instance))
+    result = solved(instance, index=greedy(instance))
     assert result.converged
     policy = policies.GreedyNCIS(features=COLUMNS)
     runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
@@ -131,18 +136,18 @@ def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, si
 @pytest.mark.parametrize("signals", [True, False])
 def test_between_greedy_and_the_continuous_optimum(seed, signals):
     instance = tiny(seed, 2, 1.0 + seed, signals)
-    result = solvers.discrete(instance)
-    assert solvers.discrete(instance, index=greedy(instance)).low <= result.high
+    result = solved(instance)
+    assert solved(instance, index=greedy(instance)).low <= result.high
     assert result.low <= solvers.ncis(instance).objective
 
 
 def test_fewer_states_give_wider_bounds_around_the_same_number():
     instance = tiny(5, 2, 2.0)
-    whole = solvers.discrete(instance)
+    whole = solved(instance)
     assert whole.high - whole.low < 1e-8
     widths = []
     for most in (30, 100, 400):
-        part = solvers.discrete(instance, max_states=most)
+        part = discrete_optimum(instance, most)
         assert max(part.states) <= most
         assert part.low <= whole.high
         assert whole.low <= part.high
@@ -153,22 +158,8 @@ def test_fewer_states_give_wider_bounds_around_the_same_number():
 def test_pages_of_every_kind():
     # observed, certain, static and noisy pages, without an exception: between its own bounds
     instance = Instance(1.0, [0.5, 0.8, 0.0], [1.0, 0.6, 0.5], [0.2, 0.0, 0.3], bandwidth=0.7)
-    result = solvers.discrete(instance)
+    result = solved(instance)
     assert result.converged
     assert result.high - result.low < 1e-6
     batches = play(instance, result.page, 20_000, 1)
     assert abs(batches.mean() - result.freshness) <= 4.0 * batches.std(ddof=1) / math.sqrt(50)
-
-
-@pytest.mark.parametrize(
-    ("instance", "options", "message"),
-    [
-        (tiny(0, 4, 1.0), {}, "given must have two or three pages, got 4"),
-        (tiny(0, 2, 1.0), {"bandwidth": 0.0}, "bandwidth must be finite and > 0, got 0.0"),
-        (tiny(0, 2, 1.0), {"tolerance": 0.0}, "tolerance must be finite and > 0, got 0.0"),
-        (tiny(0, 2, 1.0), {"max_states": 2}, "max_states must be >= 3, got 2"),
-    ],
-)
-def test_bad_input(instance, options, message):
-    with pytest.raises(ValueError, match=message):
-        solvers.discrete(instance, **options)
