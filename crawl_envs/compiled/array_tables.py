@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils as untyped_cgutils
 from numba.core.typing import templates
 from numba.np import arrayobj
-from numba.np.numpy_support import from_dtype
+from numba.np.numpy_support import as_dtype, from_dtype
 from numpy.typing import NDArray
 
 from crawl_envs.compiled import IntArray
@@ -28,6 +28,9 @@ Template: Any = templates.AttributeTemplate
 make_array: Any = arrayobj.make_array
 populate_array: Any = arrayobj.populate_array
 
+Kinds: TypeAlias = Mapping[Any, Sequence[str]]
+"""Element types that tables are viewed as, and axes that are empty in a table of this kind. Kernels
+are compiled for each, without what needs arrays of these axes."""
 Records: TypeAlias = NDArray[Any]
 SmallArray: TypeAlias = NDArray[np.int32]
 
@@ -104,12 +107,19 @@ def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field]) -> dict[
     return lengths
 
 
-def table_of(arrays: Sequence[NDArray[Any]], lengths: dict[str, int]) -> IntArray:
+def table_of(
+    arrays: Sequence[NDArray[Any]], lengths: dict[str, int], kinds: Kinds | None = None
+) -> IntArray:
     """Return the table of arrays: the lengths of the axes, then the addresses of the arrays.
 
-    ``lengths`` are those of :func:`lengths_of`.
+    ``lengths`` are those of :func:`lengths_of`. The table is viewed as the first of ``kinds`` that
+    it is of; a view as int64 is of any kind.
     """
-    return np.array([*lengths.values(), *(a.ctypes.data for a in arrays)], np.int64)
+    table = np.array([*lengths.values(), *(a.ctypes.data for a in arrays)], np.int64)
+    for kind, empty in (kinds or {}).items():
+        if all(lengths[axis] == 0 for axis in empty):
+            return table.view(kind)
+    return table
 
 
 class StateType(types.Type):
@@ -117,11 +127,17 @@ class StateType(types.Type):
 
     Functions pass the address. An array is made where it is read, from loads that the compiler may
     move and merge, because a table does not change.
+
+    Args:
+        name: its name.
+        fields: the arrays.
+        empty: axes that have length 0; a table is ``lacking`` the arrays that have them.
     """
 
-    def __init__(self, name: str, fields: Sequence[Field]) -> None:
-        super().__init__(name=name)
+    def __init__(self, name: str, fields: Sequence[Field], empty: Sequence[str] = ()) -> None:
+        super().__init__(name=" ".join((name, *empty)))
         self.names, self.axes = [field.name for field in fields], axes_of(fields)
+        self.lacking = {field.name for field in fields if set(field.axes) & set(empty)}
         self.shapes = {field.name: field.axes for field in fields}
         self.arrays: dict[str, Any] = {
             name: types.Array(from_dtype(dtype), len(axes), "C") for name, dtype, axes in fields
@@ -166,6 +182,11 @@ def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> A
 
 
 extending.lower_getattr_generic(StateType)(_array_of)
+
+
+def type_of(name: str, fields: Sequence[Field], table: Any, kinds: Kinds) -> StateType:
+    """Return the type of the arrays of a table, by the type of the table."""
+    return StateType(name, fields, kinds.get(as_dtype(table.dtype).type, ()))
 
 
 def read_table(kind: StateType, table: Any) -> Any:

@@ -89,11 +89,14 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
     return decorate
 
 
-def inlined(**options: Any) -> Callable[[Function], Function]:
-    """Declare a function that only kernels call: compiled and cached as a part of them."""
+def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
+    """Declare a function that only kernels call: compiled and cached as a part of them.
+
+    ``needs`` is of :class:`crawl_envs.compiled.inlining.Inlined`.
+    """
 
     def decorate(function: Function) -> Function:
-        return cast(Function, Inlined(function, error_model="numpy", **options))
+        return cast(Function, Inlined(function, needs, error_model="numpy", **options))
 
     return decorate
 

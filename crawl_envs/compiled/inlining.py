@@ -2,8 +2,8 @@
 
 Numba optimises every compiled function, and makes machine code and a wrapper for Python of it,
 before it links it into its callers, where it is optimised again. Functions of an :class:`Inlined`
-dispatcher are only typed and translated, which shortens the first use of a family by 30% or
-more.
+dispatcher are only typed and translated, once for all literal values of an argument, and not at all
+where they need arrays that a table lacks (:class:`crawl_envs.compiled.array_tables.StateType`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ from functools import cached_property
 from typing import Any
 
 import numba
-from numba.core import codegen, compiler, compiler_machinery, registry, typed_passes
+from numba.core import (
+    codegen,
+    compiler,
+    compiler_machinery,
+    dispatcher,
+    registry,
+    typed_passes,
+    types,
+)
 
 Builder: Any = compiler.DefaultPassBuilder
 Compiler: Any = compiler.CompilerBase
 Dispatcher: Any = registry.CPUDispatcher
+FunctionCompiler: Any = dispatcher._FunctionCompiler  # type: ignore[attr-defined]
 Library: Any = codegen.JITCodeLibrary
 Lowering: Any = typed_passes.NativeLowering
 register_pass: Any = compiler_machinery.register_pass
@@ -85,18 +94,41 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
         return [passes]
 
 
+class PartCompiler(FunctionCompiler):  # type: ignore[misc]
+    """The compiler of a function that is not called where a table lacks what it needs."""
+
+    needs = ""
+
+    def fold_argument_types(self, args: Any, kws: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return the signature, and the types of arguments without literal values."""
+        declared, folded = super().fold_argument_types(args, kws)
+        return declared, tuple(map(types.unliteral, folded))
+
+    def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
+        """Return the function for arguments of some types, or one that does nothing."""
+        function: Callable[..., Any] = self.py_func
+        if args and self.needs in getattr(args[0], "lacking", ()):
+            function = eval(f"lambda {', '.join(self.pysig.parameters)}: None")
+        return function
+
+
 class Inlined(Dispatcher):  # type: ignore[misc]
     """A function for kernels; a call from Python, as in tests, compiles it once more.
 
     Args:
         function: the function.
+        needs: array of the table that is the first argument. The function returns None, and is
+            not called where the array is empty; where the type of the table says that it is, the
+            function is not compiled.
         **options: Numba's options of compilation.
     """
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+    def __init__(self, function: Callable[..., Any], needs: str = "", **options: Any) -> None:
         self._options = options
         own = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions=own, pipeline_class=InlinedCompiler)
+        self._compiler = PartCompiler(function, self.targetdescr, own, {}, InlinedCompiler)
+        self._compiler.needs = needs
 
     def add_overload(self, result: Any) -> None:
         """Keep a result for callers; calls from Python do not see it."""

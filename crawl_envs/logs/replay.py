@@ -13,7 +13,7 @@ import numpy as np
 from crawl_envs.instances.traces.windows import TraceWindow
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.logs.imputation import Changes
-from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
+from crawl_envs.sim.tape import CHANGE, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
 
 
@@ -32,27 +32,11 @@ def window(log: CrawlLog, changes: Changes, start: float, end: float) -> TraceWi
     birth or death are dropped.
     """
     birth, death = lives(log)
-    pages = np.arange(log.num_pages)
-    heard = (log.signal_time > birth[log.signal_page]) & (log.signal_time < death[log.signal_page])
-    signals = log.signal_page[heard] * CODE_STRIDE + SIGNAL + 2 * log.signal_source[heard]
-    time = np.concatenate([birth, changes.time, log.signal_time[heard], death])
-    code = np.concatenate(
-        [
-            pages * CODE_STRIDE + BIRTH,
-            changes.page * CODE_STRIDE + CHANGE,
-            signals,
-            pages * CODE_STRIDE + DEATH,
-        ]
-    )
-    inside = np.flatnonzero((time > start) & (time <= end))
-    order = inside[np.argsort(time[inside], kind="stable")]
-    return TraceWindow(
-        time=time[order] - start,
-        code=code[order],
-        alive=(birth <= start) & (start < death),
-        duration=end - start,
-        num_sources=max(len(log.sources), 1),
-    )
+    page, time = log.signal_page, log.signal_time
+    heard = (time > birth[page]) & (time < death[page])
+    kind: IntArray = SIGNAL + 2 * log.signal_source[heard]
+    events = ((CHANGE, changes.page, changes.time), (kind, page[heard], time[heard]))
+    return TraceWindow.cut(events, birth, death, start, end, max(len(log.sources), 1))
 
 
 def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:

@@ -237,7 +237,7 @@ def crawl_page(state: State, lane: int, number: int) -> None:
         state.crawl_prices[lane, place] = state.prices[lane, number].true
 
 
-@inlined(forceinline=True)
+@inlined("divergence", forceinline=True)
 def renew(state: State, lane: int, number: int) -> None:
     """Make the copy of an existing page current, where copies diverge."""
     converge(state, lane, number)

@@ -96,7 +96,7 @@ def increment(increments: FloatArray, changes: int) -> float:
     return float(increments[known - 1] * known / (changes + 1))
 
 
-@inlined(forceinline=True)
+@inlined("divergence", forceinline=True)
 def diverge(state: State, lane: int, number: int) -> None:
     """Add a change, already counted, to the divergence of its page."""
     page, record = state.pages[lane, number], state.lanes[lane]
@@ -109,7 +109,7 @@ def diverge(state: State, lane: int, number: int) -> None:
         state.copies[lane, number].first_change = record.time
 
 
-@inlined(forceinline=True)
+@inlined("divergence", forceinline=True)
 def converge(state: State, lane: int, number: int) -> None:
     """Set the divergence of a page to 0: its copy is current."""
     record, weight = state.lanes[lane], state.pages[lane, number].importance
@@ -144,7 +144,7 @@ def note_change(state: State, lane: int, copy: Any) -> None:
         copy.first_change = record.time
 
 
-@inlined()
+@inlined("copies")
 def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
     """Start (``sign`` 1) or end (-1) a recorded spell, whose fragments may have been there."""
     copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
@@ -157,7 +157,7 @@ def change_fragments(state: State, lane: int, number: int, spell: int, sign: int
     measure_copy(state, lane, number)
 
 
-@inlined()
+@inlined("copies")
 def update_fragments(state: State, lane: int, number: int, size: int, since: float) -> None:
     """Change a page: ``size`` fragments, which were there ``since`` a time, by as many new ones.
 
@@ -192,7 +192,7 @@ def forget_bases(bases: Records) -> None:
         bases[slot].made, bases[slot].divergence, bases[slot].age = np.nan, np.nan, np.nan
 
 
-@inlined(forceinline=True)
+@inlined("copies", forceinline=True)
 def crawl_fragments(state: State, lane: int, number: int) -> None:
     """Replace the held copy of a page, and compare the new one with the base versions."""
     copy, bases = state.copies[lane, number], state.bases[lane, number]
@@ -210,7 +210,7 @@ def crawl_fragments(state: State, lane: int, number: int) -> None:
         base.divergence = jaccard(copy.live, base.held, base.common)
 
 
-@inlined()
+@inlined("copies")
 def restart_fragments(state: State, lane: int) -> None:
     """Give a lane current copies of all pages at time 0, without base versions."""
     for number in range(state.copies.shape[1]):
@@ -223,7 +223,7 @@ def restart_fragments(state: State, lane: int) -> None:
 # Prices
 
 
-@inlined()
+@inlined("prices")
 def change_price(state: State, lane: int, number: int, true: int) -> None:
     """Set the true price of an offer; it may return to the held one."""
     record, page, price = state.lanes[lane], state.pages[lane, number], state.prices[lane, number]

@@ -14,11 +14,12 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.array_tables import (
+    Kinds,
     Records,
     SmallArray,
-    StateType,
     fields_of,
     read_table,
+    type_of,
     zeros,
 )
 from crawl_envs.sim.streams import UintArray
@@ -230,6 +231,15 @@ FIELDS = fields_of(State)
 GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "crawled", "spells"}
 """Axes that grow as needed."""
 
+KINDS: Kinds = {
+    np.uint64: ("pending", "Q", "D", "V", "G"),  # pages that are fresh or stale
+    np.uint32: ("pending", "V", "G"),  # with penalties, or crawls at random instants
+    np.uint16: ("columns", "pending", "V", "G"),  # recorded
+    np.uint8: ("columns", "pending", "V"),  # of fragments
+    np.int8: ("columns", "pending", "G"),  # offers
+}
+"""Kinds of worlds; others, such as those with delays of signals, have tables of int64."""
+
 FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY = range(8)
 NUM_OUTCOMES = 8
 """Rows of the outcomes; SIMILARITY is 1 minus DIVERGENCE."""
@@ -240,12 +250,9 @@ def new_state(lengths: dict[str, int]) -> State:
     return State(*zeros(FIELDS, {"outcomes": NUM_OUTCOMES, **lengths}))
 
 
-STATE = StateType("State", FIELDS)
-
-
 def _state_at(typing_context: Any, table: Any) -> Any:
     """Turn a table into the state of compiled code."""
-    return read_table(STATE, table)
+    return read_table(type_of("State", FIELDS, table, KINDS), table)
 
 
 state_at: Any = intrinsic(_state_at)

@@ -317,23 +317,19 @@ def signals_under_way(state: State, lane: int) -> IndexedHeap:
     )
 
 
-@inlined()
-def draw_block_delayed(
-    record: Any,
-    block: Records,
-    words: UintArray,
-    alias: Records,
-    heap: IndexedHeap,
-    codes: IntArray,
-) -> None:
-    """Fill a block of events with delayed signals: events and arrivals, in order of time.
+@inlined("pending_code")
+def draw_block_delayed(state: State, lane: int) -> None:
+    """Fill a lane's block of events with delayed signals: events and arrivals, in order of time.
 
     A signal is sent when its event is the next one. A false signal is an event only on arrival.
 
     Raises:
         RuntimeError: there are more signals under way than the heap can hold.
     """
-    stream, time, code = loaded(words), record.next_time, record.next_code
+    record, block, alias = state.lanes[lane], state.tape[lane], state.alias[lane]
+    heap, codes = signals_under_way(state, lane), state.pending_code[lane]
+    words, time, code = state.stream[lane], record.next_time, record.next_code
+    stream = loaded(words)
     position = 0
     while position < block.shape[0]:
         event = block[position]
@@ -363,27 +359,31 @@ def draw_block_delayed(
     store(stream, words)
 
 
-@inlined()
+@inlined("alias")
 def draw_block(state: State, lane: int) -> None:
     """Fill the lane's block with the next events of its tape."""
-    record = state.lanes[lane]
-    block, words, alias = state.tape[lane], state.stream[lane], state.alias[lane]
+    record, block = state.lanes[lane], state.tape[lane]
     if record.delay_kind == DELAY_NONE:
-        draw_block_prompt(record, block, words, alias)
+        draw_block_prompt(record, block, state.stream[lane], state.alias[lane])
     else:
-        heap, codes = signals_under_way(state, lane), state.pending_code[lane]
-        draw_block_delayed(record, block, words, alias, heap, codes)
+        draw_block_delayed(state, lane)
     record.cursor = 0
     record.length = block.shape[0]
 
 
-@compiled()
+@inlined()
 def rewind(state: State, lane: int) -> None:
     """Rewind the lane's tape to the start of its episode."""
     record = state.lanes[lane]
     record.cursor = 0
-    if record.recorded or record.by_day:
-        return
+    if not (record.recorded or record.by_day):
+        draw_first(state, lane)
+
+
+@inlined("alias")
+def draw_first(state: State, lane: int) -> None:
+    """Draw the first event of the lane's tape, which is next."""
+    record = state.lanes[lane]
     record.length = 0
     state.pending_size[lane, 0] = 0
     for entry in range(state.pending_place.shape[1]):

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.compiled.array_tables import SmallArray, lengths_of, table_of
+from crawl_envs.compiled.array_tables import SmallArray, lengths_of, resized, table_of
 from crawl_envs.sim.clock import clock_rows
 from crawl_envs.sim.state import (
     FIELDS,
     GROWING,
+    KINDS,
     SPELL,
     State,
     new_state,
@@ -64,6 +65,7 @@ def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
     fragments = layout.base_versions is not None
     events = layout.block if tape is None else tape.time.size
     diverging = increments.size > 0 or fragments or layout.priced
+    drawn = tape is None and not (fragments or layout.priced)
     state = new_state(
         {
             "N": num_lanes,
@@ -72,7 +74,7 @@ def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
             "tapes": num_lanes if tape is None else 1,
             "events": events,
             "details": events * (fragments or layout.priced),
-            "columns": num_pages << column_bits(sources) if tape is None else 0,
+            "columns": (num_pages << column_bits(sources)) * drawn,
             "logged": LOG_CAPACITY,
             "crawled": layout.crawls_per_slot,
             "F": layout.num_features,
@@ -130,7 +132,7 @@ class World:
         whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
         self.batch, self.epoch = batch, epoch
-        self.requests, self.one_tape = requests, tape is not None
+        self.requests = requests
         if tape is not None:
             self._check_size(tape)
         self._adopt(_allocate(num_lanes, num_pages, plan))
@@ -160,7 +162,7 @@ class World:
         state.clock[lane] = np.inf
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
-        if self.one_tape or record["by_day"]:
+        if state.alias.shape[1] == 0:
             return
         record["recorded"] = False
         rates = event_rates(instance, self.requests).ravel()
@@ -226,22 +228,10 @@ class World:
             for axis, length in lengths.items()
             if length > own[axis]
         }
-        if not longer:
-            return
-        arrays = self.state._asdict()
-        for name, dtype, axes in FIELDS:
-            if not longer.keys() & set(axes):
-                continue
-            old = arrays[name]
-            shape = [longer.get(str(a), length) for a, length in zip(axes, old.shape, strict=True)]
-            arrays[name] = np.zeros(shape, dtype)
-            arrays[name][tuple(map(slice, old.shape))] = old
-        if "clock_rows" in longer:
-            arrays["clock"][:, own["clock_rows"] :] = np.inf
-        if "pending" in longer:
-            arrays["pending_entry"][:, own["pending"] :] = range(own["pending"], longer["pending"])
-            arrays["pending_place"][:, own["pending"] :] = -1
-        self._adopt(State(**arrays))
+        if longer:
+            empty = {"clock": np.inf, "pending_place": -1}
+            entries = {"pending_entry": np.arange(longer.get("pending", 0))}
+            self._adopt(State(*resized(self.state, FIELDS, longer, empty | entries)))
 
     def grow_logs(self) -> None:
         """Double the logs of a slot that are full in some lane, keeping their entries."""
@@ -308,7 +298,7 @@ class World:
         these arrays, because looking up a row takes longer than copying it.
         """
         self.state, self.lengths = state, lengths_of(state, FIELDS)
-        self.table = table_of(state, self.lengths)
+        self.table = table_of(state, self.lengths, KINDS)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
         self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
 

@@ -183,7 +183,7 @@ def write_sources(shown: ObservationArray, counts: NDArray[np.int32], lane: int)
             )
 
 
-@inlined(forceinline=True)
+@inlined("copies", forceinline=True)
 def write_copy(state: State, lane: int, number: int) -> None:
     """Write the last columns of a page of fragments: the features of its held copy.
 

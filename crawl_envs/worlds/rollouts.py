@@ -15,15 +15,14 @@ from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_arg
 from crawl_envs.sim.advance import DONE, PAUSED
 from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.sim.rollouts.index import (
+from crawl_envs.sim.rollouts.slotted import (
     Responses,
     count_alike,
     roll_index,
+    roll_learner,
     roll_sequence,
 )
-from crawl_envs.sim.rollouts.learner import roll_learner
-from crawl_envs.sim.rollouts.rates import roll_rates
-from crawl_envs.sim.rollouts.thresholds import Agenda, roll_thresholds
+from crawl_envs.sim.rollouts.timed import Agenda, roll_rates, roll_thresholds
 from crawl_envs.sim.streams import rewind
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import PageChoice
@@ -146,7 +145,7 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
     else:
         crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
         kernel, arguments, held = _slotted(form, lanes)
-        while not kernel(lanes.world.table, *arguments, crawls):
+        while not kernel(lanes.world.table.view(np.int64), *arguments, crawls):
             lanes.supply()
         if held is not None and held.search[0]["undefined"]:
             raise ValueError(UNDEFINED.format(held.search[0]["undefined"] - 1))
@@ -192,10 +191,11 @@ def _roll_timed(
     for rule, (start, until) in zip(rules, pairwise(starts), strict=True):
         status, begins = DONE if start == until else PAUSED, True
         while status != DONE:
+            table = world.table.view(np.int64)
             if isinstance(rule, ThresholdRule):
-                status = roll_thresholds(world.table, Agenda(rule, *memory), until, begins)
+                status = roll_thresholds(table, Agenda(rule, *memory), until, begins)
             else:
-                status = roll_rates(world.table, rule.rates, rule.chances, until, begins)
+                status = roll_rates(table, rule.rates, rule.chances, until, begins)
             begins = False
             if status != PAUSED:
                 log = world.state.crawl_log[0, : world.state.lanes[0]["slot_crawls"]]

@@ -23,7 +23,7 @@ from crawl_envs.sim.advance import (
 )
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.divergence import integrate_divergence
-from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
+from crawl_envs.sim.rollouts.timed import play_rates, set_rates, start_rates
 from crawl_envs.sim.state import state_at
 from crawl_envs.spaces.observations import write_observations
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -114,7 +114,7 @@ def play_lanes_at_rates(table: IntArray) -> int:
     return step_rates(table, *NO_RATES)
 
 
-@compiled()
+@inlined()
 def weigh_lane(table: IntArray, lane: int, importance: DailyArray) -> None:
     """Set the importance of the pages of a lane from now on, (m,)."""
     state = state_at(table)

@@ -12,7 +12,7 @@ import pytest
 import crawl_envs  # noqa: F401
 import policies
 from crawl_envs import Instance
-from crawl_envs.evaluation import evaluate, play, simulate
+from crawl_envs.evaluation import Row, evaluate, play, simulate, summarize
 from crawl_envs.families.ncis import CrawlNCIS
 from crawl_envs.instances import generator_of, make
 from crawl_envs.sim.tape import CODE_STRIDE, Tape
@@ -25,6 +25,7 @@ from tests.worlds import lanes_of, single_of, vector_of
 
 NCIS = "CrawlNCIS-v0"
 SMALL = {"num_pages": 5, "bandwidth": 5.0, "horizon": 2.0}
+NAN, INF = math.nan, math.inf
 ERRORS = (ValueError, gym.error.Error)
 
 
@@ -37,198 +38,249 @@ def complains(call, *words):
         assert match, f"{word!r} is not in {str(caught.value)!r}"
 
 
-# Types
-
-RATE_NAMES = ("importance", "change_rate", "recall", "false_signal_rate")
-
-
 def instance(**more):
     given = {"importance": [1.0, 2.0], "change_rate": [1.0, 1.0], "bandwidth": 1.0}
     return Instance(**{**given, **more})
 
 
-@pytest.mark.parametrize("value", [-0.5, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", RATE_NAMES)
-def test_rates_must_be_finite_and_not_negative(name, value):
-    complains(lambda: instance(**{name: value}), name, value)
-    complains(lambda: instance(**{name: [0.5, value]}), name, value)
+def made(env_id=NCIS, **given):
+    return gym.make(env_id, **given)
 
 
-@pytest.mark.parametrize("value", [1.5, [0.0, 1.0 + 1e-9]])
-def test_recall_is_a_probability(value):
-    complains(lambda: instance(recall=value), "recall", np.max(value), "[0, 1]")
+def several(num_envs=2, **given):
+    return gym.make_vec(NCIS, num_envs=num_envs, **given)
 
 
-@pytest.mark.parametrize("name", RATE_NAMES)
-def test_shapes_must_agree(name):
-    complains(lambda: instance(**{name: [[[0.5, 0.5]]]}), name, "(1, 1, 2)", "shape")
-    if name != "importance":
-        complains(lambda: instance(**{name: [0.5]}), name, "(1,)", "(2,)")
+def small(**given):
+    return made(**{**SMALL, **given}).unwrapped
 
 
-BAD_SOURCES = {
-    "recalls above 1": ({"recall": [[0.5, 0.5], [0.5, 0.75]]}, "recall", "1.25", "page 1"),
-    "one recall for both": (
-        {"recall": 0.75, "false_signal_rate": np.ones((2, 2))},
-        "recall",
-        "1.5",
-    ),
-    "no source": ({"recall": np.zeros((0, 2))}, "recall", "[1, 15]", "0"),
-    "too many sources": ({"false_signal_rate": np.zeros((16, 2))}, "false_signal_rate", "16"),
-    "other pages": ({"recall": np.zeros((2, 3))}, "recall", "(2, 3)", "(S, 2)"),
-    "ragged": ({"recall": [[0.5, 0.5], [0.5]]}, "recall", "array of numbers"),
-    "other numbers of sources": (
-        {"recall": np.zeros((2, 2)), "false_signal_rate": np.zeros((3, 2))},
-        "recall",
-        "3 sources",
-        "got 2",
-    ),
-}
+def reset(env, **options):
+    env.reset(seed=0, options=options)
+    return env
 
 
-@pytest.mark.parametrize("case", BAD_SOURCES)
-def test_sources_of_signals(case):
-    given, *words = BAD_SOURCES[case]
-    complains(lambda: instance(**given), *words)
+def evaluated(**given):
+    return list(evaluate(NCIS, given.pop("policies", {}), [0], **given, **SMALL))
 
 
-def test_worlds_of_other_numbers_of_sources():
-    two = instance(recall=[[0.5, 0.5], [0.25, 0.25]])
-    env = gym.make(NCIS, num_pages=2, bandwidth=2.0)
-    complains(lambda: env.reset(options={"instance": two}), "instance", "1 sources", "2")
-    tape = Tape.of_events(2, signals=([1.0], [1], [1]), num_sources=2)
-    complains(lambda: World(1, 2, tape=tape), "tape", "1 sources", "2")
-    complains(lambda: Tape.of_events(2, signals=([1.0], [1], [1])), "signals", "[0, 1)")
-    complains(lambda: Tape.of_events(2, signals=([1.0], [1], [0, 0]), num_sources=2), "signals")
-    complains(lambda: gym.make(NCIS, instance="noisy", num_sources=2), "num_sources", "'noisy'")
-    for number in (1, 16, 2.5):
-        complains(
-            lambda n=number: gym.make(NCIS, instance="sources", num_sources=n),
-            "num_sources",
-            number,
-        )
+def played(call, **given):
+    """What is called with an instance, a policy of it, and a horizon."""
+    env = reset(small())
+    return call(env.instance, policies.GreedyNCIS(env), 1.0, **given)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_bandwidth_is_positive(value):
-    complains(lambda: instance(bandwidth=value), "bandwidth", value)
-    complains(lambda: generator_of("uniform", bandwidth=value), "bandwidth", value)
-    complains(lambda: make("uniform", bandwidth=value), "bandwidth", value)
-    complains(lambda: gym.make(NCIS, bandwidth=value), "bandwidth", value)
-
-
-BAD_STEPS = {
-    "time 0": ([(0.0, 2.0)], "0.0"),
-    "time before 0": ([(-1.0, 2.0)], "-1.0"),
-    "no bandwidth": ([(1.0, 0.0)], "(1.0, 0.0)"),
-    "bandwidth below 0": ([(1.0, -2.0)], "(1.0, -2.0)"),
-    "bandwidth unknown": ([(1.0, math.nan)], "(1.0, nan)"),
-    "time unknown": ([(math.nan, 1.0)], "nan"),
-    "times at once": ([(1.0, 2.0), (1.0, 3.0)], "1.0"),
-    "times falling": ([(2.0, 2.0), (1.0, 3.0)], "1.0"),
-    "no pair": ([(1.0, 2.0, 3.0)], "(1.0, 2.0, 3.0)"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_STEPS)
-def test_bandwidth_steps_are_pairs_in_order_of_time(case):
-    steps, value = BAD_STEPS[case]
-    complains(lambda: instance(bandwidth_steps=steps), "bandwidth_steps", value)
-    complains(lambda: gym.make(NCIS, bandwidth_steps=steps), "bandwidth_steps", value)
-
-
-BAD_DELAYS = {
-    "unknown kind": ({"kind": "slow", "mean": 1.0}, "kind", "'slow'"),
-    "mean below 0": ({"kind": "constant", "mean": -1.0}, "mean", "-1.0"),
-    "mean unknown": ({"kind": "constant", "mean": math.nan}, "mean", "nan"),
-    "mean endless": ({"kind": "exponential", "mean": math.inf}, "mean", "inf"),
-    "a mean of nothing": ({"kind": "none", "mean": 1.0}, "mean", "1.0"),
-    "too many quanta": ({"kind": "poisson", "mean": 501.0}, "quanta", "501"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_DELAYS)
-def test_delays(case):
-    given, *words = BAD_DELAYS[case]
-    complains(lambda: Delay(**given), "delay", *words)
-    complains(lambda: gym.make(NCIS, delay=given), "delay", *words)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("poisson", ("kind", "mean", "'poisson'")),
-        ({"kind": "constant"}, ("mean", "{'kind': 'constant'}")),
-        ({"mean": 1.0}, ("kind", "{'mean': 1.0}")),
-        ({"kind": "constant", "mean": 1.0, "units": "time"}, ("unit", "'units'")),
-        ({"kind": "constant", "mean": 1.0, "unit": "hours"}, ("unit", "'hours'")),
-    ],
-)
-def test_delays_as_plain_values(given, words):
-    complains(lambda: gym.make(NCIS, delay=given), "delay", *words)
-
-
-# Tapes
-
+RATES = ("importance", "change_rate", "recall", "false_signal_rate")
+TWO = {"recall": [[0.5, 0.5], [0.25, 0.25]]}
 TAPE = {
     "time": np.array([1.0, 2.0, 2.0]),
     "code": np.array([0, CODE_STRIDE + 1, 1]),
     "alive": np.ones(2, bool),
 }
-BAD_TAPES = {
-    "one code too few": ({"code": np.array([0, CODE_STRIDE + 1])}, "time and code", "(3,)", "(2,)"),
-    "a table of times": ({"time": np.ones((3, 1))}, "time", "(3, 1)"),
-    "time unknown": ({"time": np.array([1.0, np.nan, 2.0])}, "time", "finite"),
-    "time before 0": ({"time": np.array([-1.0, 1.0, 2.0])}, "time", ">= 0"),
-    "time falling": ({"time": np.array([1.0, 3.0, 2.0])}, "time", "event 2"),
-    "a page too high": ({"code": np.array([0, 2 * CODE_STRIDE, 1])}, "code", "page below 2"),
-    "a page below 0": ({"code": np.array([0, -CODE_STRIDE, 1])}, "code", "page below 2"),
-    "no such kind": ({"code": np.array([0, 34, 1])}, "code", "kind"),
-    "no such source": ({"code": np.array([0, 4, 1])}, "code", "source below 1"),
-    "no source at all": ({"num_sources": 0}, "num_sources", 0),
-}
 
-
-@pytest.mark.parametrize("case", BAD_TAPES)
-def test_tapes(case):
-    Tape(**TAPE)
-    given, *words = BAD_TAPES[case]
-    complains(lambda: Tape(**{**TAPE, **given}), "tape", *words)
-
-
-# Arguments of environments
-
-BAD_ARGUMENTS = [
-    ("num_pages", 0),
-    ("num_pages", -3),
-    ("num_pages", 2.0),
-    ("num_pages", "3"),
-    ("horizon", 0.0),
-    ("horizon", -1.0),
-    ("horizon", math.nan),
-    ("horizon", math.inf),
-    ("instance", "loud"),
-    ("action", "guess"),
-    ("objective", "profit"),
-    ("reward", "praise"),
-    ("reveal", "everything"),
-    ("crawl_cost", -1.0),
-    ("crawl_cost", math.nan),
+BAD_INSTANCES = [
+    *(({name: x}, name, x) for name in RATES for x in (-0.5, NAN, INF, -INF)),
+    *(({name: [0.5, x]}, name, x) for name in RATES for x in (-0.5, NAN, INF, -INF)),
+    ({"recall": 1.5}, "recall", 1.5, "[0, 1]"),
+    ({"recall": [0.0, 1.0 + 1e-9]}, "recall", 1.0 + 1e-9, "[0, 1]"),
+    *(({name: [[[0.5, 0.5]]]}, name, "(1, 1, 2)", "shape") for name in RATES),
+    *(({name: [0.5]}, name, "(1,)", "(2,)") for name in RATES[1:]),
+    ({"importance": "a"}, "importance", "'a'"),
+    ({"importance": []}, "importance", "page"),
+    ({"importance": [[1.0], [1.0, 2.0]]}, "importance"),
+    ({"importance": 1.0, "change_rate": []}, "change_rate"),
+    # sources of signals
+    ({"recall": [[0.5, 0.5], [0.5, 0.75]]}, "recall", "1.25", "page 1"),
+    ({"recall": 0.75, "false_signal_rate": np.ones((2, 2))}, "recall", "1.5"),
+    ({"recall": np.zeros((0, 2))}, "recall", "[1, 15]", "0"),
+    ({"false_signal_rate": np.zeros((16, 2))}, "false_signal_rate", "16"),
+    ({"recall": np.zeros((2, 3))}, "recall", "(2, 3)", "(S, 2)"),
+    ({"recall": [[0.5, 0.5], [0.5]]}, "recall", "array of numbers"),
+    (
+        {"recall": np.zeros((2, 2)), "false_signal_rate": np.zeros((3, 2))},
+        *("recall", "3 sources", "got 2"),
+    ),
+    ({"bandwidth": "fast"}, "bandwidth", "'fast'"),
+    ({"bandwidth_steps": [1.0]}, "bandwidth_steps", "1.0"),
+    ({"delay": "poisson"}, "delay", "'poisson'"),
+]
+BAD_STEPS = [  # of the bandwidth
+    ([(0.0, 2.0)], "0.0"),
+    ([(-1.0, 2.0)], "-1.0"),
+    ([(1.0, 0.0)], "(1.0, 0.0)"),
+    ([(1.0, -2.0)], "(1.0, -2.0)"),
+    ([(1.0, NAN)], "(1.0, nan)"),
+    ([(NAN, 1.0)], "nan"),
+    ([(1.0, 2.0), (1.0, 3.0)], "1.0"),
+    ([(2.0, 2.0), (1.0, 3.0)], "1.0"),
+    ([(1.0, 2.0, 3.0)], "(1.0, 2.0, 3.0)"),
+]
+BAD_DELAYS = [
+    ({"kind": "slow", "mean": 1.0}, "kind", "'slow'"),
+    ({"kind": "constant", "mean": -1.0}, "mean", "-1.0"),
+    ({"kind": "constant", "mean": NAN}, "mean", "nan"),
+    ({"kind": "exponential", "mean": INF}, "mean", "inf"),
+    ({"kind": "none", "mean": 1.0}, "mean", "1.0"),
+    ({"kind": "poisson", "mean": 501.0}, "quanta", "501"),
+    ({"kind": "poisson", "mean": 1.0, "quantum": 0.0}, "quantum", "0.0"),
+    ({"kind": "poisson", "mean": 1.0, "quantum": INF}, "quantum", "inf"),
+]
+DELAYS_AS_PLAIN_VALUES = [
+    ("poisson", "kind", "mean", "'poisson'"),
+    ({"kind": "constant"}, "mean", "{'kind': 'constant'}"),
+    ({"mean": 1.0}, "kind", "{'mean': 1.0}"),
+    ({"kind": "constant", "mean": "long"}, "mean"),
+    ({"kind": "constant", "mean": 1.0, "units": "time"}, "unit", "'units'"),
+    ({"kind": "constant", "mean": 1.0, "unit": "hours"}, "unit", "'hours'"),
+]
+BAD_TAPES = [
+    ({"code": np.array([0, CODE_STRIDE + 1])}, "time and code", "(3,)", "(2,)"),
+    ({"time": np.ones((3, 1))}, "time", "(3, 1)"),
+    ({"time": np.array([1.0, np.nan, 2.0])}, "time", "finite"),
+    ({"time": np.array([-1.0, 1.0, 2.0])}, "time", ">= 0"),
+    ({"time": np.array([1.0, 3.0, 2.0])}, "time", "event 2"),
+    ({"code": np.array([0, 2 * CODE_STRIDE, 1])}, "code", "page below 2"),
+    ({"code": np.array([0, -CODE_STRIDE, 1])}, "code", "page below 2"),
+    ({"code": np.array([0, 34, 1])}, "code", "kind"),
+    ({"code": np.array([0, 4, 1])}, "code", "source below 1"),
+    ({"num_sources": 0}, "num_sources", 0),
+]
+BAD_LISTS = [  # of events
+    ({"signals": ([1.0], [1], [1])}, "signals", "[0, 1)"),
+    ({"signals": ([1.0], [1], [0, 0]), "num_sources": 2}, "signals"),
+    ({"changes": ([1.0], [2])}, "tape code", "page below 2"),
+    ({"changes": ([-1.0], [1])}, "tape time"),
+    ({"changes": ([1.0, 2.0], [1])}, "changes", "(2,)", "(1,)"),
+]
+BAD_ARGUMENTS = [  # of an environment, single and vector
+    *(("num_pages", x) for x in (0, -3, 2.0, "3")),
+    *(("horizon", x) for x in (0.0, -1.0, NAN, INF, 1e300, "long")),
+    *(("bandwidth", x) for x in (0.0, -1.0, NAN, INF)),
+    *(("crawl_cost", x) for x in (-1.0, NAN)),
+    *(("instance", "loud"), ("action", "guess"), ("objective", "profit"), ("reward", "praise")),
+    *(("reveal", "everything"), ("resample", "no")),
+]
+ROWS = [Row("id", "s", "a", 0, "m", 1.0)]
+FAST = Instance(np.full(5, 1e9), 1.0, bandwidth=5.0)
+BAD = [
+    *((lambda x=x: instance(**x), *words) for x, *words in BAD_INSTANCES),
+    *(
+        (lambda call=call, x=x: call(bandwidth_steps=x), "bandwidth_steps", *words)
+        for x, *words in BAD_STEPS
+        for call in (instance, made)
+    ),
+    *((lambda x=x: Delay(**x), "delay", *words) for x, *words in BAD_DELAYS),
+    *(
+        (lambda x=x: made(delay=x), "delay", *words)
+        for x, *words in BAD_DELAYS + DELAYS_AS_PLAIN_VALUES
+    ),
+    *((lambda x=x: Tape(**{**TAPE, **x}), "tape", *words) for x, *words in BAD_TAPES),
+    *((lambda x=x: Tape.of_events(2, **x), *words) for x, *words in BAD_LISTS),
+    (lambda: World(1, 3, tape=Tape(**TAPE)), "tape", "3 pages", "2"),
+    (
+        lambda: World(1, 2, tape=Tape.of_events(2, signals=([1.0], [1], [1]), num_sources=2)),
+        *("tape", "1 sources", "2"),
+    ),
+    *(
+        (lambda call=call, name=name, x=x: call(**{name: x}), name, repr(x))
+        for name, x in BAD_ARGUMENTS
+        for call in (made, several)
+    ),
+    *(
+        (lambda call=call, x=x: call(bandwidth=x), "bandwidth", x)
+        for x in (0.0, -1.0, NAN, INF)
+        for call in (
+            instance,
+            lambda **x: generator_of("uniform", **x),
+            lambda **x: make("uniform", **x),
+        )
+    ),
+    *(
+        (lambda x=x: made(instance="sources", num_sources=x), "num_sources", x)
+        for x in (1, 16, 2.5)
+    ),
+    (lambda: made(instance="noisy", num_sources=2), "num_sources", "'noisy'"),
+    (lambda: made(instance=["noisy"]), "instance"),
+    (lambda: made("CrawlTrace-v0", trace=3), "trace"),
+    (lambda: made("CrawlTrace-v0", window=np.ones((2, 2))), "window"),
+    *(
+        (lambda env_id=env_id: made(env_id, reward="fragments"), "reward must be", "'fragments'")
+        for env_id in (NCIS, "CrawlTrace-v0")
+    ),
+    *((lambda x=x: made(horizon=x), "horizon", "finite") for x in (10**400, -(10**400))),
+    *(
+        (lambda x=x: made(objective=x), "objective must be")
+        for x in (np.ma.masked_array([0, 1, 1.5], [0, 0, 1]), ["0", "1"], [False])
+    ),
+    # a horizon that is too short for a crawl, or for a whole batch, or too long
+    (lambda: small(horizon=0.125).reset(seed=0), "horizon", "0.125", "5.0"),
+    (
+        lambda: small(bandwidth=2.0, horizon=1.5, action="scores", batch=4).reset(seed=0),
+        *("horizon", "1.5", "4"),
+    ),
+    (lambda: made(bandwidth=1e11, horizon=1e6).reset(seed=0), "horizon", "bandwidth", "1e+17"),
+    (lambda: reset(small(), instance=FAST), "importance", "horizon 2", "1e+09", "1e+10"),
+    (
+        lambda: reset(made(num_pages=2, bandwidth=2.0), instance=instance(**TWO)),
+        *("instance", "1 sources", "2"),
+    ),
+    *((lambda x=x: several(x), "num_envs", x) for x in (0, 10**12)),
+    (lambda: lanes_of(instance(), -1), "num_envs", -1),
+    (lambda: several(render_mode="video"), "render_mode", "'video'"),
+    (lambda: CrawlNCIS(render_mode="film"), "render_mode", "ansi", "film"),
+    (lambda: several(autoreset_mode="Never"), "autoreset_mode", "'Never'"),
+    *((lambda x=x: action_form("scores", 5, x), "batch", x, "[1, 5]") for x in (0, 6, 1.5)),
+    *((lambda x=x: action_form(x, 5, 2), "batch", "2", repr(x)) for x in ("page", "refresh")),
+    *((lambda x=x: Objective(crawl_cost=x), "crawl_cost", repr(x)) for x in (-1.0, NAN, "low")),
+    (lambda: make("uniform", num_pages=10**12), "num_pages", 10**12),
+    (lambda: make("uniform", seed=1.5), "seed", "1.5"),
+    # before the first reset
+    (lambda: small().step(0), "reset"),
+    (lambda: small().instance, "reset"),
+    (lambda: small().rng(), "reset"),
+    (lambda: several(**SMALL).unwrapped.step(np.zeros(2, np.int64)), "reset"),
+    (lambda: several(**SMALL).unwrapped.instances, "reset"),
+    # of simulate, play and evaluate
+    (lambda: evaluated(policies={"one": 3}), "policies", 3),
+    (lambda: evaluated(bounds={"one": 3}), "bounds", 3),
+    (lambda: evaluated(compiled=3), "compiled", 3),
+    (lambda: played(simulate, tape=3), "tape", 3),
+    (lambda: played(simulate, requests=3), "requests", 3),
+    (lambda: played(lambda true, _, end: simulate(true, policies.GreedyNCIS, end)), "policy"),
+    (lambda: played(lambda true, policy, _: simulate(true, policy, 0.1)), "at least 1 crawls", 0),
+    (lambda: played(lambda true, policy, _: simulate(true, policy, NAN)), "horizon", "> 0", "nan"),
+    (lambda: played(lambda _, policy, end: simulate(3, policy, end)), "instance", 3),
+    (lambda: played(lambda true, _, end: simulate(true, 3, end)), "policy", "compiled form", 3),
+    (lambda: played(simulate, seed=1.5), "seed", "1.5"),
+    (lambda: played(simulate, tape=Tape.of_events(3)), "tape", "5 pages and 1 sources", "3 and 1"),
+    (
+        lambda: simulate(
+            instance(),
+            policies.make("LowDiscrepancy", reset(made(num_pages=2))),
+            *(1.0, 0, Tape.of_events(2, deaths=([0.5], [0]))),
+        ),
+        "must be an index policy",
+    ),
+    (lambda: next(evaluate(NCIS, {}, [3, 4, 4])), "seeds must differ", "4 2 times"),
+    (lambda: summarize(ROWS, "n"), "metric must be one of m", "'n'"),
+    (lambda: summarize(ROWS, "m", reference="b"), "reference must be one of a", "'b'"),
+    (lambda: play(reset(small()), policies.GreedyNCIS, 0), "policy"),
+    (lambda: play(env := reset(small()), policies.GreedyNCIS(env), "x"), "seed", "'x'"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), BAD_ARGUMENTS)
-def test_arguments_of_an_environment(name, value):
-    complains(lambda: gym.make(NCIS, **{name: value}), name, repr(value))
-    complains(lambda: gym.make_vec(NCIS, num_envs=2, **{name: value}), name, repr(value))
+NAMES = [" ".join(map(str, words)) for _, *words in BAD]
 
 
-def test_a_horizon_without_a_crawl():
-    """Neither one that is too short for a crawl, nor one too short for a whole batch."""
-    short = gym.make(NCIS, num_pages=5, bandwidth=5.0, horizon=0.125)
-    complains(lambda: short.reset(seed=0), "horizon", "0.125", "5.0")
-    batch = gym.make(NCIS, num_pages=5, bandwidth=2.0, horizon=1.5, action="scores", batch=4)
-    complains(lambda: batch.reset(seed=0), "horizon", "1.5", "4")
+@pytest.mark.parametrize("case", BAD, ids=NAMES)
+def test_bad_input(case):
+    call, *words = case
+    complains(call, *words)
+
+
+def test_what_the_tables_change_is_right_without_the_change():
+    instance(**TWO)
+    Tape(**TAPE)
 
 
 # Actions
@@ -292,17 +344,6 @@ def test_a_bad_action_of_one_lane_moves_no_lane(value, words):
 
 
 # Resets and steps
-
-
-def test_a_step_before_the_first_reset():
-    env = gym.make(NCIS, **SMALL).unwrapped
-    complains(lambda: env.step(0), "reset")
-    complains(lambda: env.instance, "reset")
-    complains(lambda: env.rng(), "reset")
-    lanes = gym.make_vec(NCIS, num_envs=2, **SMALL).unwrapped
-    complains(lambda: lanes.step(np.zeros(2, np.int64)), "reset")
-    complains(lambda: lanes.instances, "reset")
-
 
 SMALLER = Instance([1.0, 2.0], 1.0, bandwidth=1.0)
 BAD_RESETS = {
@@ -373,100 +414,6 @@ def test_a_step_past_the_end():
     complains(lambda: lanes.step(np.zeros(2, np.int64)), "reset", "ended", "[0 1]")
 
 
-# Wrong kinds of values: the contract asks for a ValueError that names the argument.
-
-
-def in_lanes(**more):
-    return lambda: gym.make_vec(NCIS, **more)
-
-
-WRONG_KINDS = {
-    "no page": (lambda: Instance([], 1.0, bandwidth=1.0), "importance", "page"),
-    "no quantum": (lambda: Delay("poisson", 1.0, 0.0), "delay quantum", "0.0"),
-    "an endless quantum": (lambda: Delay("poisson", 1.0, math.inf), "delay quantum", "inf"),
-    "an event of no page": (
-        lambda: Tape.of_events(2, changes=([1.0], [2])),
-        "tape code",
-        "page below 2",
-    ),
-    "an event before time 0": (lambda: Tape.of_events(2, changes=([-1.0], [1])), "tape time"),
-    "a tape of other pages": (lambda: World(1, 3, tape=Tape(**TAPE)), "tape", "3 pages", "2"),
-    "a mode of rendering": (lambda: CrawlNCIS(render_mode="film"), "render_mode", "ansi", "film"),
-    "a vector's mode of rendering": (in_lanes(render_mode="video"), "render_mode", "'video'"),
-    "no lanes": (in_lanes(num_envs=0), "num_envs", 0),
-    "less than no lanes": (lambda: lanes_of(instance(), -1), "num_envs", -1),
-    "an autoreset mode": (in_lanes(autoreset_mode="Never"), "autoreset_mode", "'Never'"),
-    "no batch": (lambda: action_form("scores", 5, 0), "batch", 0, "[1, 5]"),
-    "a batch of too many": (lambda: action_form("scores", 5, 6), "batch", 6, "[1, 5]"),
-    "a batch of single pages": (lambda: action_form("page", 5, 2), "batch", "2", "'page'"),
-    "a batch of sets": (lambda: action_form("refresh", 5, 2), "batch", "2", "'refresh'"),
-    "crawls that pay": (lambda: Objective(crawl_cost=-1.0), "crawl_cost", -1.0),
-    "crawls without price": (lambda: Objective(crawl_cost=math.nan), "crawl_cost", math.nan),
-    "text for rates": (lambda: Instance("a", 1.0, bandwidth=1.0), "importance", "'a'"),
-    "ragged rates": (lambda: Instance([[1.0], [1.0, 2.0]], 1.0, bandwidth=1.0), "importance"),
-    "no change rate": (lambda: Instance(1.0, [], bandwidth=1.0), "change_rate"),
-    "text for a bandwidth": (lambda: instance(bandwidth="fast"), "bandwidth", "'fast'"),
-    "numbers for steps": (lambda: instance(bandwidth_steps=[1.0]), "bandwidth_steps", "1.0"),
-    "text for a delay": (lambda: instance(delay="poisson"), "delay", "'poisson'"),
-    "text for a horizon": (lambda: gym.make(NCIS, horizon="long"), "horizon", "'long'"),
-    "events without end": (
-        lambda: gym.make(NCIS, **SMALL).unwrapped.reset(
-            options={"instance": Instance(np.full(5, 1e9), 1.0, bandwidth=5.0)}
-        ),
-        "importance",
-        "horizon 2",
-        "1e+09",
-        "1e+10",
-    ),
-    "crawls without end": (
-        lambda: gym.make(NCIS, bandwidth=1e11, horizon=1e6).reset(seed=0),
-        "horizon",
-        "bandwidth",
-        "1e+17",
-    ),
-    "a horizon without end": (lambda: gym.make(NCIS, horizon=1e300), "horizon", "1e+300"),
-    "more pages than codes": (lambda: make("uniform", num_pages=10**12), "num_pages", 10**12),
-    "text for a flag": (lambda: gym.make(NCIS, resample="no"), "resample", "'no'"),
-    "a broken seed of an instance": (lambda: make("uniform", seed=1.5), "seed", "1.5"),
-    "half a batch": (lambda: action_form("scores", 5, 1.5), "batch", "1.5"),
-    "text for a price": (lambda: Objective(crawl_cost="low"), "crawl_cost", "'low'"),
-    "text for a delay's mean": (
-        lambda: gym.make(NCIS, delay={"kind": "constant", "mean": "long"}),
-        "delay",
-        "mean",
-    ),
-    "an event without a page": (
-        lambda: Tape.of_events(2, changes=([1.0, 2.0], [1])),
-        "changes",
-        "(2,)",
-        "(1,)",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_KINDS)
-def test_wrong_kinds_of_values(case):
-    call, *words = WRONG_KINDS[case]
-    complains(call, *words)
-
-
-@pytest.mark.parametrize("env_id", ["CrawlNCIS-v0", "CrawlTrace-v0"])
-def test_rewards_of_other_families_are_refused(env_id):
-    with pytest.raises(ValueError, match=r"reward must be .*'fragments'"):
-        gym.make(env_id, reward="fragments")
-
-
-def test_integers_beyond_the_range_of_floats_are_refused():
-    for value in (10**400, -(10**400)):
-        complains(lambda given=value: gym.make(NCIS, horizon=given), "horizon", "finite")
-
-
-@pytest.mark.parametrize("table", [np.ma.masked_array([0, 1, 1.5], [0, 0, 1]), ["0", "1"], [False]])
-def test_tables_of_penalties_are_of_numbers(table):
-    with pytest.raises(ValueError, match="objective must be"):
-        gym.make("CrawlNCIS-v0", objective=table)
-
-
 # What a single environment and its lanes do not have
 
 
@@ -493,44 +440,3 @@ def test_there_are_no_lanes_before_the_first_or_after_the_last(method):
     for lane in (-1, 2, "x", 0.5):
         with pytest.raises(ValueError, match=r"lane must be an integer in \[0, 1\], got"):
             read(lane)
-
-
-FOREIGN = {
-    "instance": (NCIS, {"instance": ["noisy"]}),
-    "trace": ("CrawlTrace-v0", {"trace": 3}),
-    "window": ("CrawlTrace-v0", {"window": np.ones((2, 2))}),
-}
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_arguments_of_another_type_get_the_usual_error(name):
-    env_id, given = FOREIGN[name]
-    complains(lambda: gym.make(env_id, **given), name)
-
-
-def test_more_lanes_than_there_may_be_are_refused():
-    complains(lambda: gym.make_vec(NCIS, 10**12), "num_envs", 10**12)
-
-
-EVALUATED = {
-    "policies": {"policies": {"one": 3}},
-    "bounds": {"bounds": {"one": 3}},
-    "compiled": {"compiled": 3},
-}
-
-
-@pytest.mark.parametrize("name", EVALUATED)
-def test_evaluate_refuses_what_it_cannot_call(name):
-    given = {"policies": {}, **EVALUATED[name]}
-    complains(lambda: list(evaluate(NCIS, given.pop("policies"), [0], **given, **SMALL)), name, 3)
-
-
-def test_simulate_and_play_refuse_what_they_cannot_use():
-    env = gym.make(NCIS, **SMALL)
-    env.reset(seed=0)
-    policy, true = policies.GreedyNCIS(env), env.unwrapped.instance
-    complains(lambda: simulate(true, policy, 1.0, tape=3), "tape", 3)
-    complains(lambda: simulate(true, policy, 1.0, requests=3), "requests", 3)
-    complains(lambda: simulate(true, policies.GreedyNCIS, 1.0), "policy")
-    complains(lambda: play(env, policies.GreedyNCIS, 0), "policy")
-    complains(lambda: play(env, policy, "x"), "seed", "'x'")

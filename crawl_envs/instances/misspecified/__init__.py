@@ -17,13 +17,13 @@ from typing import Any
 from crawl_envs.instances.laws import DELAY, Law
 from crawl_envs.instances.misspecified.change_laws import draw_bursty, draw_periodic, draw_shifting
 from crawl_envs.instances.misspecified.signal_laws import (
-    check_share,
     corrupted_quality,
     draw_corrupted,
     draw_deploys,
     draw_late,
 )
 from crawl_envs.instances.synthetic import draw_cold
+from crawl_envs.types.arguments import share
 
 __all__ = ["LAWS", "STRESS", "corrupted_quality"]
 
@@ -36,7 +36,7 @@ LAWS = {
     "corrupted": Law(
         draw_corrupted,
         "The revealed quality of signals is wrong.",
-        arguments={**DELAY, "corruption": lambda value, _: check_share("corruption", value)},
+        arguments={**DELAY, "corruption": lambda value, _: share("corruption", value)},
     ),
     "cold": Law(draw_cold, "Change rates over three decades, to be learned.", arguments=DELAY),
 }

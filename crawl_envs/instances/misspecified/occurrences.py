@@ -14,7 +14,6 @@ import numpy as np
 from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, CODE_STRIDE, REQUEST, SIGNAL, Tape
 from crawl_envs.types import Delay, FloatArray, Instance, IntArray
-from crawl_envs.types.arguments import quantity
 
 
 class Occurrences(NamedTuple):
@@ -156,11 +155,7 @@ class Misspecified(CustomEvents):
         """Draw the events of an episode: changes and signals of the law, and Poisson requests.
 
         At equal times changes come before their signals.
-
-        Raises:
-            ValueError: the horizon is not > 0.
         """
-        quantity("horizon", horizon, above=0.0)
         received = delivered(rng, self.law(rng, horizon), self.true_delay, horizon)
         requests = arrivals(rng, self.importance, horizon)
         time, page, kind = merged(received, (*requests, REQUEST))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from crawl_envs.instances.misspecified.occurrences import (
 from crawl_envs.instances.synthetic import draw_noisy
 from crawl_envs.sim.tape import CHANGE, CHANGE_SIGNAL, SIGNAL
 from crawl_envs.types import Delay, FloatArray, Instance, IntArray
+from crawl_envs.types.arguments import share as check_share
 
 MEAN_RANGE = (0.05, 2.0)
 """Range of mean delays. At one crawl per page and unit of time the shortest has little effect; with
@@ -152,13 +152,6 @@ def corrupted_quality(
         where=precision > 0.0,
     )
     return believed, false
-
-
-def check_share(name: str, value: Any) -> float:
-    """Return a share; raise ValueError unless ``value`` is a number in [0, 1]."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
-        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
-    return float(value)
 
 
 def draw_corrupted(

@@ -6,6 +6,7 @@ pages in every window of a trace: m counts all pages that ever existed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -69,6 +70,40 @@ class TraceWindow(Tape):
     """
 
     duration: float
+
+    @classmethod
+    def cut(
+        cls,
+        events: Sequence[tuple[IntArray | int, IntArray, FloatArray]],
+        birth: FloatArray,
+        death: FloatArray,
+        start: float,
+        end: float,
+        num_sources: int,
+    ) -> TraceWindow:
+        """Return the events in (start, end] as a tape whose time 0 is ``start``.
+
+        Args:
+            events: kind or kinds, pages and times of changes and signals, in this order.
+            birth: time of birth of each page, (m,).
+            death: likewise of death, inf if none.
+            start: start of the window.
+            end: its end.
+            num_sources: number of sources of signals.
+        """
+        pages = np.arange(birth.size)
+        every = [(BIRTH, pages, birth), *events, (DEATH, pages, death)]
+        time = np.concatenate([time for _, _, time in every])
+        code = np.concatenate([page * CODE_STRIDE + kind for kind, page, _ in every])
+        inside = np.flatnonzero((time > start) & (time <= end))
+        order = inside[np.argsort(time[inside], kind="stable")]
+        return cls(
+            time=time[order] - start,
+            code=code[order],
+            alive=(birth <= start) & (start < death),
+            duration=end - start,
+            num_sources=num_sources,
+        )
 
     def of_pages(self, pages: IntArray) -> TraceWindow:
         """Return the events of some pages, distinct rows, renumbered in the given order."""
@@ -157,22 +192,10 @@ class Trace:
         """
         self.check_window(start, end)
         sources = sources_of(check_signals(signals))
-        pages = np.arange(self.num_pages)
-        parts = [(BIRTH, pages, self.created), (CHANGE, self.change_page, self.change_time)]
+        events = [(CHANGE, self.change_page, self.change_time)]
         for number, source in enumerate(sources):
-            parts.append((SIGNAL + 2 * number, *self._received(source, start, end)))
-        parts.append((DEATH, pages, self.deleted))
-        time = np.concatenate([time for _, _, time in parts])
-        code = np.concatenate([page * CODE_STRIDE + kind for kind, page, _ in parts])
-        inside = np.flatnonzero((time > start) & (time <= end))
-        order = inside[np.argsort(time[inside], kind="stable")]
-        return TraceWindow(
-            time=time[order] - start,
-            code=code[order],
-            alive=(self.created <= start) & (start < self.deleted),
-            duration=end - start,
-            num_sources=len(sources),
-        )
+            events.append((SIGNAL + 2 * number, *self._received(source, start, end)))
+        return TraceWindow.cut(events, self.created, self.deleted, start, end, len(sources))
 
     def _received(self, source: str, start: float, end: float) -> tuple[IntArray, FloatArray]:
         """Return pages and times of signals of a source to existing pages, from start to end."""

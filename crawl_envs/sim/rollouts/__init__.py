@@ -1,4 +1,4 @@
 """Compiled rollouts of policies, on the kernel that the environments step.
 
-Public modules: index, learner, rates, thresholds.
+Public modules: slotted, timed.
 """

@@ -41,13 +41,6 @@ COLUMNS = len(HISTORY_FEATURES)
 
 
 @compiled()
-def write_columns(table: IntArray, day: int, columns: DailyArray) -> None:
-    """Write the history features of the latest day of a market, (11, m), in their order."""
-    at = market_at(table)
-    write_features(day, at.clicks, at.views, at.sums, at.last_change, columns)
-
-
-@compiled()
 def start_days(
     table: IntArray, tables: IntArray, lanes: IntArray, days: IntArray, first: int
 ) -> None:
@@ -63,7 +56,8 @@ def start_days(
         record.length = draw_events(at, day, state.tape[lane], state.detail[lane])
         weigh_lane(table, lane, click_means(at, day))
         if state.shown.shape[1] > 0:
-            write_columns(tables[lane], day, state.shown[lane, first : first + COLUMNS])
+            columns = state.shown[lane, first : first + COLUMNS]
+            write_features(day, at.clicks, at.views, at.sums, at.last_change, columns)
 
 
 class MarketDays:
@@ -115,7 +109,8 @@ class MarketDays:
 
     def write(self, lane: int, columns: DailyArray) -> None:
         """Write the history features of the latest day, (11, m), in their order."""
-        write_columns(self._tables[lane], self.day[lane], columns)
+        at = self.state(lane)
+        write_features(self.day[lane], at.clicks, at.views, at.sums, at.last_change, columns)
 
     def truth(self, world: World, lane: int) -> DayEvents:
         """Return the events of the latest day, with all expectations; read-only."""

@@ -320,7 +320,7 @@ def draw_counts(at: Any, day: int) -> int:
     return int(at.starts[-1] + at.sizes[2] + 1)
 
 
-@compiled()
+@inlined()
 def draw_events(at: Any, day: int, block: Records, detail: PriceArray) -> int:
     """Draw the other half of a day: its prices and clicks. Return the number of its events.
 

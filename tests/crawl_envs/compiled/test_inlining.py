@@ -50,6 +50,21 @@ def doubled_power(base, exponent):
     return doubled(power(base, exponent))
 
 
+@inlined()
+def tripled(number):
+    return 3 * number
+
+
+@compiled()
+def sum_of_triples():
+    return tripled(1) + tripled(2)
+
+
+def test_a_function_is_compiled_once_for_all_literal_arguments():
+    assert sum_of_triples() == 9
+    assert len(tripled.overloads) <= 1, "none if the kernel was cached"
+
+
 def test_kernels_call_inlined_functions():
     assert doubled_power(3, 4) == 162
     assert "alone" not in vars(doubled), "it has no machine code of its own"

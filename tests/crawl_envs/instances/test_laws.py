@@ -41,8 +41,8 @@ def test_a_generator_draws_what_make_does(name):
         ("sources", {"num_sources": 16}, r"num_sources must be an integer in \[2, 15\], got 16"),
         ("random", {"signals": "loud"}, "signals must be one of none, partial, noisy, got 'loud'"),
         ("corrupted", {"corruption": 1.1}, r"corruption must lie in \[0, 1\], got 1.1"),
-        ("corrupted", {"corruption": float("nan")}, "corruption must lie in"),
-        ("corrupted", {"corruption": "all"}, "corruption must lie in"),
+        ("corrupted", {"corruption": float("nan")}, "corruption must be finite and >= 0"),
+        ("corrupted", {"corruption": "all"}, "corruption must be finite and >= 0, got 'all'"),
     ],
 )
 def test_bad_arguments_of_generators(name, arguments, message):

@@ -144,12 +144,6 @@ def test_every_law_has_a_setting_and_is_documented():
     assert all(f"``{name}``" in CrawlNCIS.__doc__ for name in instances.names())
 
 
-@pytest.mark.parametrize("horizon", [0.0, -1.0, float("inf"), float("nan")])
-def test_bad_horizons(horizon):
-    with pytest.raises(ValueError, match="horizon must be finite and > 0"):
-        tape_of(drawn("bursty"), horizon=horizon)
-
-
 def test_several_sources_are_refused():
     two = instances.make("sources", num_pages=3)
     with pytest.raises(ValueError, match="pages must have 1 source of signals, got 2"):

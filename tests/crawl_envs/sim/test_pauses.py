@@ -14,8 +14,14 @@ from crawl_envs import Instance
 from crawl_envs.compiled.heap import empty_heap
 from crawl_envs.evaluation import simulate
 from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
-from crawl_envs.sim.rollouts.rates import play_rates, set_rates, start_rates
-from crawl_envs.sim.rollouts.thresholds import Agenda, play_thresholds, start_cycles
+from crawl_envs.sim.rollouts.timed import (
+    Agenda,
+    play_rates,
+    play_thresholds,
+    set_rates,
+    start_cycles,
+    start_rates,
+)
 from crawl_envs.sim.state import REQUESTS
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule

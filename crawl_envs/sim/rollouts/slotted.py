@@ -1,7 +1,8 @@
-"""Whole episodes of one lane in compiled code, by index policies and sequences.
+"""Whole episodes of one lane in compiled code, with a page for each slot.
 
 An index policy crawls the existing page of the largest value, which
-:mod:`crawl_envs.compiled.lazy_argmax` finds.
+:mod:`crawl_envs.compiled.lazy_argmax` finds; a sequence says which page is next; a policy that
+learns while it crawls scores all pages.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
@@ -26,8 +28,19 @@ from crawl_envs.compiled.lazy_argmax import (
 from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, open_slot
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
-from crawl_envs.types import FloatArray, IntArray
-from crawl_envs.types.compiled_policies import RESPONSE_DUE
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.compiled_policies import (
+    AGE_ROUNDING,
+    LEARN,
+    MEMORY,
+    ON_BIRTH_OR_DEATH,
+    ON_SIGNAL,
+    RESPONSE_DUE,
+    SCORE,
+    Memory,
+)
+
+# Indices
 
 INDEX_SIGNATURE = types.boolean(
     types.int64[::1], types.int64[::1], VALUE, SIGNAL_WEIGHT, types.float64, types.int64[::1]
@@ -97,16 +110,15 @@ def roll_index(
     state, lazy = state_at(table), lazy_at(search)
     record, left = state.lanes[0], AT_ONCE
     while left > 0:
-        if record.busy:
-            complete, left = advance(state, left)
-            if not complete:
-                break
-            close_slots(state)
-            if record.reshaped:
-                start = slot_time(state.clock[0], record.slot - record.batch)
-                follow_births_and_deaths(state, lazy, value, start)
-                left -= lazy.pages.shape[0]
-            add_signals(state, lazy, value, signal_weight, delay_window)
+        complete, left = advance(state, left)
+        if not complete:
+            break
+        close_slots(state)
+        if record.reshaped:
+            start = slot_time(state.clock[0], record.slot - record.batch)
+            follow_births_and_deaths(state, lazy, value, start)
+            left -= lazy.pages.shape[0]
+        add_signals(state, lazy, value, signal_weight, delay_window)
         if record.slot > crawls.shape[0]:
             return True
         now, before = record.time, lazy.search[0].evaluated
@@ -116,6 +128,9 @@ def roll_index(
             count_crawl(lazy, value, page, now)
         left -= 1 + lazy.search[0].evaluated - before
     return False
+
+
+# Sequences
 
 
 class Responses(NamedTuple):
@@ -167,15 +182,102 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
     state = state_at(table)
     record, left = state.lanes[0], AT_ONCE
     while left > 0:
-        if record.busy:
-            complete, left = advance(state, left)
-            if not complete:
-                break
-            close_slots(state)
-            if responses.share.shape[0] > 0:
-                add_responses(state, responses)
+        complete, left = advance(state, left)
+        if not complete:
+            break
+        close_slots(state)
+        if responses.share.shape[0] > 0:
+            add_responses(state, responses)
         if record.slot > crawls.shape[0]:
             return True
         crawl_one(state, next_page(pages, responses), crawls)
         left -= 1
+    return False
+
+
+# Learners
+
+LEARNER_SIGNATURE = types.boolean(
+    types.int64[::1],
+    ON_BIRTH_OR_DEATH,
+    LEARN,
+    ON_SIGNAL,
+    SCORE,
+    MEMORY,
+    types.float64[::1],
+    types.boolean[::1],
+    types.int64[::1],
+)
+
+
+@inlined()
+def changed_pages(
+    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
+) -> IntArray:
+    """Return the pages born or dead since the last call, also those that died and were born again.
+
+    Updates ``since`` (m,), the start of each page's elapsed time, and ``known`` (m,), whether it
+    existed.
+    """
+    start = np.where(alive, now - elapsed, since)
+    newer = alive & (start > since + AGE_ROUNDING * now)
+    changed = np.flatnonzero((alive != known) | newer)
+    since[:], known[:] = start, alive
+    return changed
+
+
+@compiled(LEARNER_SIGNATURE)
+def roll_learner(
+    table: IntArray,
+    on_birth_or_death: Any,
+    learn: Any,
+    on_signal: Any,
+    score: Any,
+    memory: Memory,
+    since: FloatArray,
+    known: BoolArray,
+    crawls: IntArray,
+) -> bool:
+    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
+
+    Every decision has four calls: learn from the last crawl; process births and deaths since then;
+    process the signals since then, in order of time; score the pages. The existing page of the
+    largest score is crawled, the lowest among equals. Scores may decrease, so every decision scores
+    all pages.
+
+    ``since`` and ``known``, both (m,), are those of :func:`changed_pages`. Returns False if it must
+    be called again, with a larger log of signals if that is full.
+    """
+    state = state_at(table)
+    record, apart = state.lanes[0], state.source_signals.shape[1]
+    scores, received = np.empty(since.shape), np.empty(max(apart, 1))
+    left = AT_ONCE
+    while left > 0:
+        complete, left = advance(state, left)
+        if not complete:
+            break
+        close_slots(state)
+        if record.slot > crawls.shape[0]:
+            return True
+        if record.slot_crawls > 0:
+            entry = state.crawl_log[0, 0]
+            received[0] = entry.signals
+            for source in range(apart):
+                received[source] = state.crawl_signals[0, source, 0]
+            learn(memory, entry.page, entry.time, entry.elapsed, received, entry.changed)
+            since[entry.page] = entry.time
+        alive = state.pages[0]["alive"].copy()
+        elapsed = np.where(alive, record.time - state.last_crawl[0], 0.0)
+        if record.reshaped:
+            for page in changed_pages(elapsed, alive, record.time, since, known):
+                start = record.time - elapsed[page]
+                on_birth_or_death(memory, page, start, alive[page])
+        log = state.signal_log[0, : record.logged]
+        on_signal(memory, log["page"].copy(), log["time"].copy(), log["source"].copy())
+        score(memory, record.time, elapsed, alive, scores)
+        best = int(np.argmax(np.where(alive, scores, -np.inf)))
+        if math.isnan(scores[best]) and alive[best]:
+            raise ValueError("the score of every page must be a number, got NaN")
+        crawl_one(state, best, crawls)
+        left -= since.size
     return False

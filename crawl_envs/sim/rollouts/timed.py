@@ -1,17 +1,26 @@
-"""Crawls at random instants: Poisson processes of given rates, and random crawls at signals.
+"""Whole episodes of one lane in compiled code, with crawls at their own times.
 
-The crawls of all pages are one Poisson process. Its next crawl is due when the integral of the
-total rate reaches a unit exponential number. The remainder is kept when rates change, so that
-setting the same rates again changes nothing, and the lengths of epochs do not matter. Random
-numbers come from a stream of their own, separate from the tape. With a token bucket, a crawl needs
-a whole token, and is denied otherwise.
+*Random instants*: Poisson processes of given rates, and random crawls at signals. The crawls of all
+pages are one Poisson process. Its next crawl is due when the integral of the total rate reaches a
+unit exponential number. The remainder is kept when rates change, so that setting the same rates
+again changes nothing, and the lengths of epochs do not matter. Random numbers come from a stream of
+their own, separate from the tape. With a token bucket, a crawl needs a whole token, and is denied
+otherwise.
+
+*Thresholds*: every page is crawled as soon as its state reaches its threshold. The state of a page
+is its elapsed time plus the weights of the signals since its last crawl, for instance its effective
+elapsed time. Signals only increase it, so between events the due time of a page is known. An
+indexed heap has these times, and is merged with the tape. A crawl at the time of an event precedes
+it. A birth starts a cycle; dead pages are never due.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.compiled.heap import IndexedHeap, first_due, set_due
 from crawl_envs.sim.advance import (
     AT_ONCE,
     DAY_IS_OVER,
@@ -28,9 +37,10 @@ from crawl_envs.sim.advance import (
     pass_time,
 )
 from crawl_envs.sim.state import State, state_at
-from crawl_envs.sim.streams import draw_uniform, loaded, store
-from crawl_envs.sim.tape import BIRTH, KIND_BITS, SIGNAL, draw_code, fill_alias
+from crawl_envs.sim.streams import UintArray, draw_uniform, loaded, store
+from crawl_envs.sim.tape import BIRTH, DEATH, KIND_BITS, SIGNAL, draw_code, fill_alias
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.compiled_policies import ThresholdRule
 
 TOKEN_ROUNDING = 1e-9
 """Rounding tolerance of a whole token."""
@@ -72,7 +82,10 @@ def end_spell(state: State, status: int) -> int:
     return status
 
 
-@inlined()
+# Random instants
+
+
+@inlined("crawl_alias")
 def start_rates(state: State, lane: int) -> None:
     """Start the random crawls of a lane's episode: rate 0, a full bucket."""
     record = state.lanes[lane]
@@ -152,3 +165,103 @@ def roll_rates(
         open_slot(record, until)
     status, _ = play_rates(state, 0, AT_ONCE)
     return end_spell(state, status)
+
+
+# Thresholds
+
+
+class Agenda(NamedTuple):
+    """The due times of the pages of a lane by a rule."""
+
+    rule: ThresholdRule
+    target: FloatArray  # thresholds of the current cycles, (m,)
+    heap: IndexedHeap  # the pages by due time
+    rng: UintArray  # state of the generator that chooses between two thresholds
+
+
+@inlined(forceinline=True)
+def draw_target(agenda: Agenda, page: int) -> None:
+    """Set the threshold of a new cycle of a page, at random if it has two."""
+    rule = agenda.rule
+    agenda.target[page] = rule.threshold[page]
+    share = rule.later_share[page]
+    if share > 0.0 and draw_uniform(agenda.rng) <= share:
+        agenda.target[page] = rule.later_threshold[page]
+
+
+@inlined(forceinline=True)
+def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
+    """Return the summed weight of the signals of a page since its last crawl, possibly inf."""
+    total = state.pages[lane, page].signals
+    if total == 0:
+        return 0.0
+    held = state.source_signals
+    if held.shape[1] == 0:
+        return float(rule.signal_weight[0, page] * total)
+    counted = 0.0
+    for source in range(held.shape[1]):
+        if held[lane, source, page] > 0:
+            counted += rule.signal_weight[source, page] * held[lane, source, page]
+    return counted
+
+
+@inlined(forceinline=True)
+def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
+    """Set the due time of a page without further signals, not before now; inf if it is dead."""
+    due, target, now = math.inf, agenda.target[page], state.lanes[lane].time
+    if state.pages[lane, page].alive and not math.isinf(target):
+        counted = signals_count(state, lane, agenda.rule, page)
+        if agenda.rule.timed[page]:
+            due = float(max(state.last_crawl[lane, page] + (target - counted), now))
+        elif counted >= target:
+            due = float(now)
+    set_due(agenda.heap, page, due)
+
+
+@inlined()
+def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
+    """Set the thresholds and the due times of all pages by a new rule."""
+    for page in range(agenda.target.shape[0]):
+        draw_target(agenda, page)
+        set_due_time(state, lane, agenda, page)
+
+
+@inlined()
+def play_thresholds(state: State, lane: int, agenda: Agenda, left: int) -> int:
+    """Play a lane up to its target, and crawl every page when it is due.
+
+    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
+    and crawls.
+    """
+    heap = agenda.heap
+    while True:
+        status = next_in_slot(state, lane, first_due(heap), left)
+        if status < EVENT:
+            return status
+        left -= 1
+        if status == CRAWL:
+            page = heap.entries[0]
+            crawl_page(state, lane, page)
+            draw_target(agenda, page)
+            set_due_time(state, lane, agenda, page)
+            continue
+        page, kind = apply_next_event(state, lane)
+        if kind == BIRTH:
+            draw_target(agenda, page)
+        if SIGNAL <= kind <= DEATH:
+            set_due_time(state, lane, agenda, page)
+
+
+@compiled()
+def roll_thresholds(table: IntArray, agenda: Agenda, until: float, begins: bool) -> int:
+    """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
+
+    Where a rule ``begins`` its cycles are started. Returns DONE or UNFINISHED, with the crawls in
+    the lane's log, or PAUSED in mid-slot.
+    """
+    state = state_at(table)
+    if begins:
+        start_cycles(state, 0, agenda)
+    if begins or not state.lanes[0].busy:
+        open_slot(state.lanes[0], until)
+    return end_spell(state, play_thresholds(state, 0, agenda, AT_ONCE))
