@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
@@ -16,10 +13,8 @@ from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, 
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompiledIndex
+from tests.reference import reference
 from tests.worlds import single_of
-
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference"
-needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference numbers here")
 
 INDEX_POLICIES = (
     "Greedy",
@@ -29,7 +24,6 @@ INDEX_POLICIES = (
     "GreedyNCISApprox",
     "RoundRobin",
 )
-
 
 SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
 
@@ -155,8 +149,7 @@ def test_simulate_grows_the_log_of_signals():
 
 
 def reference_worlds():
-    path = REFERENCE / "ncis_events.json"
-    return json.loads(path.read_text()) if path.exists() else []
+    return reference("ncis_events")
 
 
 def tape_of(world, delayed: bool) -> Tape:
@@ -187,7 +180,6 @@ REFERENCE_POLICIES = {
 }
 
 
-@needs_reference
 @pytest.mark.parametrize("world", reference_worlds(), ids=lambda world: world["name"])
 def test_reference_worlds_give_their_crawls_and_hits(world):
     instance = Instance(
@@ -221,11 +213,10 @@ def test_reference_worlds_give_their_crawls_and_hits(world):
     assert played == len(world["results"]) >= 5
 
 
-@needs_reference
 @pytest.mark.parametrize("index", range(3))
 def test_reference_greedy_without_signals(index):
     """Exact expected accuracies over T = 1000 and the first picks, from independent code."""
-    world = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[index]
+    world = reference("greedy_deterministic")[index]
     arrays = {key: world[key] for key in ("mu", "Delta") if key in world}
     if not arrays:
         rng = np.random.default_rng(world["seed"])

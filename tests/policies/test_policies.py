@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
@@ -17,9 +14,7 @@ from policies import solvers
 from policies.base import index, schedules
 from tests.naive.signal_queue import NaiveResponses
 from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLane, random_lane, run
-
-REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
-
+from tests.reference import reference
 
 PUBLISHED = {
     "GREEDY": ("Greedy", {}),
@@ -59,11 +54,10 @@ def recorded_lane(world, delayed):
     return ReplayLane(instance, events, world["T"])
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
 @pytest.mark.parametrize("world", range(4))
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_reference_crawl_sequences(world, name):
-    known = json.loads((REFERENCE / "ncis_events.json").read_text())[world]
+    known = reference("ncis_events")[world]
     if name not in known["results"]:
         assert known["name"] == "S2"  # without false signals, all readings are one
         return
@@ -78,10 +72,9 @@ def test_reference_crawl_sequences(world, name):
     assert (lane.hits, lane.requests) == (result["hits"], result["requests"])
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
 @pytest.mark.parametrize("case", range(3))
 def test_reference_first_picks_of_greedy(case):
-    known = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[case]
+    known = reference("greedy_deterministic")[case]
     rng = np.random.default_rng(known["seed"])
     change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
     core = ReplayCore(ReplayLane(Instance(importance, change_rate, bandwidth=100.0), (), 3.0))

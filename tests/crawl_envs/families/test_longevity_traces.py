@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from crawl_envs import Instance
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces.fragments import window_contents
-from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.actions import RefreshSet
-from crawl_envs.worlds.fragments.lanes import FragmentLanes
-from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from tests.naive.fragments import distance, version_at, versions_of
 
 NAME, TRACE = "CrawlLongevity-v0", "garden-handbook"
-SHARED = Path(__file__).parents[4] / "shared" / "traces"
 
 
 class Replay:
@@ -149,45 +140,3 @@ def test_only_pages_with_fragments_and_their_events():
 def test_bad_input(arguments, words):
     with pytest.raises(ValueError, match=words):
         gym.make(NAME, **{"instance": TRACE, **arguments})
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no further recorded sites beside the project")
-@pytest.mark.parametrize("site", ["rust-blog", "nyc-covid"])
-def test_divergence_on_further_sites(site, tmp_path):
-    """Kernel and sets on samples of pages of large recorded sites."""
-    record = traces.load(SHARED / site)
-    contents, pages = window_contents(record, 300.0, 700.0)
-    events = record.window(300.0, 700.0, "none").of_pages(pages)
-    tape = Tape(events.time, events.code, events.alive, events.num_sources)
-    lanes = FragmentLanes(
-        *(1, Pinned(pages.size), RefreshSet(pages.size)),
-        **{"horizon": 400.0, "base_versions": 1, "contents": contents, "tape": tape},
-    )
-    lanes.begin(ONE_LANE, [0], [Instance(np.ones(pages.size), 0.0, bandwidth=1.0 / 30.0)])
-    rng = np.random.default_rng(0)
-    versions = versions_of(first_pages(contents, 40))
-    changing = {int(code) >> 6 for code in events.code if code & 63 >= 32}
-    lasting = [page for page in range(len(versions)) if events.alive[page] and page not in changing]
-    assert len(lasting) > 5
-    made = np.zeros(pages.size)
-    for _ in range(12):
-        chosen = rng.random(pages.size) < 0.3
-        made[chosen] = lanes.tracker(0).time
-        lanes.play(lanes.form.decode_one(chosen.astype(np.int8)))
-        now, divergence = lanes.tracker(0).time, lanes.true_divergence(0).divergence
-        for page in lasting:
-            held = version_at(versions[page], made[page])
-            assert divergence[page] == distance(version_at(versions[page], now), held)
-
-
-def first_pages(contents, count):
-    count = min(count, contents.num_pages)
-    last = contents.start[count]
-    return replace(
-        contents,
-        start=contents.start[: count + 1],
-        **{
-            name: getattr(contents, name)[:last]
-            for name in ("birth", "death", "size", "key", "earlier")
-        },
-    )

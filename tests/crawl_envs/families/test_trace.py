@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
 
 import policies
-from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import traces
-from scripts.data.fit_trace import fit
 
 TRACE = "garden-handbook"
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "traces"
 
 
 def brute_force_freshness(record: traces.Trace, window, crawls) -> tuple[float, float]:
@@ -138,25 +133,3 @@ def test_parameters_are_those_stored_beside_the_trace():
 def test_bad_arguments_name_what_is_wrong(arguments, message):
     with pytest.raises(ValueError, match=message):
         gymnasium.make("CrawlTrace-v0", **arguments).reset(seed=0)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no recorded sites here")
-@pytest.mark.parametrize(
-    ("site", "freshness"),
-    [("eol-release-data", 0.612), ("scoop-main", 0.812), ("python-peps", 0.942)],
-)
-def test_round_robin_on_real_sites(site, freshness, tmp_path):
-    """Freshness of round robin over the second half, 30 days per crawl, published to .001."""
-    record = traces.load(SHARED / site)
-    target = tmp_path / "parameters.parquet"
-    traces.save_parameters(target, fit(record, 0.0, 548.0, "directory"), record)
-    rows = evaluate(
-        "CrawlTrace-v0",
-        {"RoundRobin": lambda env: policies.make("RoundRobin", env)},
-        [0],
-        trace=str(SHARED / site),
-        window=[548.0, 1096.0],
-        parameters=str(target),
-    )
-    values = {row.metric: row.value for row in rows}
-    assert values["freshness"] == pytest.approx(freshness, abs=0.0006)

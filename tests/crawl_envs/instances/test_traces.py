@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ from crawl_envs.instances import traces
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from tests.crawl_envs.instances.recorded import META, tiny_tables, tiny_trace, write
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "traces"
-SITES = (
-    "browser-compat",
-    "eol-release-data",
-    "nyc-covid",
-    "programming-books",
-    "python-peps",
-    "rust-blog",
-    "scoop-main",
-    "tldr-pages",
-)
 MENTION = SIGNAL + 2
 """Of the second of two sources."""
 RANK = {BIRTH: 0, CHANGE: 1, SIGNAL: 2, MENTION: 3, DEATH: 4}
@@ -273,17 +261,12 @@ def test_find_takes_names_and_folders(tmp_path: Path) -> None:
         traces.find("nowhere")
 
 
-@pytest.mark.parametrize("site", SITES)
-def test_the_recorded_sites_are_read_and_cut_into_windows(site: str) -> None:
-    folder = SHARED / site
-    if not folder.is_dir():
-        pytest.skip(f"the recorded sites are not at {SHARED}")
+def test_the_shipped_site_is_read_and_cut_into_a_window() -> None:
+    folder = traces.find("garden-handbook")
     trace = traces.load(folder)
     counts = json.loads((folder / "meta.json").read_text())["rows"]
     assert trace.num_pages == counts["pages"]
-    began = time.perf_counter()
     window = trace.window(0.0, trace.days, "both")
-    assert time.perf_counter() - began < 5.0
     kind, page = window.code % CODE_STRIDE, window.code // CODE_STRIDE
     kinds = pq.read_table(folder / "changes.parquet")["kind"].to_pylist()
     assert np.count_nonzero(kind == CHANGE) == sum(k in ("content", "whitespace") for k in kinds)

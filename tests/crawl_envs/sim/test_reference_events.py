@@ -9,25 +9,21 @@ the end.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
 from tests.naive import pages as naive
+from tests.reference import reference
 from tests.worlds import single_of
 
-PATH = Path(__file__).resolve().parents[3].parent / "shared" / "reference" / "ncis_events.json"
-WORLDS = json.loads(PATH.read_text("utf-8")) if PATH.exists() else []
+WORLDS = reference("ncis_events")
 CASES = [
     pytest.param(world, name, id=f"{world['name']} {name}")
     for world in WORLDS
     for name in world["results"]
 ]
-pytestmark = pytest.mark.skipif(not WORLDS, reason=f"there is no {PATH}")
 
 
 def lists_of(world, delayed):

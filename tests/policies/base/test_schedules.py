@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +10,7 @@ from hypothesis import strategies as st
 from policies import solvers
 from policies.base import schedules
 from tests.naive import schedules as naive_schedules
-
-REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
+from tests.reference import reference
 
 whole_rates = st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(any)
 
@@ -77,10 +73,9 @@ def test_random_schedule_has_the_rates_and_is_repeatable():
     np.testing.assert_array_equal(pages, again)
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
 @pytest.mark.parametrize("case", range(3))
 def test_reference_accuracies(case):
-    known = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[case]
+    known = reference("greedy_deterministic")[case]
     rng = np.random.default_rng(known["seed"])
     change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
     rates = solvers.binary_periodic(importance, change_rate, 100.0).rates

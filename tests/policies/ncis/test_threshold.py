@@ -8,9 +8,6 @@ difference of two rollouts on one seed, where the shorter one ends at the start 
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
@@ -26,9 +23,7 @@ from crawl_envs.worlds.rollouts import play_form
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
 from policies.values import tables as value_tables
-
-REFERENCE = Path(__file__).resolve().parents[4] / "shared" / "reference"
-needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference numbers here")
+from tests.reference import reference
 
 SEEDS = range(24)
 WARM, END = 120.0, 620.0
@@ -130,11 +125,10 @@ def test_freshness_and_spending_are_those_of_the_solver(name):
     assert abs(np.mean(spent) - allocation.rates.sum()) < 3.0 * stats.sem(spent) + rounding
 
 
-@needs_reference
 @pytest.mark.parametrize("number", range(2))
 def test_the_thresholds_of_independent_code_give_its_objective(number):
     """Reference thresholds in the kernel: freshness and crawls within 3 standard errors."""
-    (one, *_) = json.loads((REFERENCE / "ncis_continuous.json").read_text())[number:]
+    (one, *_) = reference("ncis_continuous")[number:]
     threshold = np.array([float(iota) for iota in one["iota"]])
     instance = Instance(one["mu"], one["Delta"], one["lam"], one["nu"], bandwidth=one["R"])
     beta = value_tables.signal_time(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,8 +14,7 @@ from scipy.special import lambertw
 
 from policies import solvers
 from policies.values import lambert
-
-REFERENCE = Path(__file__).resolve().parents[3].parent / "shared" / "reference"
+from tests.reference import reference
 
 
 def test_golden_values():
@@ -30,10 +27,9 @@ def test_golden_values():
     assert 1 <= result.iterations <= 10
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference numbers are not at hand")
 @pytest.mark.parametrize("case", range(3))
 def test_reference_baselines(case):
-    known = json.loads((REFERENCE / "greedy_deterministic.json").read_text())[case]
+    known = reference("greedy_deterministic")[case]
     rng = np.random.default_rng(known["seed"])
     change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
     np.testing.assert_array_equal(change_rate[:3], known["Delta_first3"])

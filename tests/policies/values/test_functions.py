@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import mpmath as mp
@@ -16,11 +14,9 @@ from policies import values
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 from tests.naive import values as naive
+from tests.reference import reference
 
 ACCURACY = 4e-15
-
-SHARED = Path(__file__).resolve().parents[3].parent / "shared"
-REFERENCE = SHARED / "reference" / "ncis_values.json"
 
 
 def page(change_rate: float, recall: float, false_signal_rate: float) -> dict[str, float]:
@@ -45,17 +41,6 @@ def agrees(value: float, exact: Any) -> bool:
     return abs(value - exact) <= max(ACCURACY * exact, 1e-305)
 
 
-def reference(kind: str) -> list[dict[str, Any]]:
-    if not REFERENCE.exists():
-        return []
-    return json.loads(REFERENCE.read_text())[kind]
-
-
-needs_reference = pytest.mark.skipif(
-    not REFERENCE.exists(), reason="the folder shared/ with reference numbers is not there"
-)
-
-
 # --- Published and independently computed numbers -------------------------------------------
 
 
@@ -66,8 +51,7 @@ def test_golden_value() -> None:
     assert float(beta) == pytest.approx(3.269431, abs=5e-7)
 
 
-@needs_reference
-@pytest.mark.parametrize("point", reference("points"))
+@pytest.mark.parametrize("point", reference("ncis_values")["points"])
 def test_reference_points(point: dict[str, Any]) -> None:
     known = page(point["Delta"], point["lam"], point["nu"])
     iota = point["iota"]
@@ -80,8 +64,7 @@ def test_reference_points(point: dict[str, Any]) -> None:
         assert error(float(value), mp.mpf(point[f"V_approx{terms}"])) < ACCURACY
 
 
-@needs_reference
-@pytest.mark.parametrize("point", reference("alpha_zero"))
+@pytest.mark.parametrize("point", reference("ncis_values")["alpha_zero"])
 def test_reference_points_where_every_change_is_signalled(point: dict[str, Any]) -> None:
     parameters = (1.0, point["Delta"], point["lam"], point["nu"])
     count = point["n_signals"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -30,8 +27,8 @@ from scripts.experiments.measures.costs import (
     UNOBSERVED,
     Pages,
 )
+from tests.reference import reference
 
-REFERENCE = Path(__file__).resolve().parents[4].parent / "shared" / "reference" / "lambdacrawl.json"
 NAMES = {LC: "LC_mixed", LCA: "LCA_mixed", BLC: "BLC", BLC_EPS: "BLC_eps0.4", CC: "CC", UC: "UC"}
 
 
@@ -44,9 +41,7 @@ def pages_of(seed: int, num_pages: int = 12) -> Pages:
 
 @pytest.mark.parametrize("label", NAMES)
 def test_costs_are_those_of_independent_code(label: str) -> None:
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not there")
-    for case in json.loads(REFERENCE.read_text()):
+    for case in reference("lambdacrawl"):
         pages = Pages(
             *(np.array(case[name], float) for name in ("mu", "Delta")),
             np.array(case["complete"], bool),
@@ -63,9 +58,7 @@ def test_costs_are_those_of_independent_code(label: str) -> None:
 
 
 def test_pages_with_complete_observation_alone_are_those_of_independent_code() -> None:
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not there")
-    for case in json.loads(REFERENCE.read_text()):
+    for case in reference("lambdacrawl"):
         kept = np.array(case["complete"], bool)
         pages = Pages(np.array(case["mu"])[kept], np.array(case["Delta"])[kept], kept[kept])
         expected = case["policies"]["LC_CO_half"]
