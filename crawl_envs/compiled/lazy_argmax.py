@@ -1,12 +1,12 @@
 """The page of the largest crawl value at any time, without evaluating every page.
 
 The value of a page does not decrease between its crawls, so a page whose value stays below a bar
-until some time can *sleep* until then. There are two bars. Pages above the *top bar*, about
-``FEW``, are compared at every choice. A choice is exact when its value reaches that bar, because
-all other pages are below it; otherwise the bar is lowered. Pages between both bars, the *band*,
-sleep below the top bar, all others below the band's bar. So a lower top bar needs the values of
-the band only, and all pages are evaluated only when the band is used up. The number of pages above
-a constant bar changes as a random walk: a band of ``2 sqrt(m)`` pages lasts about ``4 m`` crawls.
+until some time can *sleep* until then. There are two bars. Pages above the first bar, the *top*,
+about ``FEW``, are compared at every choice. A choice is exact when its value reaches that bar,
+because all other pages are below it; otherwise the bar is lowered. Pages between both bars, the
+*band*, sleep below the first bar, all others below the second. So a lower first bar needs the
+values of the band only, and all pages are evaluated only when the band is used up. The number of
+pages above a constant bar changes as a random walk: ``2 sqrt(m)`` pages last about ``4 m`` crawls.
 
 Bars that are too high or too low cost time, and never change a choice. Pages can be added, removed
 and changed at any time, in any order.
@@ -38,25 +38,31 @@ GUARD = 1e-12
 """Relative distance below a bar, for values that decrease by rounding."""
 
 FEW = 16
-"""Pages above a new top bar."""
+"""Pages above a new first bar."""
 
 MOST = 3
 """Times the intended number of pages above a bar, from which the bar is raised."""
 
 CLOSE = 4.0
-"""Choices before which a page that sleeps below the top bar is not worth waking again."""
+"""Choices before which a page that sleeps is not worth waking again."""
 
 AHEAD = 6.0
 """Choices for which the values of the top are bounded at once."""
 
-LIKELY, SHORTER, WORTH = 0.25, 0.7, 0.1
-"""Expected signals of a sleep from which it allows for them; its share of the time left then; and
-the relative gain for which a longer sleep is tried."""
+LIKELY, SHORTER = 0.25, 0.7
+"""Expected signals of a sleep from which it allows for them; its share of the time left then."""
+
+TRIES, NEAR, FURTHER = 4, 0.02, 5.0
+"""Tries to lengthen a sleep, its share by which it may be short, and the growth of the guess from
+one try to the next."""
 
 MOST_DOUBLINGS = 16
 
 FARTHEST = 8.0
 """Longest guess of the time left, in ages of the copy."""
+
+TOP, BAND, BELOW = range(3)
+"""Levels: above the first bar, above the second, below both."""
 
 ASLEEP, ABSENT = -1, -2
 
@@ -67,17 +73,27 @@ PAGE = np.dtype(
         ("counted", np.float64),
         # weight of signals up to which a page sleeps
         ("most", np.float64),
-        # place among the members, or ASLEEP, or ABSENT
-        ("place", np.int64),
+        # place among the members, or ASLEEP, or ABSENT; and level
+        ("place", np.int32),
+        ("level", np.int32),
     ]
 )
 """A page; what a signal needs is in one line of the cache."""
 
+
+class Point(NamedTuple):
+    """A value at a time."""
+
+    time: float
+    value: float
+
+
+LEVEL = np.dtype([("bar", np.float64), ("end", np.int64)])
+"""A level with a bar: the bar, and the number of pages above it."""
+
 SEARCH = np.dtype(
     [
-        # numbers of pages above the top bar and in the band; of queued wakes; of values so far
-        ("top", np.int64),
-        ("band", np.int64),
+        # numbers of queued wakes and of values so far
         ("queued", np.int64),
         ("evaluated", np.int64),
         # most pages that are chosen at one time; choices since the last restart; doublings of the
@@ -88,8 +104,6 @@ SEARCH = np.dtype(
         # values of the last raise of the bars, and of the choices since then
         ("raising", np.int64),
         ("choosing", np.int64),
-        ("top_bar", np.float64),
-        ("band_bar", np.float64),
         # end of the queue, its length in time, and end of the bounds ``upper``
         ("horizon", np.float64),
         ("span", np.float64),
@@ -110,9 +124,10 @@ class LazyArgmax(NamedTuple):
     parameters: Annotated[FloatArray, np.float64, "rows P"]
     pages: Annotated[Records, PAGE, "m"]
     search: Annotated[Records, SEARCH, "1"]
+    levels: Annotated[Records, LEVEL, "levels"]
     # time up to which a page is below its bar, -inf in the top; apart, because it is searched
     wake: Annotated[FloatArray, np.float64, "m"]
-    # the pages above the band's bar, those above the top bar first
+    # the pages above the second bar, those above the first bar first
     members: Annotated[SmallArray, np.int32, "m"]
     # the wakes until the horizon, a heap with outdated entries; and their pages
     due: Annotated[FloatArray, np.float64, "room"]
@@ -123,7 +138,7 @@ class LazyArgmax(NamedTuple):
 
 FIELDS = fields_of(LazyArgmax)
 LAZY = StateType("LazyArgmax", FIELDS)
-INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT), "wake": math.inf, "upper": math.inf}
+INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT, 0), "wake": math.inf, "upper": math.inf}
 
 
 def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) -> LazyArgmax:
@@ -131,9 +146,9 @@ def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) 
 
     ``parameters`` is the table of the value, (>= m, P), which others write.
     """
-    lengths = {"m": num_pages, "room": num_pages // 8 + 64}
+    lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": BELOW}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
-    lazy.search["top_bar"] = lazy.search["band_bar"] = math.inf
+    lazy.levels["bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
     lazy.search["last"] = start
     return lazy
@@ -178,52 +193,41 @@ def is_below(current: float, bar: float) -> bool:
 
 
 @inlined(forceinline=True)
-def bar_of(lazy: LazyArgmax, page: int) -> float:
-    """Return the bar below which a page sleeps."""
-    search = lazy.search[0]
-    return float(search.top_bar if lazy.pages[page].place >= 0 else search.band_bar)
+def put_member(lazy: LazyArgmax, page: int, place: int, bound: float) -> None:
+    """Put a page at a place among the members, with a bound of its value."""
+    lazy.members[place], lazy.pages[page].place = page, place
+    if place < lazy.upper.shape[0]:
+        lazy.upper[place] = bound
 
 
 @inlined(forceinline=True)
-def put_member(lazy: LazyArgmax, page: int, place: int) -> None:
-    """Put a page at a place among the members, without a bound of its value."""
-    lazy.members[place] = page
-    lazy.pages[page].place = place
-    if place < lazy.upper.shape[0]:
-        lazy.upper[place] = math.inf
+def shift(lazy: LazyArgmax, place: int, hole: int) -> None:
+    """Put the member at a place into a hole."""
+    if place != hole:
+        bound = lazy.upper[place] if place < lazy.upper.shape[0] else math.inf
+        put_member(lazy, lazy.members[place], hole, bound)
 
 
 @inlined()
-def leave(lazy: LazyArgmax, page: int) -> None:
-    """Take a page out of the members."""
-    search, members, hole = lazy.search[0], lazy.members, lazy.pages[page].place
-    lazy.pages[page].place = ASLEEP
+def move(lazy: LazyArgmax, page: int, to: int) -> None:
+    """Move a page to a level, through the one between."""
+    record, levels = lazy.pages[page], lazy.levels
+    level, hole = record.level, record.place
     if hole < 0:
-        return
-    last = search.top + search.band - 1
-    if hole < search.top:
-        search.top -= 1
-        if hole != search.top:
-            put_member(lazy, members[search.top], hole)
-            if search.top < lazy.upper.shape[0]:
-                lazy.upper[hole] = lazy.upper[search.top]
-        hole = search.top
+        level, hole = BELOW, levels[BAND].end
+    for passed in range(level, to):
+        levels[passed].end -= 1
+        shift(lazy, levels[passed].end, hole)
+        hole = levels[passed].end
+    for passed in range(level - 1, to - 1, -1):
+        shift(lazy, levels[passed].end, hole)
+        hole = levels[passed].end
+        levels[passed].end += 1
+    record.level = to
+    if to == BELOW:
+        record.place = ASLEEP
     else:
-        search.band -= 1
-    if hole != last:
-        put_member(lazy, members[last], hole)
-
-
-@inlined()
-def to_top(lazy: LazyArgmax, page: int) -> None:
-    """Let a member that is not in the top be compared at every choice."""
-    search, hole = lazy.search[0], lazy.pages[page].place
-    if hole != search.top:
-        put_member(lazy, lazy.members[search.top], hole)
-    put_member(lazy, page, search.top)
-    search.top += 1
-    search.band -= 1
-    lazy.wake[page] = -math.inf
+        put_member(lazy, page, hole, math.inf)
 
 
 @inlined()
@@ -268,16 +272,33 @@ def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
         push(lazy, until, page)
 
 
+@inlined(forceinline=True)
+def crossing(bar: float, first: Point, second: Point, third: Point) -> float:
+    """Return a guess of the time when the parabola through three points reaches a bar."""
+    since, before = third.time - second.time, 0.0
+    slope = (third.value - second.value) / since
+    if not slope > 0.0:
+        return FARTHEST * third.time
+    if second.time > first.time:
+        before = (second.value - first.value) / (second.time - first.time)
+    bend = (slope - before) / (third.time - first.time)
+    left = (bar - third.value) / slope
+    steeper = slope + bend * (2.0 * left + since)
+    if steeper > 0.2 * slope:
+        left -= bend * left * (left + since) / steeper
+    return float(third.time + left)
+
+
 @inlined()
 def sleeps(
-    lazy: LazyArgmax, value: Any, page: int, now: float, current: float, step: float
+    lazy: LazyArgmax, value: Any, page: int, now: float, current: float, step: float, bar: float
 ) -> bool:
-    """Let a page sleep below its bar, if it stays there for some time; return whether it does.
+    """Let a page sleep below a bar, if it stays there for some time; return whether it does.
 
-    ``step`` is a guess of the time left, corrected by the value's secant. If signals are likely,
-    the page sleeps shorter, but not only until the next signal.
+    ``step`` is a guess of the time left, which the values at it and before correct. If signals are
+    likely, the page sleeps shorter, but not only until the next signal.
     """
-    bar, close = bar_of(lazy, page), CLOSE * lazy.search[0].pace
+    close = CLOSE * lazy.search[0].pace
     age = now - lazy.pages[page].last_crawl
     expected = (lazy.pages[page].counted + 0.5) * step / (age + step)
     if step > close and expected > LIKELY:
@@ -285,34 +306,34 @@ def sleeps(
         if is_below(value_at(lazy, value, page, now + SHORTER * step, signals), bar):
             sleep(lazy, page, now + SHORTER * step, signals)
             return True
-    while step > close:
-        then = value_at(lazy, value, page, now + step)
-        more = max((bar - current) / (then - current) - 1.0, -1.0) if then > current else 0.0
-        if is_below(then, bar):
-            longer = step * (1.0 + 0.97 * min(more, 4.0))
-            if more > WORTH and is_below(value_at(lazy, value, page, now + longer), bar):
-                step = longer
-            sleep(lazy, page, now + step, 0.0)
-            return True
-        step *= min(0.97 * (1.0 + more), 0.5)
-    return False
+    first, second, asleep, awake = Point(-age, 0.0), Point(0.0, current), 0.0, math.inf
+    tries = 0
+    while step > asleep + close and (tries < TRIES or asleep == 0.0):
+        tries += 1
+        third = Point(step, value_at(lazy, value, page, now + step))
+        ahead = crossing(bar, first, second, third)
+        if not is_below(third.value, bar):
+            awake = step
+        else:
+            asleep = step
+            if ahead <= step + max(close, NEAR * step):
+                break
+        ahead = min(ahead - max(NEAR * abs(ahead - step), 0.4 * close), FURTHER * step)
+        if ahead >= 0.99 * awake:
+            ahead = asleep + 0.5 * (awake - asleep)
+        step, first, second = (0.5 * step if ahead <= 0.0 else ahead), second, third
+    if asleep > 0.0:
+        sleep(lazy, page, now + asleep, 0.0)
+    return asleep > 0.0
 
 
 @inlined(forceinline=True)
-def time_left(lazy: LazyArgmax, page: int, now: float, current: float) -> float:
-    """Return a guess of the time in which a page reaches its bar: the value's line through 0."""
+def time_left(lazy: LazyArgmax, page: int, now: float, current: float, bar: float) -> float:
+    """Return a guess of the time in which a page reaches a bar: the value's line through 0."""
     age = now - lazy.pages[page].last_crawl
     if current > 0.0:
-        return float(age * min(bar_of(lazy, page) / current - 1.0, FARTHEST))
+        return float(age * min(bar / current - 1.0, FARTHEST))
     return float(FARTHEST * (age + lazy.search[0].pace))
-
-
-@inlined()
-def stays_below(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> bool:
-    """Let a page sleep if its current value is below its bar; return whether it does."""
-    if not is_below(current, bar_of(lazy, page)):
-        return False
-    return bool(sleeps(lazy, value, page, now, current, time_left(lazy, page, now, current)))
 
 
 @inlined()
@@ -323,15 +344,19 @@ def rise(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
 
 @inlined()
 def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> None:
-    """Place a page by its current value: asleep, in the band or in the top."""
-    search = lazy.search[0]
-    if lazy.pages[page].place == ASLEEP:
-        if stays_below(lazy, value, page, now, current):
-            return
-        put_member(lazy, page, search.top + search.band)
-        search.band += 1
-    if not stays_below(lazy, value, page, now, current):
-        to_top(lazy, page)
+    """Move a page up to the first level where it can sleep, by its current value, or to the top."""
+    level = lazy.pages[page].level
+    while level > TOP:
+        bar = lazy.levels[level - 1].bar
+        if is_below(current, bar):
+            step = time_left(lazy, page, now, current, bar)
+            if sleeps(lazy, value, page, now, current, step, bar):
+                break
+        level -= 1
+    if level == TOP:
+        lazy.wake[page] = -math.inf
+    if level != lazy.pages[page].level:
+        move(lazy, page, level)
 
 
 @inlined()
@@ -341,7 +366,7 @@ def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: fl
     record.counted += weight
     if record.place == ABSENT or weight == 0.0:
         return
-    if 0 <= record.place < lazy.search[0].top:
+    if record.level == TOP:
         if record.place < lazy.upper.shape[0]:
             lazy.upper[record.place] = math.inf
     elif record.counted > record.most:
@@ -357,22 +382,22 @@ def count_crawl(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
     record = lazy.pages[page]
     age = now - record.last_crawl
     record.last_crawl, record.counted = now, 0.0
-    leave(lazy, page)
-    if not sleeps(lazy, value, page, now, 0.0, age):
+    move(lazy, page, BELOW)
+    if not sleeps(lazy, value, page, now, 0.0, age, lazy.levels[BAND].bar):
         rise(lazy, value, page, now)
 
 
 @inlined()
 def add(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
     """Add a page, or place it again after a change of any kind."""
-    leave(lazy, page)
+    move(lazy, page, BELOW)
     rise(lazy, value, page, now)
 
 
 @inlined()
 def remove(lazy: LazyArgmax, page: int) -> None:
     """Remove a page, if it is there."""
-    leave(lazy, page)
+    move(lazy, page, BELOW)
     lazy.pages[page].place, lazy.wake[page] = ABSENT, math.inf
 
 
@@ -403,104 +428,78 @@ def kth_largest(values: FloatArray, k: int) -> float:
 
 
 @inlined(forceinline=True)
-def top_size(lazy: LazyArgmax) -> int:
-    """Return the number of pages above a new top bar."""
-    return int(max(FEW, 2 * lazy.search[0].batch))
-
-
-@inlined(forceinline=True)
-def band_size(lazy: LazyArgmax) -> int:
-    """Return the number of pages above a new bar of the band."""
-    num_pages = lazy.wake.shape[0]
-    size = 4 * top_size(lazy) + 2 * int(math.sqrt(num_pages))
-    return int(min(size << lazy.search[0].doublings, max(size, num_pages // 4)))
+def level_size(lazy: LazyArgmax, level: int) -> int:
+    """Return the number of pages above a new bar."""
+    search, num_pages = lazy.search[0], lazy.wake.shape[0]
+    top = max(FEW, 2 * search.batch)
+    if level == TOP:
+        return int(top)
+    size = 4 * top + 2 * int(math.sqrt(num_pages))
+    return int(min(size << search.doublings, max(size, num_pages // 4)))
 
 
 @inlined()
 def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
     """Set both bars by the values of all pages."""
-    search, num_pages, count = lazy.search[0], lazy.wake.shape[0], 0
+    search, levels, num_pages = lazy.search[0], lazy.levels, lazy.wake.shape[0]
     if search.choices < num_pages // 4:
         search.doublings = min(search.doublings + 1, MOST_DOUBLINGS)
     else:
         search.doublings = max(search.doublings - 1, 0)
-    search.choices = 0
-    current = np.empty(num_pages)
+    search.choices, search.queued, search.horizon = 0, 0, -math.inf
+    for level in range(BELOW):
+        levels[level].bar, levels[level].end = -math.inf, 0
+    pages, count = np.empty(num_pages, np.int32), 0
     for page in range(num_pages):
         if lazy.pages[page].place != ABSENT:
             lazy.pages[page].place = ASLEEP
-            current[count] = value_at(lazy, value, page, now)
+            pages[count] = page
             count += 1
-    ordered = current[:count].copy()
-    search.band_bar = kth_largest(ordered, band_size(lazy))
-    search.top_bar = kth_largest(ordered, top_size(lazy))
-    search.horizon = -math.inf
-    search.top = search.band = search.queued = count = 0
-    for page in range(num_pages):
-        if lazy.pages[page].place != ABSENT:
-            place_by(lazy, value, page, now, current[count])
-            count += 1
+    place_again(lazy, value, now, pages[:count], BAND)
 
 
 @inlined()
-def values_now(lazy: LazyArgmax, value: Any, now: float, first: int, last: int) -> FloatArray:
-    """Return the values of the members from place ``first`` to before ``last``."""
-    current = np.empty(last - first)
-    for place in range(first, last):
-        current[place - first] = value_at(lazy, value, lazy.members[place], now)
-    return current
+def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int) -> bool:
+    """Set the bars up to that of a level by the values of the pages above it, and place these.
+
+    No bar is lowered below the one of the level; return False, and change nothing, if the first
+    would be.
+    """
+    current = np.empty(pages.shape[0])
+    for place in range(pages.shape[0]):
+        current[place] = value_at(lazy, value, pages[place], now)
+    ordered, levels = current.copy(), lazy.levels
+    least = levels[level].bar
+    if kth_largest(ordered, level_size(lazy, TOP)) < least:
+        return False
+    for higher in range(level + 1):
+        levels[higher].bar = max(kth_largest(ordered, level_size(lazy, higher)), least)
+    for page in pages:
+        move(lazy, page, level + 1)
+    for place in range(pages.shape[0]):
+        place_by(lazy, value, pages[place], now, current[place])
+    return True
 
 
 @inlined()
-def renew_top(lazy: LazyArgmax, value: Any, now: float, count: int) -> None:
-    """Place the first members again, those of the top at least."""
-    search, members = lazy.search[0], lazy.members[:count].copy()
-    search.band += search.top
-    search.top = 0
-    for page in members:
-        rise(lazy, value, page, now)
-
-
-@inlined()
-def lower_top_bar(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Lower the top bar to let some of the band pass; restart where the band is used up."""
-    search = lazy.search[0]
-    count = search.top + search.band
-    bar = kth_largest(values_now(lazy, value, now, 0, count), top_size(lazy))
-    if bar < search.band_bar:
+def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Lower the first bar to let some of the band pass; restart where the band is used up."""
+    pages = lazy.members[: lazy.levels[BAND].end].copy()
+    if not place_again(lazy, value, now, pages, BAND):
         restart(lazy, value, now)
-    else:
-        search.top_bar = bar
-        renew_top(lazy, value, now, count)
 
 
 @inlined()
 def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Raise a bar that too many pages are above, not more often than is worth it.
-
-    Some are not above it, but will be soon, so a bar by their values may be lower. It is not taken
-    then: other pages sleep below the bar. Below an infinite one there are none.
-    """
-    search = lazy.search[0]
+    """Raise a bar that too many pages are above, not more often than is worth it."""
+    search, levels = lazy.search[0], lazy.levels
     if search.choosing < search.raising:
         return
-    before = search.evaluated
-    if search.top > MOST * top_size(lazy):
-        bar = kth_largest(values_now(lazy, value, now, 0, search.top), top_size(lazy))
-        if bar > search.top_bar or search.top_bar == math.inf:
-            search.top_bar = bar
-            renew_top(lazy, value, now, search.top)
-    if search.band > MOST * band_size(lazy):
-        first, last = search.top, search.top + search.band
-        bar = kth_largest(values_now(lazy, value, now, first, last), band_size(lazy))
-        bar = min(bar, search.top_bar)
-        if bar > search.band_bar or search.band_bar == math.inf:
-            search.band_bar = bar
-            for page in lazy.members[first:last].copy():
-                leave(lazy, page)
-                rise(lazy, value, page, now)
-    if search.evaluated > before:
-        search.raising, search.choosing = search.evaluated - before, 0
+    for level in range(BELOW):
+        if levels[level].bar < math.inf and levels[level].end > MOST * level_size(lazy, level):
+            before = search.evaluated
+            place_again(lazy, value, now, lazy.members[: levels[level].end].copy(), level)
+            search.raising, search.choosing = search.evaluated - before, 0
 
 
 @inlined()
@@ -551,7 +550,7 @@ def wake_pages(lazy: LazyArgmax, value: Any, now: float) -> None:
 def bound_top(lazy: LazyArgmax, value: Any, now: float) -> int:
     """Bound the values of the top for some choices, and return the place of the largest bound."""
     search, upper, first = lazy.search[0], lazy.upper, 0
-    bounded = min(search.top, upper.shape[0])
+    bounded = min(lazy.levels[TOP].end, upper.shape[0])
     if now > search.until:
         search.until = now + AHEAD * search.pace
         upper[:bounded] = math.inf
@@ -573,10 +572,10 @@ def best_of_top(lazy: LazyArgmax, value: Any, now: float) -> tuple[int, float]:
     """
     first = bound_top(lazy, value, now)
     best, largest = -1, -math.inf
-    for turn in range(-1, lazy.search[0].top):
+    for turn in range(-1, lazy.levels[TOP].end):
         place = first if turn < 0 else turn
         skipped = turn == first or (place < lazy.upper.shape[0] and lazy.upper[place] < largest)
-        if skipped or lazy.search[0].top == 0:
+        if skipped or lazy.levels[TOP].end == 0:
             continue
         page = lazy.members[place]
         current = value_at(lazy, value, page, now)
@@ -606,7 +605,7 @@ def best_page(lazy: LazyArgmax, value: Any, now: float) -> int:
         before = search.evaluated
         best, largest = best_of_top(lazy, value, now)
         search.choosing += search.evaluated - before
-        if largest >= search.top_bar:
+        if largest >= lazy.levels[TOP].bar:
             search.choices += 1
             return best
-        lower_top_bar(lazy, value, now)
+        lower_bars(lazy, value, now)

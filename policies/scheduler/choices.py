@@ -19,7 +19,7 @@ from crawl_envs.compiled.lazy_argmax import (
     add,
     best_page,
     lazy_at,
-    lower_top_bar,
+    lower_bars,
     pass_time,
     remove,
     value_at,
@@ -229,14 +229,14 @@ def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
 @inlined()
 def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> None:
     """Write the pages above the top bar, best first, to ``ranked[span[0]:span[1]]``."""
-    search = lazy.search[0]
-    pages = np.sort(lazy.members[: search.top])  # the lowest is first among equal values
+    bar = lazy.levels[0].bar
+    pages = np.sort(lazy.members[: lazy.levels[0].end])  # the lowest is first among equal values
     values = np.empty(pages.shape[0])
     for place in range(pages.shape[0]):
         values[place] = value_at(lazy, value, pages[place], now)
     span[:] = 0
     for place in np.argsort(-values, kind="mergesort"):
-        if values[place] >= search.top_bar:
+        if values[place] >= bar:
             ranked[span[1]] = pages[place]
             span[1] += 1
 
@@ -244,8 +244,8 @@ def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntAr
 @inlined()
 def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> int:
     """Return the best of the pages that are not chosen yet, or -1."""
-    while span[0] == span[1] and lazy.search[0].top_bar > -math.inf:
-        lower_top_bar(lazy, value, now)
+    while span[0] == span[1] and lazy.levels[0].bar > -math.inf:
+        lower_bars(lazy, value, now)
         rank(lazy, value, now, ranked, span)
     if span[0] == span[1]:
         return -1

@@ -92,11 +92,11 @@ def dense(lazy, value, time):
 
 def oversleeps(lazy, value, time):
     """Return the pages that sleep, but are not below their bar."""
-    search, late = lazy.search[0], []
+    late = []
     for page, record in enumerate(lazy.pages):
         if record["place"] != ABSENT and lazy.wake[page] >= time:
             current = value(lazy.parameters, page, time - record["last_crawl"], record["counted"])
-            bar = search["top_bar"] if record["place"] >= 0 else search["band_bar"]
+            bar = lazy.levels["bar"][record["level"] - 1]
             if not (current < bar or math.isnan(current)):
                 late.append(page)
     return late
