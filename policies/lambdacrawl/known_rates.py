@@ -20,7 +20,7 @@ from policies import solvers
 from policies.base.allocated import AllocatedPolicy, PageRates
 from policies.base.registry import registered
 from policies.solvers.allocation import Allocation
-from policies.solvers.concave_penalty import Penalty
+from policies.solvers.concave_penalties import Penalty
 
 
 class SolvedPolicy(AllocatedPolicy):

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urlsplit
 
-from crawlee import HttpHeaders, Request
+from crawlee import HttpHeaders, Request, RequestState
 from crawlee.crawlers import HttpCrawlingContext
 from crawlee.errors import ContextPipelineInterruptedError
 from crawlee.request_loaders import RequestManager
@@ -89,7 +89,8 @@ class ScheduledRequests(RequestManager):
     async def observe(self, context: HttpCrawlingContext) -> None:
         """Take note of an answer, and pass by the handler if it is no news: after navigation."""
         request, told = context.request, context.http_response
-        answer = Answer.of(told.status_code, told.headers, await told.read())
+        url = request.loaded_url or request.url
+        answer = Answer.of(told.status_code, told.headers, await told.read(), url)
         self.told[request.url] = answer
         page, _ = self.sent.get(request.url, (_page(request), 0.0))
         same = answer.is_ok and self.copies[page].digest == digest(answer.content)
@@ -102,8 +103,8 @@ class ScheduledRequests(RequestManager):
         self.told[request.url] = told._replace(status=status, content=text)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
-        """Report a fetch, or that it failed."""
-        return self._end(request, handled=True)
+        """Report a fetch; the page is seen again if its handler failed for good."""
+        return self._end(request, handled=request.state != RequestState.ERROR)
 
     async def reclaim_request(
         self, request: Request, *, forefront: bool = False
@@ -116,7 +117,7 @@ class ScheduledRequests(RequestManager):
         page, sent = self.sent.pop(request.url, (_page(request), now))
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
-        outcome, copy, _ = note_fetch(self.scheduler, page, before, answer, sent, now)
+        outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:

@@ -121,6 +121,7 @@ def _entry(base: str, link: str, name: str, date: str, day: float) -> Entry:
         parts = urlsplit(urljoin(base, link.strip()))
         url = parts._replace(fragment="").geturl()
         fits = parts.scheme in ("http", "https") and parts.hostname and url != base
+        fits = fits and parts.port != 0  # ValueError where there is none
     except ValueError:
         fits = None
     url = url if fits and len(url) <= LONGEST_URL and url.isprintable() else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
@@ -13,7 +12,6 @@ from policies.live.messages import SECONDS_PER_DAY, Scheduler
 
 LONGEST_WAIT = 30.0
 """Days that a server may ask to wait."""
-HOUR = 1.0 / 24.0
 HEADERS = ("etag", "last-modified", "retry-after")
 
 
@@ -26,6 +24,7 @@ class Answer(NamedTuple):
         modified: its header ``Last-Modified``.
         retry_after: its header ``Retry-After``.
         content: what tells copies apart, of a status 2xx.
+        url: what answered, if that is not the page, as after a redirect.
     """
 
     status: int = 0
@@ -33,31 +32,18 @@ class Answer(NamedTuple):
     modified: str | None = None
     retry_after: str | None = None
     content: str | bytes = b""
+    url: str = ""
 
     @classmethod
-    def of(cls, status: int, headers: Mapping[str, str], content: str | bytes) -> Answer:
-        """Return the answer of a status, headers with names in lower case, and a content."""
+    def of(cls, status: int, headers: Mapping[str, str], content: str | bytes, url: str) -> Answer:
+        """Return an answer; names of headers are in lower case."""
         etag, modified, wait = (headers.get(name) for name in HEADERS)
-        return cls(status, etag, modified, wait, content)
+        return cls(status, etag, modified, wait, content, url)
 
     @property
     def is_ok(self) -> bool:
         """Whether there is a copy: as it is here, or for 304 as it was."""
         return self.status == 304 or 200 <= self.status < 300
-
-
-class Found(NamedTuple):
-    """What a fetch found.
-
-    Attributes:
-        outcome: ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` or ``failed``.
-        copy: what is known of the page's copy from now on.
-        rest: time until which its host is left alone, -inf for none.
-    """
-
-    outcome: str
-    copy: Copy
-    rest: float = -math.inf
 
 
 def note_fetch(
@@ -67,12 +53,12 @@ def note_fetch(
     answer: Answer,
     sent: float,
     now: float,
-    retry: float = HOUR,
-) -> Found:
-    """Report what a fetch found, and return it.
+) -> tuple[str, Copy]:
+    """Report what a fetch found; return the outcome, and what is known of the copy from now on.
 
-    A page is gone after 410, or 404 right after another failure. A host that answers 429 or 503
-    with a ``Retry-After`` is left alone until then.
+    Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` and ``failed``. A
+    page is gone after 410, or 404 right after another failure. A host that answers 429 or 503 with
+    a ``Retry-After`` is left alone until then at least.
 
     Args:
         scheduler: its ids are URLs, and its times days since 1970.
@@ -81,35 +67,32 @@ def note_fetch(
         answer: the answer.
         sent: time at which the fetch began.
         now: time at which it ended.
-        retry: the scheduler's first wait after a failure, in days; a server may ask for more.
     """
     if not answer.is_ok:
         failures = scheduler.describe(page)["failures"] if page in scheduler else 0
         if answer.status == 410 or (answer.status == 404 and failures):
             scheduler.report([page], sent, "gone", ended=now)
-            return Found("gone", Copy())
-        return Found("failed", before, _fail(scheduler, page, answer, sent, now, retry))
+            return "gone", Copy()
+        wait = retry_after(answer.retry_after or "", now)
+        until = None if wait is None else now + wait
+        scheduler.report([page], sent, "failed", retry_at=until, ended=now)
+        if until is not None and answer.status in (429, 503):
+            leave_alone(scheduler, answer.url or page, until)
+        return "failed", before
     mark = before.digest if answer.status == 304 else digest(answer.content)
     changed = None if before.digest is None else mark != before.digest
     known = None if changed is None else [changed]
     scheduler.report([page], sent, changed=known, ended=now)
     if answer.status == 304:
-        return Found("not_modified", before)
+        return "not_modified", before
     outcome = "new" if changed is None else "changed" if changed else "unchanged"
-    return Found(outcome, Copy(answer.etag, answer.modified, mark, before.parser))
+    return outcome, Copy(answer.etag, answer.modified, mark, before.parser)
 
 
-def _fail(
-    scheduler: Scheduler, page: str, answer: Answer, sent: float, now: float, retry: float
-) -> float:
-    """Report a failure, and return the time until which the host is left alone."""
-    wait = retry_after(answer.retry_after or "", now)
-    longer = None if wait is None or wait <= retry else now + wait
-    scheduler.report([page], sent, "failed", retry_at=longer, ended=now)
-    if wait is None or answer.status not in (429, 503):
-        return -math.inf
-    scheduler.hold(urlsplit(page).hostname or "", now + wait)
-    return now + wait
+def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
+    """Ask the host of a URL not before a time, nor before it may be asked by what is known."""
+    host = urlsplit(url).hostname or ""
+    scheduler.hold(host, max(scheduler.opens(host), until))
 
 
 def retry_after(told: str, now: float) -> float | None:

@@ -62,7 +62,7 @@ from twisted.python.failure import Failure
 
 from crawl_envs.types.arguments import quantity
 from policies.live.copies import SETTLED, Copies, Copy
-from policies.live.fetches import HEADERS, Answer, note_fetch
+from policies.live.fetches import HEADERS, Answer, leave_alone, note_fetch, retry_after
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.live.polls import Polls
 from policies.live.scrapy_settings import read_options
@@ -106,8 +106,9 @@ class RecrawlScheduler:
         self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
+        self.steps: dict[str, int] = {}
+        self.turns: dict[str, float] = {}
         self.gaps: dict[str, float] = {}
-        self.rest: dict[str, float] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
     @classmethod
@@ -124,10 +125,11 @@ class RecrawlScheduler:
         every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
         self.polls = Polls(options.feeds, folder, every, now, spelled)
         self.robots_until = now + options.robots * SECOND
+        self.timeout = max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
         folder.mkdir(parents=True, exist_ok=True)
         pace: dict[str, Any] = {
             "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
-            "timeout": max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND,
+            "timeout": self.timeout,
             "retry": options.retry * SECOND,
         }
         fixed: dict[str, Any] = {
@@ -187,8 +189,8 @@ class RecrawlScheduler:
         """Take a page, the next step of a redirect, or a request with a body."""
         page = request.meta.get(PAGE)
         if request.meta.get(FEED) or page in self.sent:  # redirected
-            self._pass(request, self._gap_passed(host_of(request.url)))
-        elif request.method != "GET" or request.body:
+            return self._redirect(request)
+        if request.method != "GET" or request.body:
             self._pass(request, self.clock())
         elif page is not None and "retry_times" in request.meta:
             return False  # of a callback; the page comes again
@@ -203,14 +205,54 @@ class RecrawlScheduler:
         self.number += 1
         heapq.heappush(self.passed, (time, self.number, request))
 
-    def _gap_passed(self, host: str) -> float:
-        """Return when a host may be asked beside its pages, which wait for another gap then."""
-        now, gap = self.clock(), self.gaps.get(host, self.options.host_gap) * SECOND
-        time = max(self.rest.get(host, now), now + gap)
-        if gap > 0.0:
-            self.rest[host] = time + gap
-            self.pages.hold(host, time + gap)
-        return time
+    def _redirect(self, request: Request) -> bool:
+        """Take the next step of a redirect, unless its turn would come when its page is lost."""
+        now, gap, page = self.clock(), self._gap(request.url), request.meta.get(PAGE)
+        host = host_of(request.url)
+        before = sum(host_of(each.url) == host for _, _, each in self.passed)
+        turn = now + gap * (1 + 2 * before)
+        if page is not None and turn - now > self.timeout / 2.0:
+            self.pages.report([page], self.sent.pop(page), "failed", retry_at=turn, ended=now)
+            self._count("failed")
+            return False
+        self._pass(request, now + gap)
+        if page is not None:
+            self.steps[page] = self.number
+        return True
+
+    def _passed(self, now: float) -> Request | None:
+        """Return a request that is made once, if its time has come.
+
+        A redirect waits until its host may be asked; after one, the host's own pages have a turn.
+        """
+        while self.passed and self.passed[0][0] <= now:
+            _, number, request = heapq.heappop(self.passed)
+            page, host = request.meta.get(PAGE), host_of(request.url)
+            if page not in self.steps:
+                return request
+            if self.steps[page] != number:
+                continue  # asked for anew
+            del self.steps[page]
+            if page not in self.sent:
+                continue  # lost
+            opens = self.pages.opens(host)
+            if opens > now:
+                after = 0.5 * self._gap(request.url) * (opens == self.turns.get(host))
+                self._pass(request, opens + after)
+                self.steps[page] = self.number
+                continue
+            self._ask_alone(request.url, now)
+            self.turns[host] = self.pages.opens(host)
+            return request
+        return None
+
+    def _gap(self, url: str) -> float:
+        return self.gaps.get(host_of(url), self.options.host_gap) * SECOND
+
+    def _ask_alone(self, url: str, now: float) -> None:
+        """Let a host's pages wait for its gap after a request that is none of them."""
+        if self._gap(url) > 0.0:
+            leave_alone(self.pages, url, now + self._gap(url))
 
     def next_request(self) -> Request | None:
         """Return the request that is due now; without one, wake the engine when it will be."""
@@ -220,9 +262,14 @@ class RecrawlScheduler:
         if now >= self.robots_until:
             self.robots_until = now + self.options.robots * SECOND
             self._forget_robots()
-        if self.passed and self.passed[0][0] <= now:
-            return heapq.heappop(self.passed)[-1]
-        if (feed := self.polls.next(now)) is not None:
+        if (request := self._passed(now)) is not None:
+            return request
+        while (feed := self.polls.next(now)) is not None:
+            opens = self.pages.opens(host_of(feed))
+            if opens > now:
+                self.polls.due[feed] = opens
+                continue
+            self._ask_alone(feed, now)
             return Request(feed, meta={FEED: feed}, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:
@@ -278,16 +325,13 @@ class RecrawlScheduler:
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         told = {name: response.headers.get(name) for name in HEADERS}
         headers = {name: text.decode("latin-1") for name, text in told.items() if text}
-        outcome = self._note(page, Answer.of(response.status, headers, content))
+        outcome = self._note(page, Answer.of(response.status, headers, content, response.url))
         return outcome not in ("not_modified", "unchanged")
 
     def _note(self, page: str, answer: Answer = NONE) -> str:
         """Take note of the end of a page's fetch, and return its outcome."""
-        now, before, retry = self.clock(), self.copies[page], self.options.retry * SECOND
-        sent = self.sent.pop(page)
-        outcome, copy, rest = note_fetch(self.pages, page, before, answer, sent, now, retry)
-        if rest > now:
-            self.rest[host_of(page)] = rest
+        now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
+        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now)
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:
@@ -314,10 +358,13 @@ class RecrawlScheduler:
     def read(self, feed: str, response: Response) -> None:
         """Tell the scheduler what is new in a feed."""
         if response.status == 200:
-            told = response.body, response.url, self.clock()
-            faults = self.polls.read(self.pages, feed, *told)
+            now = self.clock()
+            faults = self.polls.read(self.pages, feed, response.body, response.url, now)
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
+            told = (response.headers.get("Retry-After") or b"").decode("latin-1")
+            if (wait := retry_after(told, self.clock())) and response.status in (429, 503):
+                leave_alone(self.pages, response.url, self.clock() + wait)
         for fault in faults:
             self.spider.logger.warning(fault)
         self._count("bad_feeds" if faults else "feeds")

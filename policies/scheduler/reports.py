@@ -76,7 +76,7 @@ def fail(
     retry_at: FloatArray,
     now: float,
 ) -> None:
-    """Take note of fetches that failed; pages wait until ``retry_at``, by failures where NaN."""
+    """Take note of fetches that failed; pages wait by failures, and until ``retry_at`` at least."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
@@ -85,7 +85,7 @@ def fail(
         leave_state(choices, lazy, page, ends[position])
         count_failure(choices, page, ends[position])
         if not math.isnan(retry_at[position]):
-            choices.retry_at[page] = retry_at[position]
+            choices.retry_at[page] = max(choices.retry_at[page], retry_at[position])
         make_ready(choices, lazy, value, page, now)
 
 

@@ -276,6 +276,11 @@ class CrawlScheduler(PacedScheduler):
         self.pages.choices.held[codes] = until
         reopen(self.pages.arguments[0])
 
+    def opens(self, host: str) -> float:
+        """Return the time from which a host may be asked, by its gap and :meth:`hold`; or -inf."""
+        code, choices = self.pages.hosts.get(host), self.pages.choices
+        return -math.inf if code is None else float(max(choices.opens[code], choices.held[code]))
+
     def configure(
         self,
         time: float,

@@ -12,7 +12,7 @@ here                   in the papers
 ``multiplier``         Lambda, lambda: gain of one more crawl per unit time
 =====================  ==========================================================
 
-Public modules: allocation, concave_penalty, multiplier.
+Public modules: allocation, concave_penalties, multiplier.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from policies.solvers.allocation import Allocation
 from policies.solvers.binary_periodic import binary_periodic, periodic_freshness
 from policies.solvers.binary_random import binary_discrete, binary_poisson
-from policies.solvers.concave_penalty import concave_penalty, concave_penalty_cost
+from policies.solvers.concave_penalties import concave_penalty, concave_penalty_cost
 from policies.solvers.costs import binary_cost, harmonic_cost
 from policies.solvers.fragments import fragments
 from policies.solvers.harmonic_periodic import harmonic_periodic, harmonic_periodic_cost

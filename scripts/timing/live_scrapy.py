@@ -46,7 +46,6 @@ from crawl_envs.instances.traces import find, load
 from crawl_envs.types import FloatArray, Ledger, Problem
 from policies import LivePages
 from policies.base.index import IndexPolicy
-from policies.base.registry import registered
 from policies.baselines.crawlers import Revisits
 from policies.live.fetches import Answer
 from policies.live.scrapy import NONE, SECOND, RecrawlMiddleware, RecrawlScheduler
@@ -150,7 +149,6 @@ def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -
     return intervals
 
 
-@registered()
 class Overdue(IndexPolicy):
     """Crawls the page that is overdue by most intervals; importance is 1 over the interval."""
 

@@ -60,13 +60,14 @@ def scheduler_of(rate: float, **options: Any) -> CrawlScheduler:
     return CrawlScheduler("Greedy", rate / SECOND, start=day_of(None) - SECOND / rate, **settings)
 
 
-def crawler_of(manager: ScheduledRequests) -> HttpCrawler:
+def crawler_of(manager: ScheduledRequests, **options: Any) -> HttpCrawler:
     crawler = HttpCrawler(
         request_manager=manager,
         keep_alive=True,
         concurrency_settings=ConcurrencySettings(max_concurrency=4, desired_concurrency=4),
         configure_logging=False,
         request_handler_timeout=timedelta(seconds=10),
+        **options,
     )
     crawler.post_navigation_hook(manager.observe)
     return crawler
@@ -211,7 +212,32 @@ def test_outcomes_are_reported(
             if found[0] is not None:
                 manager.found(request, *found)  # type: ignore[arg-type]
             await manager.mark_request_as_handled(request)
+        assert (manager.copies[request.url].digest is not None) == (state != "gone")
 
     asyncio.run(steps())
     assert reports == [None, None if change is None else [change]]
     assert scheduler.describe("https://a.example/")["state"] == state
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_handler_that_failed_sees_the_page_again(
+    retries: int, site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scheduler, seen = scheduler_of(20.0), Counter[str]()
+    manager = ScheduledRequests(scheduler, tmp_path / "requests")
+    crawler = crawler_of(manager, max_request_retries=retries)
+
+    @crawler.router.default_handler
+    async def handle(context: Any) -> None:
+        seen[context.request.url] += 1
+        raise RuntimeError("the handler fails, not the fetch")
+
+    async def crawl() -> None:
+        run = asyncio.create_task(crawler.run([f"{site}/odd"]))
+        await asyncio.sleep(2.0)
+        crawler.stop()
+        await asyncio.wait_for(run, 20.0)
+
+    asyncio.run(crawl())
+    assert seen[f"{site}/odd"] == Site.visits["/odd"] > 2

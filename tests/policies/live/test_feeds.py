@@ -58,7 +58,7 @@ INDEX = "<sitemapindex>%s</sitemapindex>"
         (ATOM % LINK, "feed", [PAGE], math.nan, False),
         *(
             (ATOM % f'<link href="{bad}"/>', "feed", [], None, None)
-            for bad in ("", "mailto:x", "//")
+            for bad in ("", "mailto:x", "//", "http://a.example:99999/")
         ),
         (ATOM % f'<link href="/{3000 * "x"}"/>', "feed", [], None, None),
         (INDEX % "<sitemap><loc>/1</loc></sitemap>", "index", [PAGE], math.nan, False),

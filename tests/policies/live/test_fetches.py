@@ -34,7 +34,7 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
     assert scheduler.next(NOW + SECOND)[0] == PAGE
     sent, now = NOW + SECOND, NOW + 2.0 * SECOND
     after = Copy('"2"', None, digest("two"), "parser") if after is None else after
-    assert note_fetch(scheduler, PAGE, before, answer, sent, now)[:2] == (outcome, after)
+    assert note_fetch(scheduler, PAGE, before, answer, sent, now) == (outcome, after)
     told = scheduler.describe(PAGE)
     assert told["state"] == {"gone": "gone", "failed": "waiting"}.get(outcome, "ready")
     if outcome == "failed":

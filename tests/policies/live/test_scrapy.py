@@ -275,31 +275,68 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     assert "https://a.example/link" in loop.scheduler.pages
 
 
-def test_redirects_share_the_gap_of_their_host_and_heed_its_wait(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
-    for k in range(3):
-        loop.scheduler.enqueue_request(Request(f"https://{'abc'[k]}.example/"))
-    loop.scheduler.enqueue_request(Request("https://d.example/"))
-    pages = [loop.next(0.2) for _ in range(4)]
-    began = loop.now
-    for page in pages[:2]:
-        assert page is not None
-        to = {"url": "https://d.example/moved", "meta": page.meta | {"redirect_times": 1}}
-        loop.scheduler.enqueue_request(page.replace(**to))
-    assert pages[3] is not None
-    loop.answer(pages[3], body="here")
-    assert pages[2] is not None
+def redirected(loop: Loop, page: Request | None, to: str = "https://d.example/moved") -> bool:
+    assert page is not None
+    meta = page.meta | {"redirect_times": 1}
+    return bool(loop.scheduler.enqueue_request(page.replace(url=to, meta=meta)))
+
+
+def test_redirects_and_pages_of_a_host_take_turns(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0, DOWNLOAD_TIMEOUT=40.0)
+    for host in "abcdefghd":
+        loop.scheduler.enqueue_request(Request(f"https://{host}.example/{host == 'd'}"))
+    pages = [page for page in (loop.next(0.2) for _ in range(8)) if page is not None]
+    [own] = [page for page in pages if "d.example" in page.url]
+    others = [page for page in pages if page is not own]
+    loop.answer(own, body="here")
     loop.scheduler.enqueue_request(Request("https://d.example/2"))
-    times = []
-    while loop.now < began + 30.0 / DAY:
+    began, taken = loop.now, [redirected(loop, page) for page in others]
+    assert taken == [True] * 4 + [False] * 3  # their turns are after half of the timeout
+    assert loop.count("failed") == 3
+    asked = []
+    while loop.now < began + 60.0 / DAY:
         if (request := loop.next(0.1)) is not None and "d.example" in request.url:
-            times.append((loop.now - began) * DAY)
+            asked.append(((loop.now - began) * DAY, request.url[18:]))
             loop.answer(request, body="here")
-    assert times[:3] == pytest.approx([5.0, 10.0, 15.0], abs=0.3)
-    loop.scheduler.rest["d.example"] = loop.now + 600.0 / DAY
-    to = {"url": "https://d.example/moved", "meta": pages[2].meta | {"redirect_times": 1}}
-    loop.scheduler.enqueue_request(pages[2].replace(**to))
-    assert loop.scheduler.passed[0][0] == pytest.approx(loop.now + 600.0 / DAY)
+    times = [time for time, _ in asked]
+    assert np.diff(times).min() > 4.8
+    assert [name for _, name in asked[:4]].count("moved") == 2
+    assert [name for _, name in asked].count("moved") == 4
+    assert loop.scheduler.passed == []
+    assert loop.scheduler.steps == {}
+
+
+def test_the_host_that_answers_is_left_alone_as_long_as_any_answer_says(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=1.0)
+    for host in "abd":
+        loop.scheduler.enqueue_request(Request(f"https://{host}.example/"))
+    first, second, own = (loop.next(0.5) for _ in range(3))
+    assert redirected(loop, first)
+    moved = loop.next(3.0)
+    assert moved is not None
+    loop.answer(moved, 429, Retry_After="600")
+    assert own is not None
+    loop.answer(own, 429, Retry_After="0")
+    assert loop.scheduler.pages.opens("d.example") == pytest.approx(loop.now + 600.0 / DAY)
+    assert loop.scheduler.pages.opens("a.example") <= loop.now + 1.01 / DAY  # its gap
+    assert redirected(loop, second)
+    loop.scheduler.enqueue_request(Request("https://d.example/2"))
+    until = loop.now + 595.0 / DAY
+    while loop.now < until:
+        request = loop.next(5.0)
+        assert request is None or "d.example" not in request.url
+
+
+def test_polls_keep_the_gap_of_their_host(tmp_path: Path) -> None:
+    feeds = {f"https://a.example/{k}.xml": 0 for k in range(4)}
+    loop = Loop(tmp_path, RECRAWL_FEEDS=feeds, RECRAWL_HOST_GAP=10.0)
+    times = []
+    for _ in range(80):
+        if (poll := loop.next(0.5)) is not None:
+            times.append(loop.now * DAY)
+            status = 503 if len(times) == 3 else 200
+            loop.answer(poll, status, body="<urlset></urlset>", Retry_After="15")
+    assert np.diff(times) == pytest.approx([10.0, 10.0, 15.0], abs=0.6)
 
 
 def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:

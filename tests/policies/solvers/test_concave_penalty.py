@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import digamma
 
 from policies import solvers
-from policies.solvers.concave_penalty import penalty_curves
+from policies.solvers.concave_penalties import penalty_curves
 from scripts.experiments.measures.costs import Pages, best_binary
 
 
