@@ -4,6 +4,8 @@ Numba optimises every compiled function, and makes machine code and a wrapper fo
 before it links it into its callers, where it is optimised again. Functions of an :class:`Inlined`
 dispatcher are only typed and translated, once for all literal values of an argument, and not at all
 where they need arrays that a table lacks (:class:`crawl_envs.compiled.array_tables.StateType`).
+The latter took the first use of CrawlNCIS-v0 from 7.6 to 3.9 seconds of a processor, and four
+families one after another, whose kernels are now compiled apart, from 19.4 to 21.6 (one run each).
 """
 
 from __future__ import annotations
