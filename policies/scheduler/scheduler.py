@@ -368,7 +368,8 @@ class CrawlScheduler(PacedScheduler):
             changed: whether the content differed from the copy before, (n,) bool, which is learned
                 from with ``learn=True``; None if it is not known.
             retry_at: for ``failed``, the time before which the page is not handed out again, (n,)
-                or a number for all; None, or NaN for some, for a wait by its failures.
+                or a number for all; None, or NaN for some, for none. Nor is it before the end of
+                the wait by its failures.
             ended: when the fetches ended, from which gaps of hosts count, (n,) or a number for
                 all; None for ``times``.
 

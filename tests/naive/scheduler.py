@@ -180,7 +180,7 @@ class NaiveScheduler:
         self.leave(key, time)
         page.fails += 1
         wait = min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
-        page.retry_at = time + wait if retry_at is None else retry_at
+        page.retry_at = max(time + wait, -math.inf if retry_at is None else retry_at)
         self.make_ready(key)
 
     def is_open(self, page):

@@ -453,6 +453,15 @@ def test_a_page_is_described():
     assert told["change_rate"] == 0.1
 
 
+@pytest.mark.parametrize(("retry_at", "due"), [(1.2, 2.5), (2.5, 2.5), (4.0, 4.0)])
+def test_a_server_may_ask_for_a_longer_wait_and_for_no_shorter_one(retry_at, due):
+    scheduler = CrawlScheduler("Greedy", 10.0, retry=1.5)
+    scheduler.add(["a"], change_rate=0.1, last_crawl=0.0)
+    assert scheduler.next(1.0)[0] == "a"
+    scheduler.report(["a"], 1.0, "failed", retry_at=retry_at)
+    assert scheduler.describe("a")["due"] == due
+
+
 def test_a_due_time_is_when_the_page_is_fetched():
     rng = np.random.default_rng(3)
     scheduler = CrawlScheduler("Greedy", 10.0, burst=0.0)
