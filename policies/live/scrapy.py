@@ -106,8 +106,8 @@ class RecrawlScheduler:
         self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str | None, float]] = {}
         self.passed: list[tuple[float, int, Request]] = []
-        self.steps: dict[str, int] = {}
-        self.turns: dict[str, float] = {}
+        self.steps: dict[str, int] = {}  # by page or feed, the redirect that goes on
+        self.turns: dict[str, float] = {}  # by host, when it may be asked after the last one
         self.gaps: dict[str, float] = {}
         self.number, self.timer = 0, CallLaterOnce(self._wake)
 
@@ -211,13 +211,13 @@ class RecrawlScheduler:
         host = host_of(request.url)
         before = sum(host_of(each.url) == host for _, _, each in self.passed)
         turn = now + gap * (1 + 2 * before)
-        if page is not None and turn - now > self.timeout / 2.0:
-            self.pages.report([page], self.sent.pop(page), "failed", retry_at=turn, ended=now)
-            self._count("failed")
+        if turn - now > self.timeout / 2.0:
+            if page is not None:
+                self.pages.report([page], self.sent.pop(page), "failed", retry_at=turn, ended=now)
+                self._count("failed")
             return False
         self._pass(request, now + gap)
-        if page is not None:
-            self.steps[page] = self.number
+        self.steps[redirected(request)] = self.number
         return True
 
     def _passed(self, now: float) -> Request | None:
@@ -227,19 +227,19 @@ class RecrawlScheduler:
         """
         while self.passed and self.passed[0][0] <= now:
             _, number, request = heapq.heappop(self.passed)
-            page, host = request.meta.get(PAGE), host_of(request.url)
-            if page not in self.steps:
+            name, host = redirected(request), host_of(request.url)
+            if name not in self.steps:
                 return request
-            if self.steps[page] != number:
+            if self.steps[name] != number:
                 continue  # asked for anew
-            del self.steps[page]
-            if page not in self.sent:
-                continue  # lost
+            del self.steps[name]
+            if name not in self.sent and name not in self.polls.due:
+                continue  # lost, or a feed no longer
             opens = self.pages.opens(host)
             if opens > now:
                 after = 0.5 * self._gap(request.url) * (opens == self.turns.get(host))
                 self._pass(request, opens + after)
-                self.steps[page] = self.number
+                self.steps[name] = self.number
                 continue
             self._ask_alone(request.url, now)
             self.turns[host] = self.pages.opens(host)
@@ -441,6 +441,11 @@ class RecrawlMiddleware:
         elif FEED in request.meta and self.scheduler is not None:
             self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
             self.scheduler._count("bad_feeds")
+
+
+def redirected(request: Request) -> str:
+    """Return the page or feed that a request fetches, "" for neither."""
+    return str(request.meta.get(PAGE) or request.meta.get(FEED) or "")
 
 
 def host_of(url: str) -> str:

@@ -276,6 +276,7 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
 
 
 def redirected(loop: Loop, page: Request | None, to: str = "https://d.example/moved") -> bool:
+    """Redirect a request of a page or a feed; return whether it is taken."""
     assert page is not None
     meta = page.meta | {"redirect_times": 1}
     return bool(loop.scheduler.enqueue_request(page.replace(url=to, meta=meta)))
@@ -337,6 +338,12 @@ def test_polls_keep_the_gap_of_their_host(tmp_path: Path) -> None:
             status = 503 if len(times) == 3 else 200
             loop.answer(poll, status, body="<urlset></urlset>", Retry_After="15")
     assert np.diff(times) == pytest.approx([10.0, 10.0, 15.0], abs=0.6)
+    poll = loop.next(3600.0)
+    loop.scheduler.pages.hold("d.example", loop.now + 60.0 / DAY)
+    assert redirected(loop, poll)
+    asked = [loop.next(5.0) for _ in range(13)]
+    moved = ["d.example" in each.url for each in asked if each is not None]
+    assert moved.index(True) == len(moved) - 1
 
 
 def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> None:
