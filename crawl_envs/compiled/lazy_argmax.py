@@ -1,12 +1,12 @@
 """The page of the largest crawl value at any time, without evaluating every page.
 
 The value of a page does not decrease between its crawls, so a page whose value stays below a bar
-until some time can *sleep* until then. There are two bars. Pages above the first bar, the *top*,
-about ``FEW``, are compared at every choice. A choice is exact when its value reaches that bar,
-because all other pages are below it; otherwise the bar is lowered. Pages between both bars, the
-*band*, sleep below the first bar, all others below the second. So a lower first bar needs the
-values of the band only, and all pages are evaluated only when the band is used up. The number of
-pages above a constant bar changes as a random walk: ``2 sqrt(m)`` pages last about ``4 m`` crawls.
+until some time can *sleep* until then. There are two or three bars. Pages above the first bar, the
+*top*, about ``FEW``, are compared at every choice. A choice is exact when its value reaches that
+bar, because all other pages are below it; otherwise the bar is lowered. A page between two bars
+sleeps below the higher one. So a lower first bar needs the values of the pages above the second
+only, or the third, and all pages are evaluated only when those are used up. The number of pages
+above a constant bar changes as a random walk: ``2 sqrt(m)`` pages last about ``4 m`` crawls.
 
 Bars that are too high or too low cost time, and never change a choice. Pages can be added, removed
 and changed at any time, in any order.
@@ -43,6 +43,12 @@ FEW = 16
 MOST = 3
 """Times the intended number of pages above a bar, from which the bar is raised."""
 
+LARGE = 20
+"""Batches that all pages fill, up to which every page is compared."""
+
+MANY_PAGES = 20_000
+"""Number of pages from which three bars need fewer values than two."""
+
 CLOSE = 4.0
 """Choices before which a page that sleeps is not worth waking again."""
 
@@ -61,8 +67,8 @@ MOST_DOUBLINGS = 16
 FARTHEST = 8.0
 """Longest guess of the time left, in ages of the copy."""
 
-TOP, BAND, BELOW = range(3)
-"""Levels: above the first bar, above the second, below both."""
+TOP = 0
+"""Level of the pages above the first bar; those below all bars have the number of bars."""
 
 ASLEEP, ABSENT = -1, -2
 
@@ -96,8 +102,8 @@ SEARCH = np.dtype(
         # numbers of queued wakes and of values so far
         ("queued", np.int64),
         ("evaluated", np.int64),
-        # most pages that are chosen at one time; choices since the last restart; doublings of the
-        # band, which is used up too early where values fall
+        # pages that are chosen at one time, the most of late; choices since the last restart;
+        # doublings of the last level, which is used up too early where values fall
         ("batch", np.int64),
         ("choices", np.int64),
         ("doublings", np.int64),
@@ -127,7 +133,7 @@ class LazyArgmax(NamedTuple):
     levels: Annotated[Records, LEVEL, "levels"]
     # time up to which a page is below its bar, -inf in the top; apart, because it is searched
     wake: Annotated[FloatArray, np.float64, "m"]
-    # the pages above the second bar, those above the first bar first
+    # the pages above the last bar, those above the first bars first
     members: Annotated[SmallArray, np.int32, "m"]
     # the wakes until the horizon, a heap with outdated entries; and their pages
     due: Annotated[FloatArray, np.float64, "room"]
@@ -141,12 +147,16 @@ LAZY = StateType("LazyArgmax", FIELDS)
 INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT, 0), "wake": math.inf, "upper": math.inf}
 
 
-def new_lazy_argmax(parameters: FloatArray, num_pages: int, start: float = 0.0) -> LazyArgmax:
+def new_lazy_argmax(
+    parameters: FloatArray, num_pages: int, start: float = 0.0, grows: bool = False
+) -> LazyArgmax:
     """Return a search without pages, for up to m pages, from a time on.
 
-    ``parameters`` is the table of the value, (>= m, P), which others write.
+    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that
+    the search may get room for many more pages.
     """
-    lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": BELOW}
+    bars = 3 if grows or num_pages >= MANY_PAGES else 2
+    lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
     lazy.levels["bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
@@ -172,6 +182,12 @@ def _lazy_at(typing_context: Any, table: Any) -> Any:
 
 lazy_at: Any = intrinsic(_lazy_at)
 """Return the LazyArgmax of a table; its arrays are valid as long as their owner keeps them."""
+
+
+@inlined(forceinline=True)
+def below(lazy: LazyArgmax) -> int:
+    """Return the level of the pages below all bars."""
+    return int(lazy.levels.shape[0])
 
 
 @inlined(forceinline=True)
@@ -214,7 +230,7 @@ def move(lazy: LazyArgmax, page: int, to: int) -> None:
     record, levels = lazy.pages[page], lazy.levels
     level, hole = record.level, record.place
     if hole < 0:
-        level, hole = BELOW, levels[BAND].end
+        level, hole = below(lazy), levels[below(lazy) - 1].end
     for passed in range(level, to):
         levels[passed].end -= 1
         shift(lazy, levels[passed].end, hole)
@@ -224,7 +240,7 @@ def move(lazy: LazyArgmax, page: int, to: int) -> None:
         hole = levels[passed].end
         levels[passed].end += 1
     record.level = to
-    if to == BELOW:
+    if to == below(lazy):
         record.place = ASLEEP
     else:
         put_member(lazy, page, hole, math.inf)
@@ -374,6 +390,19 @@ def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: fl
 
 
 @inlined()
+def add(lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0) -> None:
+    """Add a page, or place it again after a change of any kind.
+
+    ``guess`` is one of the time until it is chosen, 0 for none; the value is near 0 then.
+    """
+    move(lazy, page, below(lazy))
+    bar = lazy.levels[below(lazy) - 1].bar
+    guessed = guess > 0.0 and bar > -math.inf
+    if not (guessed and sleeps(lazy, value, page, now, 0.0, guess, bar)):
+        rise(lazy, value, page, now)
+
+
+@inlined()
 def count_crawl(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
     """Reset the age and the signals of a page, and place it again.
 
@@ -382,22 +411,13 @@ def count_crawl(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
     record = lazy.pages[page]
     age = now - record.last_crawl
     record.last_crawl, record.counted = now, 0.0
-    move(lazy, page, BELOW)
-    if not sleeps(lazy, value, page, now, 0.0, age, lazy.levels[BAND].bar):
-        rise(lazy, value, page, now)
-
-
-@inlined()
-def add(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Add a page, or place it again after a change of any kind."""
-    move(lazy, page, BELOW)
-    rise(lazy, value, page, now)
+    add(lazy, value, page, now, age)
 
 
 @inlined()
 def remove(lazy: LazyArgmax, page: int) -> None:
     """Remove a page, if it is there."""
-    move(lazy, page, BELOW)
+    move(lazy, page, below(lazy))
     lazy.pages[page].place, lazy.wake[page] = ABSENT, math.inf
 
 
@@ -429,25 +449,28 @@ def kth_largest(values: FloatArray, k: int) -> float:
 
 @inlined(forceinline=True)
 def level_size(lazy: LazyArgmax, level: int) -> int:
-    """Return the number of pages above a new bar."""
+    """Return the number of pages above a new bar: all of them where batches are large."""
     search, num_pages = lazy.search[0], lazy.wake.shape[0]
+    if num_pages <= LARGE * search.batch:
+        return int(num_pages + 1)
     top = max(FEW, 2 * search.batch)
     if level == TOP:
         return int(top)
     size = 4 * top + 2 * int(math.sqrt(num_pages))
-    return int(min(size << search.doublings, max(size, num_pages // 4)))
+    size = min(size << search.doublings, max(size, num_pages // 4))
+    return int(top * (size / top) ** (level / (below(lazy) - 1)))
 
 
 @inlined()
 def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Set both bars by the values of all pages."""
+    """Set all bars by the values of all pages."""
     search, levels, num_pages = lazy.search[0], lazy.levels, lazy.wake.shape[0]
     if search.choices < num_pages // 4:
         search.doublings = min(search.doublings + 1, MOST_DOUBLINGS)
     else:
         search.doublings = max(search.doublings - 1, 0)
     search.choices, search.queued, search.horizon = 0, 0, -math.inf
-    for level in range(BELOW):
+    for level in range(below(lazy)):
         levels[level].bar, levels[level].end = -math.inf, 0
     pages, count = np.empty(num_pages, np.int32), 0
     for page in range(num_pages):
@@ -455,7 +478,7 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
             lazy.pages[page].place = ASLEEP
             pages[count] = page
             count += 1
-    place_again(lazy, value, now, pages[:count], BAND)
+    place_again(lazy, value, now, pages[:count], below(lazy) - 1)
 
 
 @inlined()
@@ -483,10 +506,11 @@ def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int
 
 @inlined()
 def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Lower the first bar to let some of the band pass; restart where the band is used up."""
-    pages = lazy.members[: lazy.levels[BAND].end].copy()
-    if not place_again(lazy, value, now, pages, BAND):
-        restart(lazy, value, now)
+    """Lower bars by the values of few pages; restart where those above all bars are used up."""
+    for level in range(TOP + 1, below(lazy)):
+        if place_again(lazy, value, now, lazy.members[: lazy.levels[level].end].copy(), level):
+            return
+    restart(lazy, value, now)
 
 
 @inlined()
@@ -495,8 +519,9 @@ def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
     search, levels = lazy.search[0], lazy.levels
     if search.choosing < search.raising:
         return
-    for level in range(BELOW):
-        if levels[level].bar < math.inf and levels[level].end > MOST * level_size(lazy, level):
+    for level in range(below(lazy)):
+        most = MOST * level_size(lazy, level) + CLOSE * search.batch
+        if levels[level].bar < math.inf and levels[level].end > most:
             before = search.evaluated
             place_again(lazy, value, now, lazy.members[: levels[level].end].copy(), level)
             search.raising, search.choosing = search.evaluated - before, 0

@@ -70,8 +70,13 @@ def is_open(choices: Choices, host: int, now: float) -> bool:
 
 
 @inlined()
-def make_ready(choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Let a page be chosen again, at the earliest when its wait is over."""
+def make_ready(
+    choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0
+) -> None:
+    """Let a page be chosen again, at the earliest when its wait is over.
+
+    ``guess`` is one of the time until it is chosen, 0 for none.
+    """
     copy, due = lazy.pages[page].last_crawl, choices.retry_at[page]
     if copy < math.inf:
         due = max(due, copy + choices.least[page])
@@ -82,7 +87,7 @@ def make_ready(choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: f
         choices.status[page] = WAITING
     elif copy < math.inf:
         choices.status[page] = READY
-        add(lazy, value, page, now)
+        add(lazy, value, page, now, guess)
     else:
         choices.status[page] = NEW
         join_queue(choices, page, LINE)
@@ -234,6 +239,7 @@ def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntAr
     values = np.empty(pages.shape[0])
     for place in range(pages.shape[0]):
         values[place] = value_at(lazy, value, pages[place], now)
+    lazy.search[0].choosing += pages.shape[0]
     span[:] = 0
     for place in np.argsort(-values, kind="mergesort"):
         if values[place] >= bar:
@@ -250,6 +256,7 @@ def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span
     if span[0] == span[1]:
         return -1
     span[0] += 1
+    lazy.search[0].choices += 1
     return int(ranked[span[0] - 1])
 
 
@@ -311,19 +318,23 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
     open_hosts(choices, lazy, value, now)
     count, many = pages.shape[0], pages.shape[0] >= MANY
     ranked, span = np.empty(choices.status.shape[0] if many else 0, np.int64), np.zeros(2, np.int64)
+    lazy.search[0].batch = max(count, lazy.search[0].batch - lazy.search[0].batch // 4)
     if many:
-        lazy.search[0].batch = max(lazy.search[0].batch, count)
         pass_time(lazy, value, now)
         rank(lazy, value, now, ranked, span)
-    for position in range(count):
+    number, last = 0, -1
+    while number < count:
         page = choose(choices, lazy, value, now, ranked, span)
         if page < 0:
-            return position
+            break
         if choices.status[page] == READY:
-            choices.lines[0].level = value_at(lazy, value, page, now)
+            last = page
         send(choices, lazy, page, now)
-        pages[position] = page
-    return int(count)
+        pages[number] = page
+        number += 1
+    if last >= 0:
+        choices.lines[0].level = value_at(lazy, value, last, now)
+    return number
 
 
 @compiled(types.float64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64))

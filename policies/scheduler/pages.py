@@ -72,7 +72,7 @@ class PageTables:
         self.num_sources, room = num_sources, self.ids.capacity
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
         self.choices = new_choices(lengths | {"S": num_sources})
-        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, start)
+        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, start, grows=True)
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
 
     # Rows
@@ -300,7 +300,7 @@ class PageTables:
         room, parameters = self.choices.status.size, np.zeros((0, 1))
         if rows.size:
             parameters = self.values.table(self.of(rows), bandwidth)
-        self.lazy = new_lazy_argmax(np.zeros((room, parameters.shape[1])), room, now)
+        self.lazy = new_lazy_argmax(np.zeros((room, parameters.shape[1])), room, now, True)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
         search = groups["search"]
         if "carried" in search and rows.size:

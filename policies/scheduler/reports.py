@@ -51,6 +51,7 @@ def give_back(
         status, record = choices.status[page], lazy.pages[page]
         newer = record.last_crawl == math.inf or time > record.last_crawl
         ignored += not newer
+        interval = time - record.last_crawl
         end_fetch(choices, page, ends[position])
         if newer:
             record.last_crawl = time
@@ -62,7 +63,7 @@ def give_back(
         if status in (SENT, WAITING) or (status in (NEW, READY) and newer):
             if status != SENT:
                 leave_state(choices, lazy, page, ends[position])
-            make_ready(choices, lazy, value, page, now)
+            make_ready(choices, lazy, value, page, now, interval)
     return ignored
 
 

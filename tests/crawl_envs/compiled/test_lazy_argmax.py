@@ -110,10 +110,11 @@ def oversleeps(lazy, value, time):
     seed=st.integers(0, 2**32 - 1),
     num_pages=st.sampled_from([1, 7, 60, 400]),
     start=st.sampled_from([0.0, 2e4]),
+    grows=st.booleans(),
 )
-def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, start):
+def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, start, grows):
     rng, value = np.random.default_rng(seed), ready(value)
-    lazy = new_lazy_argmax(rng.random((num_pages + 2, 3)), num_pages, start)
+    lazy = new_lazy_argmax(rng.random((num_pages + 2, 3)), num_pages, start, grows)
     lazy.pages["last_crawl"] = start
     table, time = lazy_table(lazy), start
     pace = 10.0 ** rng.uniform(-4, 0)

@@ -549,3 +549,35 @@ def test_many_fetches_are_those_of_a_dense_search(policy):
         assert scheduler.next(time).id == ids[row], turn
         assert scheduler.report([ids[row]], time) == 0
         last[row], counted[row] = time, 0.0
+
+
+@pytest.mark.parametrize("batch", [8, 100, 1000])
+def test_batches_are_those_of_a_dense_search_and_compare_few_pages(batch):
+    """Of 5,000 pages: a dense search needs 5,000 values per batch, and 5,000 for a single fetch."""
+    rng, pages, bandwidth = np.random.default_rng(4), 5000, 500.0
+    columns, time = drawn(rng, pages), 0.0
+    scheduler = CrawlScheduler("GreedyNCIS", bandwidth, burst=batch / bandwidth)
+    last = -10.0 * rng.random(pages)
+    scheduler.add(np.arange(pages), last_crawl=last, **columns)
+    found = policies.find("GreedyNCIS")
+    problem = Problem(pages, math.nan, **{n: columns[n] for n in {*found.needs, "importance"}})
+    form = found(features=("elapsed", "signals", *found.needs)).compile(problem, 0, rng)
+
+    def values_after(turns, count):
+        nonlocal time
+        before = scheduler.pages.lazy.search["evaluated"][0]
+        for _ in range(turns):
+            time += count / bandwidth
+            chosen = scheduler.next_batch(time, count)
+            values = [
+                form.value(form.parameters, row, time - last[row], 0.0) for row in range(pages)
+            ]
+            assert chosen.tolist() == np.argsort(-np.array(values), kind="stable")[:count].tolist()
+            assert scheduler.report(chosen, time) == 0
+            last[chosen] = time
+        return (scheduler.pages.lazy.search["evaluated"][0] - before) / (turns * count)
+
+    values_after(200 // batch + 5, batch)
+    assert values_after(20, batch) < 40.0
+    values_after(50, 1)  # what was a batch is forgotten
+    assert values_after(50, 1) < 300.0
