@@ -45,7 +45,8 @@ class ScheduledRequests(RequestManager):
     """Requests of the pages of a scheduler, when they are due.
 
     Args:
-        scheduler: a scheduler whose ids are URLs, and whose times are days since 1970.
+        scheduler: a scheduler whose ids are URLs, and whose times are days since 1970. Fetches that
+            are under way there were interrupted, so nothing else fetches its pages.
         folder: a folder for the requests and what is known of the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
     """
@@ -56,6 +57,7 @@ class ScheduledRequests(RequestManager):
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
+        scheduler.report(scheduler.under_way, day_of(None), "interrupted")  # of a process before
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0

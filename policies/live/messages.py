@@ -29,9 +29,9 @@ the clock, which it counts as. ``ask`` is for those who hold a page and ask whet
 is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
 nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
 pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
-is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or
-``gone``. ``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and
-changes nothing.
+is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
+``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
+hosts with null. A bad line is answered by ``{"error": "..."}`` and changes nothing.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class RecrawlScheduler:
         self.pages = DurableScheduler(folder / "scheduler", new)
         self._check_held(fixed)
         self.pages.configure(now, bandwidth=options.bandwidth, **pace)
-        self.pages.report(self.pages.under_way, now, "failed")  # of a run that was killed
+        self.pages.report(self.pages.under_way, now, "interrupted")  # by a kill
         self._limit(None, options.host_gap)
         spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
         self.pages.warm()

@@ -147,6 +147,22 @@ def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> Non
     asyncio.run(steps())
 
 
+def test_fetches_under_way_at_a_kill_say_nothing_of_their_pages(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0, retry=3600.0 * SECOND)
+
+    async def steps() -> None:
+        for _ in range(3):
+            manager = ScheduledRequests(scheduler, tmp_path)  # of a process that began again
+            await manager.add_requests(["https://a.example/"])
+            request = await manager.fetch_next_request()
+            assert request is not None
+        manager.found(request, 404)
+        await manager.mark_request_as_handled(request)
+        assert scheduler.describe(request.url)["failures"] == 1
+
+    asyncio.run(steps())
+
+
 def test_links_of_a_call_are_one_transaction(tmp_path: Path) -> None:
     manager, statements = ScheduledRequests(scheduler_of(1.0), tmp_path), list[str]()
     manager.copies.base.set_trace_callback(statements.append)

@@ -174,8 +174,9 @@ class Both:
         if not self.out:
             return
         key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
-        self.scheduler.report([key], self.time, "failed", retry_at=at)
-        self.naive.fail(key, self.time, at)
+        status = str(rng.choice(["failed", "interrupted"], p=[0.7, 0.3]))
+        self.scheduler.report([key], self.time, status, retry_at=at)
+        self.naive.fail(key, self.time, at, counts=status == "failed")
 
     def next(self, rng):
         count = int(rng.choice([1, 3, 20]))
