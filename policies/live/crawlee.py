@@ -85,7 +85,8 @@ class ScheduledRequests(RequestManager):
         copy = self.copies[url]
         known = copy.parser and Request.model_validate_json(copy.parser)
         request = known or Request.from_url(url)
-        request.headers = HttpHeaders({**request.headers, **copy.conditions})
+        told = {name: text.decode() for name, text in copy.conditions.items() if text.isascii()}
+        request.headers = HttpHeaders({**request.headers, **told})  # it sends others as UTF-8
         return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:

@@ -275,7 +275,7 @@ class RecrawlScheduler:
         if page is not None:
             return self._request(str(page), now)
         again = min([again, *self.polls.due.values(), *(due for due, _, _ in self.passed[:1])])
-        self._set_timer(max(again - now, 0.0) * SECONDS_PER_DAY)
+        self.wake_in(max(again - now, 0.0) * SECONDS_PER_DAY)
         return None
 
     def _request(self, page: str, now: float) -> Request:
@@ -290,7 +290,7 @@ class RecrawlScheduler:
         """Take note of a fetch that ended behind the middleware, as in another one."""
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
         if page in self.sent and not isinstance(failure.value, Unchanged):
-            self._note(page)
+            self.note(page)
         return failure
 
     def _admit(self) -> None:
@@ -303,7 +303,8 @@ class RecrawlScheduler:
         added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self._count("added", added)
 
-    def _set_timer(self, seconds: float) -> None:
+    def wake_in(self, seconds: float) -> None:
+        """Let the engine ask again in some seconds, if not before."""
         self.timer.cancel()
         if seconds < math.inf:
             self.timer = CallLaterOnce(self._wake)
@@ -325,11 +326,11 @@ class RecrawlScheduler:
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         told = {name: response.headers.get(name) for name in HEADERS}
         headers = {name: text.decode("latin-1") for name, text in told.items() if text}
-        outcome = self._note(page, Answer.of(response.status, headers, content, response.url))
+        outcome = self.note(page, Answer.of(response.status, headers, content, response.url))
         return outcome not in ("not_modified", "unchanged")
 
-    def _note(self, page: str, answer: Answer = NONE) -> str:
-        """Take note of the end of a page's fetch, and return its outcome."""
+    def note(self, page: str, answer: Answer = NONE) -> str:
+        """Take note of the end of a page's fetch; return its outcome, as of ``note_fetch``."""
         now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
         outcome, copy = note_fetch(self.pages, page, before, answer, sent, now)
         if outcome == "gone":
@@ -342,7 +343,7 @@ class RecrawlScheduler:
     def lose(self, page: str, error: Exception) -> None:
         """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
         if not isinstance(error, IgnoreRequest):
-            self._note(page)
+            self.note(page)
             return
         now = self.clock()
         until = now + self.options.robots * SECOND
