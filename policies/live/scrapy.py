@@ -62,9 +62,9 @@ from twisted.python.failure import Failure
 
 from crawl_envs.types.arguments import quantity
 from policies.live.copies import SETTLED, Copies, Copy
-from policies.live.fetches import HEADERS, Answer, leave_alone, note_fetch, retry_after
+from policies.live.feeds import Polls
+from policies.live.fetches import HEADERS, Answer, leave_alone, note_fetch, respect
 from policies.live.messages import SECONDS_PER_DAY, day_of
-from policies.live.polls import Polls
 from policies.live.scrapy_settings import read_options
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -123,7 +123,7 @@ class RecrawlScheduler:
             raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
         self.spider, folder = spider, Path(options.folder)
         every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
-        self.polls = Polls(options.feeds, folder, every, now, spelled)
+        self.polls = Polls(options.feeds, folder, every, now, {}, spelled)
         self.robots_until = now + options.robots * SECOND
         self.timeout = max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,7 +270,8 @@ class RecrawlScheduler:
                 self.polls.due[feed] = opens
                 continue
             self._ask_alone(feed, now)
-            return Request(feed, meta={FEED: feed}, dont_filter=True, priority=1)
+            headers, about = self.polls.conditions(feed), {FEED: feed, "dont_cache": True}
+            return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:
             return self._request(str(page), now)
@@ -324,9 +325,7 @@ class RecrawlScheduler:
         if host_of(page) not in self.gaps:
             self._limit(host_of(page), self.options.host_gap)
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
-        told = {name: response.headers.get(name) for name in HEADERS}
-        headers = {name: text.decode("latin-1") for name, text in told.items() if text}
-        outcome = self.note(page, Answer.of(response.status, headers, content, response.url))
+        outcome = self.note(page, answer_of(response, content))
         return outcome not in ("not_modified", "unchanged")
 
     def note(self, page: str, answer: Answer = NONE) -> str:
@@ -358,14 +357,14 @@ class RecrawlScheduler:
 
     def read(self, feed: str, response: Response) -> None:
         """Tell the scheduler what is new in a feed."""
-        if response.status == 200:
-            now = self.clock()
-            faults = self.polls.read(self.pages, feed, response.body, response.url, now)
+        now, answer = self.clock(), answer_of(response)
+        if response.status in (200, 304):
+            body = response.body if response.status == 200 else None
+            told = response.url, now, Copy(answer.etag, answer.modified)
+            faults = self.polls.read(self.pages, feed, body, *told)
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
-            told = (response.headers.get("Retry-After") or b"").decode("latin-1")
-            if (wait := retry_after(told, self.clock())) and response.status in (429, 503):
-                leave_alone(self.pages, response.url, self.clock() + wait)
+            respect(self.pages, feed, answer, now)
         for fault in faults:
             self.spider.logger.warning(fault)
         self._count("bad_feeds" if faults else "feeds")
@@ -447,6 +446,13 @@ class RecrawlMiddleware:
 def redirected(request: Request) -> str:
     """Return the page or feed that a request fetches, "" for neither."""
     return str(request.meta.get(PAGE) or request.meta.get(FEED) or "")
+
+
+def answer_of(response: Response, content: str | bytes = b"") -> Answer:
+    """Return an answer; its headers are bytes, of which each is a character of Latin-1."""
+    told = {name: response.headers.get(name) for name in HEADERS}
+    headers = {name: text.decode("latin-1") for name, text in told.items() if text}
+    return Answer.of(response.status, headers, content, response.url)
 
 
 def host_of(url: str) -> str:

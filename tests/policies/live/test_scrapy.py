@@ -431,12 +431,19 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
     again = loop.next(100.0)
     assert again is not None
     assert again.url == FEED
-    loop.answer(again, body=index)
+    loop.answer(again, body=index, ETag=b'"\xe9"')
+    assert loop.scheduler.polls.conditions(FEED) == {"If-None-Match": b'"\xe9"'}
     more = loop.next(0.0)
     assert more is not None
     assert more.url == "https://a.example/more.xml"
     loop.answer(more, body="neither")
     assert (loop.count("feeds"), loop.count("bad_feeds")) == (2, 1)
+    last = loop.next(100.0)
+    assert last is not None
+    assert (last.url, last.headers["If-None-Match"]) == (FEED, b'"\xe9"')
+    loop.answer(last, 304)
+    assert more.url in loop.scheduler.polls.due
+    assert (loop.count("feeds"), loop.count("bad_feeds")) == (3, 1)
 
 
 @pytest.mark.parametrize(
