@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urldefrag
 
 from crawlee import HttpHeaders, Request, RequestState
 from crawlee.crawlers import HttpCrawlingContext
@@ -34,7 +34,7 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from policies.live.copies import Copies, Copy, digest
-from policies.live.fetches import Answer, note_fetch
+from policies.live.fetches import Answer, host_of, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
 
 WAIT = 1.0 / SECONDS_PER_DAY
@@ -144,7 +144,7 @@ class ScheduledRequests(RequestManager):
         found = {_page(request): request.model_dump_json() for request in reversed(added)}
         self.copies.adopt(found)
         urls = list(reversed(found))
-        hosts = [urlsplit(url).hostname or "" for url in urls]
+        hosts = [host_of(url) for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
         self.ask_again = -math.inf
 

@@ -27,9 +27,9 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from policies.live.copies import Copy, digest
+from policies.live.fetches import host_of
 from policies.live.listings import (
     MOST_BYTES,
     MOST_ENTRIES,
@@ -132,7 +132,7 @@ def tell(
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
         if columns is not None:
             urls = list(dict.fromkeys(url for url, _ in some))
-            hosts = [urlsplit(url).hostname or "" for url in urls]
+            hosts = [host_of(url) for url in urls]
             scheduler.add(urls, known="skip", host=hosts, **columns)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)

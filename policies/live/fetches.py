@@ -100,8 +100,13 @@ def respect(scheduler: Scheduler, url: str, answer: Answer, now: float) -> float
 
 def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
     """Ask the host of a URL not before a time, nor before it may be asked by what is known."""
-    host = urlsplit(url).hostname or ""
+    host = host_of(url)
     scheduler.hold(host, max(scheduler.opens(host), until))
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address, without its port; "" without one."""
+    return urlsplit(url).hostname or ""
 
 
 def retry_after(told: str, now: float) -> float | None:

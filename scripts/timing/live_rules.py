@@ -18,7 +18,7 @@ from policies import LivePages
 from policies.base.index import IndexPolicy
 from policies.baselines.crawlers import Revisits
 from policies.live.fetches import Answer
-from policies.live.scrapy import NONE, RecrawlScheduler
+from policies.live.scrapy_scheduler import NONE, RecrawlScheduler
 
 
 @compiled(VALUE.signature)

@@ -43,7 +43,8 @@ import policies
 from crawl_envs.evaluation import play
 from crawl_envs.instances.traces import find, load
 from crawl_envs.types import Ledger
-from policies.live.scrapy import SECOND, RecrawlMiddleware
+from policies.live.scrapy import RecrawlMiddleware
+from policies.live.scrapy_settings import SECOND
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
 from scripts.data.replays import Split, replayed

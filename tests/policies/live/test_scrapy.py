@@ -21,7 +21,8 @@ from scrapy.statscollectors import StatsCollector
 from twisted.python.failure import Failure
 
 from policies.live.copies import SETTLED, Copy
-from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler, steady
+from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler
+from policies.live.scrapy_scheduler import steady
 from policies.live.scrapy_settings import read_options, text_of
 from policies.scheduler import DurableScheduler
 from scripts.data.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
@@ -312,8 +313,8 @@ def test_redirects_and_pages_of_a_host_take_turns(tmp_path: Path) -> None:
     assert np.diff(times).min() > 4.8
     assert [name for _, name in asked[:4]].count("moved") == 2
     assert [name for _, name in asked].count("moved") == 4
-    assert loop.scheduler.passed == []
-    assert loop.scheduler.steps == {}
+    assert loop.scheduler.turns.waiting == []
+    assert loop.scheduler.turns.steps == {}
 
 
 def test_the_host_that_answers_is_left_alone_as_long_as_any_answer_says(tmp_path: Path) -> None:
