@@ -57,7 +57,8 @@ class ScheduledRequests(RequestManager):
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
-        scheduler.report(scheduler.under_way, day_of(None), "interrupted")  # of a process before
+        if (lost := scheduler.under_way).size:  # of a process before
+            scheduler.report(lost, day_of(None), "interrupted")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0
