@@ -33,6 +33,7 @@ MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
 """The time that is written by programs which know a date only."""
 ENTRIES = {"{http://www.w3.org/2005/Atom}entry": 1, "item": 2}
 """Entries of feeds that are plain, and how deep they are below the first element."""
+HTML = "text/html"
 ROOTS = ("{http://www.w3.org/2005/Atom}feed", "rss")
 BASE = "{http://www.w3.org/XML/1998/namespace}base"
 PARTS = ("link", "id", "guid", "updated", "published", "pubDate")
@@ -42,7 +43,7 @@ PLAIN_LINK = re.compile(r"https?://[A-Za-z0-9.:-]+(/(?!/)[!-:<-~]*)?")
 PLAIN_TEXT = re.compile(r"(?!.*///)[ !-:<-~]+")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MAIL_DATE = re.compile(
-    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|[+-]\d{4})"
+    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|[+-]\d{4})"
 )
 
 
@@ -160,7 +161,7 @@ class Unusual(Exception):
 
 
 def _plain_feed(body: bytes, address: str) -> list[Entry]:
-    """Return the entries of a feed as feedparser would, in a fifth of its time.
+    """Return the entries of a feed as feedparser would, in a quarter of its time.
 
     Raises:
         Unusual: it is not Atom 1.0 or RSS 2.0 with absolute links and dates of one of two forms, or
@@ -195,8 +196,9 @@ def _plain_entry(element: Any, address: str) -> Entry:
         if name in OTHERS or (name in PARTS and (part.tag != space + name or name in parts)):
             raise Unusual
         if name in PARTS:
-            is_attribute = name == "link" and space and "type" not in attributes
-            text = attributes.get("href", "") if is_attribute else (part.text or "").strip()
+            text = (part.text or "").strip()
+            if name == "link" and space and attributes.get("type", HTML) == HTML:
+                text = attributes.get("href", "")
             if not PLAIN_TEXT.fullmatch(text):
                 raise Unusual
             parts[name] = text

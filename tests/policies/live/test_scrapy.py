@@ -317,6 +317,17 @@ def test_redirects_and_pages_of_a_host_take_turns(tmp_path: Path) -> None:
     assert loop.scheduler.turns.steps == {}
 
 
+def test_a_redirect_that_was_asked_for_anew_is_not_made_later(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
+    loop.scheduler.enqueue_request(Request(URL))
+    page = loop.next()
+    loop.scheduler.hosts.gaps["d.example"] = 20.0
+    assert redirected(loop, page)
+    assert redirected(loop, page, "https://e.example/moved")
+    made = [loop.next(5.1) for _ in range(5)]
+    assert [each.url for each in made if each is not None] == ["https://e.example/moved"]
+
+
 def test_the_host_that_answers_is_left_alone_as_long_as_any_answer_says(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_HOST_GAP=1.0)
     for host in "abd":
