@@ -326,6 +326,9 @@ def test_a_redirect_that_was_asked_for_anew_is_not_made_later(tmp_path: Path) ->
     assert redirected(loop, page, "https://e.example/moved")
     made = [loop.next(5.1) for _ in range(5)]
     assert [each.url for each in made if each is not None] == ["https://e.example/moved"]
+    assert redirected(loop, page, "https://e.example/again")
+    loop.scheduler.lose(URL, TimeoutError())
+    assert loop.next(5.1) is None
 
 
 def test_the_host_that_answers_is_left_alone_as_long_as_any_answer_says(tmp_path: Path) -> None:
@@ -587,6 +590,9 @@ def test_an_index_of_sitemaps_has_bounds(tmp_path: Path) -> None:
     loop.scheduler.read("https://a.example/1.xml", deeper)
     answer("https://a.example/2.xml")
     assert polled.keys() == {feed, "https://a.example/2.xml"}
+    late = HtmlResponse("https://a.example/1.xml", body=b"neither")
+    loop.scheduler.read("https://a.example/1.xml", late)  # it was on its way
+    assert loop.count("bad_feeds") == 1
     loop.scheduler.read(feed, HtmlResponse(feed, status=404))
     assert loop.count("bad_feeds") == 2
 
