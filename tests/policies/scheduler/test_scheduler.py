@@ -462,7 +462,7 @@ def test_the_gap_of_a_host_counts_from_the_end_of_a_fetch():
         (lambda s: s.report([1], 1.0, ended=math.nan), "ended must be"),
         (lambda s: s.signal([1], math.nan), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, interrupted, gone"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, interrupted"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.configure(0.0, bandwidth=0.0), "bandwidth must be"),
         (lambda s: s.configure(0.0, timeout=-1.0), "timeout must be"),
