@@ -1,4 +1,5 @@
 """Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Scrapy, Crawlee, MCP.
 
-Public modules: copies, crawlee, endpoint, feeds, fetches, messages, overview, scrapy.
+Public modules: copies, crawlee, endpoint, feeds, fetches, listings, messages, overview, scrapy,
+scrapy_scheduler, scrapy_settings.
 """

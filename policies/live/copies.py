@@ -21,8 +21,8 @@ class Copy(NamedTuple):
     """What is known of the last copy of a page; None for what is not.
 
     Attributes:
-        etag: the validator ``ETag`` of its answer.
-        modified: the validator ``Last-Modified`` of its answer.
+        etag: the validator ``ETag`` of its answer, its bytes as characters of Latin-1.
+        modified: the validator ``Last-Modified`` of its answer, likewise.
         digest: hash of its content.
         parser: what requests and parses the page, as JSON.
     """
@@ -33,10 +33,10 @@ class Copy(NamedTuple):
     parser: str | None = None
 
     @property
-    def conditions(self) -> dict[str, str]:
-        """The headers by which a server answers 304 if this copy is fresh."""
+    def conditions(self) -> dict[str, bytes]:
+        """The headers by which a server answers 304 if this copy is fresh, as it sent them."""
         both = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
-        return {name: value for name, value in both.items() if value is not None}
+        return {name: value.encode("latin-1") for name, value in both.items() if value is not None}
 
 
 class Copies:

@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urldefrag
 
 from crawlee import HttpHeaders, Request, RequestState
 from crawlee.crawlers import HttpCrawlingContext
@@ -34,7 +34,7 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from policies.live.copies import Copies, Copy, digest
-from policies.live.fetches import Answer, note_fetch
+from policies.live.fetches import Answer, host_of, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
 
 WAIT = 1.0 / SECONDS_PER_DAY
@@ -45,7 +45,8 @@ class ScheduledRequests(RequestManager):
     """Requests of the pages of a scheduler, when they are due.
 
     Args:
-        scheduler: a scheduler whose ids are URLs, and whose times are days since 1970.
+        scheduler: a scheduler whose ids are URLs, and whose times are days since 1970. Fetches that
+            are under way there were interrupted, so nothing else fetches its pages.
         folder: a folder for the requests and what is known of the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
     """
@@ -56,6 +57,8 @@ class ScheduledRequests(RequestManager):
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
+        if (lost := scheduler.under_way).size:  # of a process before
+            scheduler.report(lost, day_of(None), "interrupted")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0
@@ -83,7 +86,8 @@ class ScheduledRequests(RequestManager):
         copy = self.copies[url]
         known = copy.parser and Request.model_validate_json(copy.parser)
         request = known or Request.from_url(url)
-        request.headers = HttpHeaders({**request.headers, **copy.conditions})
+        told = {name: text.decode() for name, text in copy.conditions.items() if text.isascii()}
+        request.headers = HttpHeaders({**request.headers, **told})  # it sends others as UTF-8
         return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:
@@ -141,7 +145,7 @@ class ScheduledRequests(RequestManager):
         found = {_page(request): request.model_dump_json() for request in reversed(added)}
         self.copies.adopt(found)
         urls = list(reversed(found))
-        hosts = [urlsplit(url).hostname or "" for url in urls]
+        hosts = [host_of(url) for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
         self.ask_again = -math.inf
 

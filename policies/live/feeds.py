@@ -1,9 +1,10 @@
 """Feeds and sitemaps as signals: what they list is a state, and what is new in it is told once.
 
-RSS, Atom, a sitemap or an index of sitemaps is read (:func:`read_listing`) and compared with what
-it listed before (:class:`Memory`): an entry is new if its url, id and date were not listed then.
-:func:`tell` gives new ones to a scheduler, as pages and signals, and only then notes that they were
-told, so that a crash between loses none. :func:`poll` does all of it for a URL or a file.
+RSS, Atom, a sitemap or an index of sitemaps is read (:func:`policies.live.listings.read_listing`)
+and compared with what it listed before (:class:`Memory`): an entry is new if its url, id and date
+were not listed then. :func:`tell` gives new ones to a scheduler, as pages and signals, and only
+then notes that they were told, so that a crash between loses none. :class:`Polls` says when each of
+some feeds is asked again, and follows indexes; :func:`poll` does all of it for a URL or a file.
 
 The time of a signal is the date of its entry where that can be right: it has a time of day, and is
 not before the last poll by more than ``LATE``. Else it is the time of the poll, and never after it:
@@ -15,174 +16,36 @@ What is not as it should be is refused, or read as far as it goes, with a senten
 
 from __future__ import annotations
 
-import calendar
-import gzip
-import hashlib
 import http.client
-import io
 import json
 import math
 import os
 import re
 import time
+import urllib.error
 import urllib.request
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
-from xml.sax import SAXException
+from typing import Any
 
-import feedparser
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import ParseError, iterparse
-
-from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.copies import Copy, digest
+from policies.live.fetches import host_of
+from policies.live.listings import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    Entry,
+    Listing,
+    read_listing,
+    sitemaps_of,
+)
+from policies.live.messages import Scheduler, day_of
 
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as where a cache held it back."""
-MOST_BYTES, MOST_ENTRIES = 50 * 2**20, 50_000
-"""Size of the largest file and its entries, by the protocol of sitemaps."""
-MOST_BYTES_OF_FEED, MOST_ELEMENTS, MOST_SITEMAPS = 10 * 2**20, 2_000_000, 500
-LONGEST_URL = 2048
 AT_ONCE = 1000
 """Pages of one call of a scheduler."""
 PATIENCE = 30.0
 """Seconds that an answer may take."""
-MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
-"""The time that is written by programs which know a date only."""
-
-
-class Entry(NamedTuple):
-    """An entry of a feed or sitemap.
-
-    Attributes:
-        url: its page; in an index, a sitemap.
-        key: 16 digits of its url and id, and 8 of its date, which tell it from others.
-        day: its date, in days since 1970; NaN without one.
-        exact: whether the date has a time of day.
-    """
-
-    url: str
-    key: str
-    day: float
-    exact: bool
-
-
-class Listing(NamedTuple):
-    """What a file lists: its kind (``feed``, ``sitemap``, ``index``), entries, and what is wrong.
-
-    ``faults`` are sentences. In a feed old entries give way to new ones.
-    """
-
-    kind: str
-    entries: list[Entry]
-    faults: list[str]
-
-
-def read_listing(body: bytes, address: str) -> Listing:
-    """Return what a feed, a sitemap or an index of sitemaps lists, compressed by gzip or not.
-
-    Args:
-        body: the file.
-        address: its URL, to which links are relative, or its path.
-
-    Raises:
-        ValueError: it is too large, of another kind, or declares entities.
-    """
-    if body[:2] == b"\x1f\x8b":
-        try:
-            body = gzip.GzipFile(fileobj=io.BytesIO(body)).read(MOST_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{address} must be a whole file of gzip: {error}") from None
-    if len(body) > MOST_BYTES:
-        raise ValueError(f"{address} must have at most {MOST_BYTES} bytes")
-    kind, rows, fault = _sitemap(body.lstrip(), address)
-    if kind == "feed":
-        rows, fault = _feed(body, address)
-    faults = [f"{address} is damaged, and read as far as it goes: {fault}"] * bool(fault)
-    if len(rows) > MOST_ENTRIES:
-        faults.append(f"{address} has more than {MOST_ENTRIES} entries: the others are left out")
-    entries = {entry.key: entry for entry in reversed(rows[:MOST_ENTRIES]) if entry.url}
-    return Listing(kind, list(entries.values())[::-1], faults)
-
-
-def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
-    """Return the sitemaps of an index at an address, of its host alone, and what is wrong."""
-    host, urls = urlsplit(address).netloc, [entry.url for entry in listing.entries]
-    own = [url for url in urls if urlsplit(url).netloc == host][:MOST_SITEMAPS]
-    fault = f"{address} has sitemaps of other hosts, or many: they are left out"
-    return own, [fault] if len(own) < len(urls) else []
-
-
-def _entry(base: str, link: str, name: str, date: str, day: float) -> Entry:
-    """Return an entry, whose url has no fragment; it is empty for what is no page."""
-    try:
-        parts = urlsplit(urljoin(base, link.strip()))
-        url = parts._replace(fragment="").geturl()
-        fits = parts.scheme in ("http", "https") and parts.hostname and url != base
-        fits = fits and parts.port != 0  # ValueError where there is none
-    except ValueError:
-        fits = None
-    url = url if fits and len(url) <= LONGEST_URL and url.isprintable() else ""
-    exact = ":" in date and not MIDNIGHT.search(date)
-    return Entry(url, _digest(f"{url} {name}")[:16] + _digest(date)[:8], day, exact)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _sitemap(body: bytes, address: str) -> tuple[str, list[Entry], str]:
-    """Return the kind of a file, and the entries and the fault of a sitemap or an index."""
-    kinds = {"urlset": "sitemap", "sitemapindex": "index"}
-    kind, entries = "", list[Entry]()
-    try:
-        for count, (event, element) in enumerate(iterparse(io.BytesIO(body), ("start", "end"))):
-            name = element.tag.rpartition("}")[2]
-            kind = kind or kinds.get(name, "feed")
-            if kind == "feed" or len(entries) > MOST_ENTRIES:
-                break
-            if count > MOST_ELEMENTS:
-                return kind, entries, f"it has more than {MOST_ELEMENTS} elements"
-            if event == "end" and name in ("url", "sitemap"):
-                parts = {part.tag.rpartition("}")[2]: (part.text or "").strip() for part in element}
-                date = parts.get("lastmod", "")
-                try:
-                    day = day_of(date)
-                except (ValueError, OverflowError):
-                    day = math.nan
-                entries.append(_entry(address, parts.get("loc", ""), "", date, day))
-                element.clear()
-    except DefusedXmlException:
-        raise ValueError(f"{address} must not declare entities") from None
-    except (ParseError, LookupError, ValueError) as error:  # the last two of its encoding
-        return kind or "feed", entries, str(error)
-    return kind, entries, ""
-
-
-def _feed(body: bytes, address: str) -> tuple[list[Entry], str]:
-    """Return the entries of a feed, and its fault."""
-    if len(body) > MOST_BYTES_OF_FEED:
-        raise ValueError(f"{address} must have at most {MOST_BYTES_OF_FEED} bytes, as a feed")
-    about: Any = {"response_headers": {"content-location": address}, "sanitize_html": False}
-    try:
-        found = feedparser.parse(io.BytesIO(body), resolve_relative_uris=False, **about)
-    except Exception as error:  # it reads whatever it can, and may fail in any way
-        raise ValueError(f"{address} must be a feed or a sitemap: {error!r}") from None
-    if not found.entries and not found.get("version"):
-        raise ValueError(f"{address} must be a feed or a sitemap, got {body[:40]!r}")
-    entries = []
-    for each in found.entries:
-        kind = "updated" if "updated" in each else "published"
-        parsed, date = each.get(f"{kind}_parsed"), str(each.get(kind, ""))
-        day = math.nan if parsed is None else calendar.timegm(parsed) / SECONDS_PER_DAY
-        link, name = str(each.get("link", "")), str(each.get("id", ""))
-        entries.append(_entry(address, link, name, date, day))
-    cause = found.get("bozo_exception")
-    fault = str(cause) if isinstance(cause, SAXException) else ""
-    half = "no element found" in fault or "unclosed token" in fault  # so is the last entry
-    return entries[: -1 if half else None], fault
 
 
 class Memory:
@@ -232,9 +95,14 @@ class Memory:
         keys = [entry.key for entry in listing.entries]
         if listing.faults or not keys:
             keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MOST_ENTRIES]
-        self.polled, self.keys = now, dict.fromkeys(keys)
+        self.keys = dict.fromkeys(keys)
+        self.pass_poll(now)
+
+    def pass_poll(self, now: float) -> None:
+        """Note a poll at which nothing was new."""
+        self.polled = now
         part = self.path.with_suffix(".part")
-        part.write_text(json.dumps([now, keys]), "utf-8")
+        part.write_text(json.dumps([now, [*self.keys]]), "utf-8")
         os.replace(part, self.path)
 
 
@@ -264,12 +132,130 @@ def tell(
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
         if columns is not None:
             urls = list(dict.fromkeys(url for url, _ in some))
-            hosts = [urlsplit(url).hostname or "" for url in urls]
+            hosts = [host_of(url) for url in urls]
             scheduler.add(urls, known="skip", host=hosts, **columns)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)
             scheduler.signal(list(told), list(days), source)
     memory.keep(listing, now)
+
+
+class Polls:
+    """The polls of feeds, sitemaps and indexes of sitemaps.
+
+    Args:
+        feeds: the source of signals of each, by address: a URL, or a path for :meth:`fetch`.
+        folder: where it is kept what they have told.
+        every: days from a poll to the next.
+        now: time of the first polls.
+        columns: columns of pages that are not known yet, as for :func:`tell`.
+        spelled: spells a URL as the crawler does.
+
+    Attributes:
+        due: the time of each next poll, by address; sitemaps of an index are feeds too.
+    """
+
+    def __init__(
+        self,
+        feeds: Mapping[str, int],
+        folder: Path,
+        every: float,
+        now: float,
+        columns: Mapping[str, Any] | None = None,
+        spelled: Callable[[str], str] = str,
+    ) -> None:
+        self.feeds, self.folder, self.every = feeds, folder, every
+        self.columns, self.spelled = columns, spelled
+        self.sources, self.due = dict(feeds), dict.fromkeys(feeds, now)
+        self.within: dict[str, list[str]] = {}  # the sitemaps of each index
+        self.validators: dict[str, Copy] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def next(self, now: float) -> str | None:
+        """Return the address of a poll that is due, None without one."""
+        for feed, due in self.due.items():
+            if due <= now:
+                self.due[feed] = now + self.every
+                return feed
+        return None
+
+    def conditions(self, feed: str) -> dict[str, bytes]:
+        """Return the headers by which a server answers 304 if a feed has nothing new."""
+        return self.validators.get(feed, Copy()).conditions
+
+    def read(
+        self,
+        scheduler: Scheduler,
+        feed: str,
+        body: bytes | None,
+        address: str,
+        now: float,
+        validators: Copy | None = None,
+    ) -> list[str]:
+        """Tell a scheduler what is new in a feed; return what is wrong, in sentences.
+
+        Args:
+            scheduler: its ids are URLs.
+            feed: the feed as it was polled; one that its index lists no longer is not read.
+            body: what was answered; None for 304.
+            address: the URL that answered, perhaps after redirects.
+            now: the time.
+            validators: those of the answer, for the next poll; None for none.
+        """
+        if feed not in self.sources:
+            return []
+        try:
+            memory = Memory(self.path(feed))
+            if body is None:
+                if memory.polled is not None:  # it is no index
+                    memory.pass_poll(now)
+                return []
+            listing = read_listing(body, address)
+            faults = listing.faults
+            if listing.kind == "index":
+                faults = [*faults, *self._follow(feed, *sitemaps_of(listing, address), now)]
+            else:
+                entries = [
+                    each if each.key in memory.keys else each._replace(url=self.spelled(each.url))
+                    for each in listing.entries
+                ]
+                new = listing._replace(entries=entries)
+                tell(scheduler, memory, new, now, self.sources[feed], self.columns)
+        except ValueError as error:
+            return [str(error)]
+        if validators is not None and not faults:
+            self.validators[feed] = validators
+        return faults
+
+    def path(self, feed: str) -> Path:
+        """Return the file that keeps what a feed has told."""
+        return self.folder / f"feed-{digest(feed)}.json"
+
+    def _follow(self, index: str, sitemaps: list[str], faults: list[str], now: float) -> list[str]:
+        """Poll the sitemaps of an index, and no longer those that no index lists."""
+        if index not in self.feeds:  # an index of indexes
+            return []
+        self.within[index] = sitemaps
+        indexes = [each for each in reversed([*self.feeds]) if each in self.within]
+        found = {url: self.feeds[each] for each in indexes for url in self.within[each]}
+        self.sources = found | dict(self.feeds)
+        for url in self.due.keys() - self.sources.keys():
+            del self.due[url]
+            self.validators.pop(url, None)
+            self.path(url).unlink(missing_ok=True)
+        self.due |= {url: now for url in found if url not in self.due}
+        return faults
+
+    def fetch(self, scheduler: Scheduler, feed: str, now: float | None = None) -> list[str]:
+        """Fetch a feed, tell a scheduler what is new in it, and return what is wrong.
+
+        ``now`` is in days since 1970, None for the time of the answer.
+        """
+        try:
+            body, address, validators = fetch(feed, self.conditions(feed))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return [str(error) if feed in str(error) else f"{feed} cannot be read: {error}"]
+        return self.read(scheduler, feed, body, address, day_of(now), validators)
 
 
 def poll(
@@ -284,45 +270,43 @@ def poll(
 
     ``address`` is a URL of http or https, or a path. Feeds may share ``folder``, which keeps what
     was told. ``now`` is in days since 1970, None for now; the others are as for :func:`tell`. What
-    is wrong with the feed is returned, a sentence each.
+    is wrong with the feed is returned, a sentence each. For several feeds, or one that is polled
+    again and again, :class:`Polls` does less.
     """
-    faults, addresses, folder = list[str](), [address], folder / _digest(address)
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in addresses:
-        try:
-            listing, memory = read_listing(*fetch(each)), Memory(folder / f"{_digest(each)}.json")
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            faults.append(str(error) if each in str(error) else f"{each} cannot be read: {error}")
-            continue
-        faults += listing.faults
-        moment = day_of(None) if now is None else now
-        if listing.kind != "index":
-            tell(scheduler, memory, listing, moment, source, columns)
-        elif each == address:
-            sitemaps, more = sitemaps_of(listing, each)
-            addresses += sitemaps
-            faults += more
-            kept = {f"{_digest(url)}.json" for url in addresses}
-            for path in folder.glob("*.json"):
-                if path.name not in kept:  # of a sitemap that is no longer listed
-                    path.unlink()
+    faults, own = list[str](), folder / digest(address)
+    polls = Polls({address: source}, own, math.inf, -math.inf, columns)
+    while (feed := polls.next(day_of(now))) is not None:
+        faults += polls.fetch(scheduler, feed, now)
+    kept = {polls.path(feed) for feed in polls.sources}
+    for path in set(own.glob("*.json")) - kept if polls.within else ():
+        path.unlink()  # of a sitemap that is no longer listed
     return faults
 
 
-def fetch(address: str) -> tuple[bytes, str]:
-    """Return a file of a URL or path, as far as it is not too large, and where it came from.
+def fetch(address: str, conditions: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
+    """Return a file of a URL or path, where it came from, and its validators.
+
+    It is read as far as it is not too large, and None where a server answers 304, that it has not
+    changed by the headers ``conditions``.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: it cannot be read.
     """
     if not re.match("https?://", address):
         with open(address, "rb") as file:
-            return file.read(MOST_BYTES + 1), address
-    request = urllib.request.Request(address, headers={"User-Agent": "crawl-envs"})
+            return file.read(MOST_BYTES + 1), address, Copy()
+    sent = {name: text.decode("latin-1") for name, text in conditions.items()}
+    request = urllib.request.Request(address, headers={"User-Agent": "crawl-envs", **sent})
     body, end = bytearray(), time.monotonic() + PATIENCE
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        while (part := answer.read1(2**16)) and len(body) <= MOST_BYTES:
-            body += part
-            if time.monotonic() > end:
-                raise OSError(f"no end within {PATIENCE:g} seconds")
-        return bytes(body), answer.url
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            while (part := answer.read1(2**16)) and len(body) <= MOST_BYTES:
+                body += part
+                if time.monotonic() > end:
+                    raise OSError(f"no end within {PATIENCE:g} seconds")
+            told = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
+            return bytes(body), answer.url, Copy(*told)
+    except urllib.error.HTTPError as error:
+        if error.code == 304:
+            return None, address, Copy()
+        raise

@@ -73,11 +73,8 @@ def note_fetch(
         if answer.status == 410 or (answer.status == 404 and failures):
             scheduler.report([page], sent, "gone", ended=now)
             return "gone", Copy()
-        wait = retry_after(answer.retry_after or "", now)
-        until = None if wait is None else now + wait
+        until = respect(scheduler, page, answer, now)
         scheduler.report([page], sent, "failed", retry_at=until, ended=now)
-        if until is not None and answer.status in (429, 503):
-            leave_alone(scheduler, answer.url or page, until)
         return "failed", before
     mark = before.digest if answer.status == 304 else digest(answer.content)
     changed = None if before.digest is None else mark != before.digest
@@ -89,10 +86,27 @@ def note_fetch(
     return outcome, Copy(answer.etag, answer.modified, mark, before.parser)
 
 
+def respect(scheduler: Scheduler, url: str, answer: Answer, now: float) -> float | None:
+    """Return the time until which an answer asks to wait, and leave its host alone if it says so.
+
+    None if it does not; ``url`` was asked, ``answer.url`` may be of another host.
+    """
+    wait = retry_after(answer.retry_after or "", now)
+    until = None if wait is None else now + wait
+    if until is not None and answer.status in (429, 503):
+        leave_alone(scheduler, answer.url or url, until)
+    return until
+
+
 def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
     """Ask the host of a URL not before a time, nor before it may be asked by what is known."""
-    host = urlsplit(url).hostname or ""
+    host = host_of(url)
     scheduler.hold(host, max(scheduler.opens(host), until))
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address, without its port; "" without one."""
+    return urlsplit(url).hostname or ""
 
 
 def retry_after(told: str, now: float) -> float | None:

@@ -29,9 +29,9 @@ the clock, which it counts as. ``ask`` is for those who hold a page and ask whet
 is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
 nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
 pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
-is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so) or
-``gone``. ``limit`` is of all hosts with null. A bad line is answered by ``{"error": "..."}`` and
-changes nothing.
+is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
+``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
+hosts with null. A bad line is answered by ``{"error": "..."}`` and changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawl_envs.types.arguments import one_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
@@ -108,20 +108,19 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
         raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r:.80}")
     [call] = named
     for name in message.keys() - {call}:
-        one_of(f"name beside {call}", name, MORE.get(call, ("time",)))
-    return CALLS[call](scheduler, message)
+        one_of(f"name beside {call}", name, CALLS[call].others)
+    answer = CALLS[call].make(scheduler, message)
+    return {"pages": len(scheduler)} if answer is None else answer
 
 
-def _add(scheduler: Scheduler, message: Message) -> Message:
+def _add(scheduler: Scheduler, message: Message) -> None:
     urls, columns = _pages(message["add"])
     scheduler.add(urls, known=message.get("known", "raise"), **columns)
-    return {"pages": len(scheduler)}
 
 
-def _update(scheduler: Scheduler, message: Message) -> Message:
+def _update(scheduler: Scheduler, message: Message) -> None:
     urls, columns = _pages(message["update"])
     scheduler.update(urls, **columns)
-    return {"pages": len(scheduler)}
 
 
 def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
@@ -136,35 +135,14 @@ def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
     return [row["url"] for row in rows], columns
 
 
-def _remove(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.remove(message["remove"])
-    return {"pages": len(scheduler)}
-
-
-def _move(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.move(message["move"], message["to"])
-    return {"pages": len(scheduler)}
-
-
-def _limit(scheduler: Scheduler, message: Message) -> Message:
+def _limit(scheduler: Scheduler, message: Message) -> None:
     scheduler.limit_hosts(message["limit"], gap=message.get("gap"), most=message.get("most"))
-    return {"pages": len(scheduler)}
-
-
-def _hold(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.hold(message["hold"], day_of(message["until"]))
-    return {"pages": len(scheduler)}
 
 
 def _signal(scheduler: Scheduler, message: Message) -> Message:
     time, source = day_of(message.get("time")), message.get("source", 0)
     ignored, unknown = scheduler.signal(message["signal"], time, source)
     return {"ignored": ignored, "unknown": unknown.tolist()}
-
-
-def _source_gap(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.source_gap(message["source_gap"], day_of(message["since"]))
-    return {"pages": len(scheduler)}
 
 
 def _describe(scheduler: Scheduler, message: Message) -> Message:
@@ -227,31 +205,31 @@ def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
     return {"bandwidth": message["bandwidth"]}
 
 
-MORE: dict[str, tuple[str, ...]] = {
-    "add": ("known",),
-    "update": (),
-    "remove": (),
-    "move": ("to",),
-    "limit": ("gap", "most"),
-    "hold": ("until",),
-    "source_gap": ("since",),
-    "signal": ("time", "source"),
-    "report": ("time", "status", "changed", "retry_at", "ended"),
-}
-"""Other names that a message may have; those of other calls may have a time."""
-CALLS: dict[str, Callable[[Scheduler, Message], Message]] = {
-    "add": _add,
-    "update": _update,
-    "remove": _remove,
-    "move": _move,
-    "limit": _limit,
-    "hold": _hold,
-    "source_gap": _source_gap,
-    "ask": _ask,
-    "due": _due,
-    "describe": _describe,
-    "signal": _signal,
-    "report": _report,
-    "next": _next,
-    "bandwidth": _bandwidth,
+class Call(NamedTuple):
+    """What a message does: it answers, or changes pages, of which the number is the answer.
+
+    ``others`` are the names that it may have beside its own.
+    """
+
+    make: Callable[[Scheduler, Message], Message | None]
+    others: tuple[str, ...] = ("time",)
+
+
+CALLS = {
+    "add": Call(_add, ("known",)),
+    "update": Call(_update, ()),
+    "remove": Call(lambda pages, told: pages.remove(told["remove"]), ()),
+    "move": Call(lambda pages, told: pages.move(told["move"], told["to"]), ("to",)),
+    "limit": Call(_limit, ("gap", "most")),
+    "hold": Call(lambda pages, told: pages.hold(told["hold"], day_of(told["until"])), ("until",)),
+    "source_gap": Call(
+        lambda pages, told: pages.source_gap(told["source_gap"], day_of(told["since"])), ("since",)
+    ),
+    "ask": Call(_ask),
+    "due": Call(_due),
+    "describe": Call(_describe),
+    "signal": Call(_signal, ("time", "source")),
+    "report": Call(_report, ("time", "status", "changed", "retry_at", "ended")),
+    "next": Call(_next),
+    "bandwidth": Call(_bandwidth),
 }

@@ -1,9 +1,10 @@
-"""The settings of a crawl with Scrapy that never ends, and what is compared of its pages."""
+"""The settings of a crawl with Scrapy, the scheduler they make, and what is compared of pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy.http import Response, TextResponse
@@ -11,7 +12,10 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, whole
+from policies.live.messages import SECONDS_PER_DAY
+from policies.scheduler import CrawlScheduler, DurableScheduler
 
+SECOND = 1.0 / SECONDS_PER_DAY
 POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
 NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
 """The settings that are numbers > 0, and those >= 0."""
@@ -55,6 +59,48 @@ def read_options(settings: BaseSettings) -> Options:
         whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
     options = Options(**{names[name]: value for name, value in given.items()})
     return options._replace(compare=load_object(options.compare))
+
+
+def timeout_of(settings: BaseSettings) -> float:
+    """Return the days after which a fetch is lost: twice what Scrapy waits, redirects and all."""
+    return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
+
+
+def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableScheduler:
+    """Return the scheduler of a crawl's folder, or a new one.
+
+    Raises:
+        ValueError: a setting that cannot change is another one than the folder's.
+    """
+    folder = Path(options.folder) / "scheduler"
+    pace: dict[str, Any] = {
+        "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
+        "timeout": timeout_of(settings),
+        "retry": options.retry * SECOND,
+    }
+    fixed: dict[str, Any] = {
+        "num_sources": max(options.feeds.values(), default=0) + 1,
+        "skew": options.skew * SECOND,
+        "keep_gone": options.keep_gone,
+    }
+    new = None
+    if not DurableScheduler.holds(folder):
+        fixed |= {"start": now, "learn": True, "resolution": SECOND}
+        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace)
+    pages = DurableScheduler(folder, new)
+    [lines] = pages.pages.choices.lines
+    held = {
+        "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
+        "sources of RECRAWL_FEEDS": (pages.num_sources, fixed["num_sources"]),
+        "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
+        "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
+    }
+    for name, (before, given) in held.items():
+        if before != given:
+            pages.close()
+            raise ValueError(f"{name} must be {before} as in {options.folder}, got {given}")
+    pages.configure(now, bandwidth=options.bandwidth, **pace)
+    return pages
 
 
 MARKUP = re.compile(

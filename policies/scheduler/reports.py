@@ -67,7 +67,7 @@ def give_back(
     return ignored
 
 
-@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, types.float64))
+@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, types.boolean, types.float64))
 def fail(
     table: IntArray,
     search: IntArray,
@@ -75,16 +75,21 @@ def fail(
     pages: IntArray,
     ends: FloatArray,
     retry_at: FloatArray,
+    counts: bool,
     now: float,
 ) -> None:
-    """Take note of fetches that failed; pages wait by failures, and until ``retry_at`` at least."""
+    """Take note of fetches that have no copy; pages wait until ``retry_at`` at least.
+
+    ``counts`` says whether they are failures, by which pages wait as well.
+    """
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
         if choices.status[page] != SENT:
             end_fetch(choices, page, ends[position])
         leave_state(choices, lazy, page, ends[position])
-        count_failure(choices, page, ends[position])
+        if counts:
+            count_failure(choices, page, ends[position])
         if not math.isnan(retry_at[position]):
             choices.retry_at[page] = max(choices.retry_at[page], retry_at[position])
         make_ready(choices, lazy, value, page, now)

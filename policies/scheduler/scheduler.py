@@ -364,19 +364,20 @@ class CrawlScheduler(PacedScheduler):
             times: the times of the copies, (n,) or a number for all: when the requests were sent,
                 so that a change during a fetch counts as after it.
             status: ``ok`` for fetched or not modified, ``failed`` for pages that shall be handed
-                out again later, ``gone`` for pages that are no more.
+                out again later, ``interrupted`` for fetches of which nothing is known, as of a
+                crawler that was killed: no failures; ``gone`` for pages that are no more.
             changed: whether the content differed from the copy before, (n,) bool, which is learned
                 from with ``learn=True``; None if it is not known.
-            retry_at: for ``failed``, the time before which the page is not handed out again, (n,)
-                or a number for all; None, or NaN for some, for none. Nor is it before the end of
-                the wait by its failures.
+            retry_at: for ``failed`` and ``interrupted``, the time before which the page is not
+                handed out again, (n,) or a number for all; None, or NaN for some, for none. Nor is
+                it before the end of the wait by its failures.
             ended: when the fetches ended, from which gaps of hosts count, (n,) or a number for
                 all; None for ``times``.
 
         Raises:
             ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values.
         """
-        one_of("status", status, ("ok", "failed", "gone"))
+        one_of("status", status, ("ok", "failed", "interrupted", "gone"))
         given, pages = as_ids(ids), self.pages
         some = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
         arrays = read(some, given.size, self.num_sources)
@@ -387,9 +388,10 @@ class CrawlScheduler(PacedScheduler):
         ends, unknown = np.minimum(arrays.get("ended", moments), latest), given.size - rows.size
         if status == "gone":
             self._bury(rows, ends)
-        elif status == "failed":
+        elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
-            ready(fail)(*pages.arguments, pages.values.value, rows, ends, until, self.time)
+            fetches = rows, ends, until, status == "failed"
+            ready(fail)(*pages.arguments, pages.values.value, *fetches, self.time)
         else:
             return unknown + self._give_back(rows, moments, ends, arrays.get("changed"))
         return unknown

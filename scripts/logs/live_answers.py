@@ -75,7 +75,7 @@ def polling(
     if not feeds.addresses:
         yield
         return
-    from policies.live.feeds import PATIENCE, poll
+    from policies.live.feeds import PATIENCE, Polls
 
     if len(feeds.addresses) > scheduler.num_sources:
         raise ValueError(
@@ -84,19 +84,20 @@ def polling(
         )
     end, columns = threading.Event(), {} if scheduler.learns else None
 
-    def poll_all(place: Path) -> None:
-        for source, address in enumerate(feeds.addresses):
-            if not end.is_set():
-                for fault in poll(scheduler, address, place, source, columns):
-                    typer.echo(fault, err=True)
+    def poll_due(polls: Polls) -> None:
+        while not end.is_set() and (feed := polls.next(messages.day_of(None))) is not None:
+            for fault in polls.fetch(scheduler, feed):
+                typer.echo(fault, err=True)
 
-    def poll_on(place: Path) -> None:
+    def poll_on(polls: Polls) -> None:
         while not end.wait(feeds.every * messages.SECONDS_PER_DAY):
-            poll_all(place)
+            poll_due(polls)
 
     with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
-        poll_all(Path(place))
-        thread = threading.Thread(target=poll_on, args=(Path(place),), daemon=True)
+        sources = {address: source for source, address in enumerate(feeds.addresses)}
+        polls = Polls(sources, Path(place), feeds.every, messages.day_of(None), columns)
+        poll_due(polls)
+        thread = threading.Thread(target=poll_on, args=(polls,), daemon=True)
         thread.start()
         try:
             yield

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import multiprocessing
 import socket
 import tempfile
 import urllib.parse
@@ -28,12 +27,12 @@ from policies.live.endpoint import serve
 from policies.live.messages import day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.timing.commands import Cases, Measurement, measuring
+from scripts.timing.processes import started
 from scripts.timing.turns import taken
 
 SIZES, QUICK_SIZES = (10_000, 1_000_000), (1_000,)
 REQUESTS, QUICK_REQUESTS = 5_000, 200
 AT_ONCE, PAGES_OF_HOST, PART = 100, 100, 50_000
-SPAWN = multiprocessing.get_context("spawn")
 
 
 class Answers(NamedTuple):
@@ -85,20 +84,14 @@ def serving(num_pages: int, pipe: Connection) -> None:
 
 def measured(num_pages: int, count: int) -> Iterator[Answers]:
     """Yield the figures of each kind of request."""
-    ours, theirs = SPAWN.Pipe()
-    server = SPAWN.Process(target=serving, args=(num_pages, theirs))
-    server.start()
-    try:
-        port, size = ours.recv()
+    with started(serving, num_pages) as server:
+        port, size = server.told()
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
             for name, requests in kinds(num_pages, count).items():
                 times = [taken(ask, client, *each) for each in requests]
                 late = times[len(times) // 10 :]  # without what is compiled or opened first
                 milliseconds = map(float, 1e3 * np.quantile(late, (0.5, 0.99)))
                 yield Answers(num_pages, name, len(late) / sum(late), *milliseconds, size)
-    finally:
-        server.kill()
-        server.join()
 
 
 def ask(client: http.client.HTTPConnection, method: str, path: str, body: str = "") -> None:

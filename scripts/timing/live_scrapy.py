@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import heapq
 import json
-import multiprocessing
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 import scrapy
@@ -40,19 +40,17 @@ from scrapy.statscollectors import StatsCollector
 from scrapy.utils.misc import load_object
 
 import policies
-from crawl_envs.compiled.compiling import VALUE, compiled
 from crawl_envs.evaluation import play
 from crawl_envs.instances.traces import find, load
-from crawl_envs.types import FloatArray, Ledger, Problem
-from policies import LivePages
-from policies.base.index import IndexPolicy
-from policies.baselines.crawlers import Revisits
-from policies.live.fetches import Answer
-from policies.live.scrapy import NONE, SECOND, RecrawlMiddleware, RecrawlScheduler
+from crawl_envs.types import Ledger
+from policies.live.scrapy import RecrawlMiddleware
+from policies.live.scrapy_settings import SECOND
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
 from scripts.data.replays import Split, replayed
+from scripts.timing import live_rules
 from scripts.timing.commands import Measurement, Out, folder_of, measure
+from scripts.timing.processes import started
 
 MODULE = "scripts.timing.live_scrapy"
 POLICIES = ("GreedyNCIS", "RoundRobin", "NutchAdaptive", "StormCrawlerAdaptive")
@@ -69,7 +67,6 @@ LATENCIES = (0.005, 0.02)
 """Seconds of a fetch where there is no network, of each run."""
 START = 20_000.0
 """Day since 1970 at which a simulated clock begins."""
-SPAWN = multiprocessing.get_context("spawn")
 
 
 class Row(NamedTuple):
@@ -115,16 +112,12 @@ class Setting(NamedTuple):
     def settings(self, base: str, folder: str) -> dict[str, Any]:
         """Return the settings of Scrapy."""
         per_second = self.web(base).living(0.0).size / ROUND * self.speed
-        ruled = self.policy in RULES
-        scheduler = f"{MODULE}.RuledScheduler"
-        return {
-            "SCHEDULER": scheduler if ruled else "policies.live.scrapy.RecrawlScheduler",
+        settings = {
+            "SCHEDULER": "policies.live.scrapy.RecrawlScheduler",
             "DOWNLOADER_MIDDLEWARES": {"policies.live.scrapy.RecrawlMiddleware": 500},
             "RECRAWL_FOLDER": folder,
             "RECRAWL_BANDWIDTH": per_second / SECOND,
-            "RECRAWL_POLICY": f"{MODULE}:Overdue" if ruled else self.policy,
-            "REVISIT_RULE": self.policy,
-            "RECORD_DAY": SECOND / self.speed,
+            "RECRAWL_POLICY": self.policy,
             "RECRAWL_FEEDS": {f"{base}/feed.xml": 0},
             "RECRAWL_POLL": POLL / self.speed,
             "RECRAWL_SKEW": 0.0,
@@ -133,6 +126,13 @@ class Setting(NamedTuple):
             "TELNETCONSOLE_ENABLED": False,
             "LOG_LEVEL": "WARNING",
         }
+        ruled = {
+            "SCHEDULER": f"{live_rules.__name__}.RuledScheduler",
+            "RECRAWL_POLICY": f"{live_rules.__name__}:Overdue",
+            "REVISIT_RULE": self.policy,
+            "RECORD_DAY": SECOND / self.speed,
+        }
+        return settings | ruled if self.policy in RULES else settings
 
     def row(self, run: str, score: Callable[[float, float], dict[str, float]]) -> Row:
         """Return the row of a run, given what scores it between two days."""
@@ -140,50 +140,6 @@ class Setting(NamedTuple):
         shares = told["stale"], told.get("new", 0.0), late["stale"] - late.get("new", 0.0)
         counts = int(told["fetches"]), int(told.get("304", 0.0))
         return Row(Path(self.site).name, self.policy, run, *shares, *counts)
-
-
-@compiled(VALUE.signature)
-def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return how many of its intervals have passed since a page's last fetch."""
-    intervals: float = parameters[page, 0] * elapsed
-    return intervals
-
-
-class Overdue(IndexPolicy):
-    """Crawls the page that is overdue by most intervals; importance is 1 over the interval."""
-
-    needs = ("importance",)
-
-    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        return overdue, problem.importance[:, None].copy()
-
-
-class RuledScheduler(RecrawlScheduler):
-    """The scheduler of a crawl in which a crawler's rule gives each page its interval."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        settings = crawler.settings
-        page = LivePages(Problem(importance=np.ones(1), num_pages=1, bandwidth=1.0))
-        rule: Any = policies.make(settings["REVISIT_RULE"], page, day=settings["RECORD_DAY"])
-        self.rule, self.reschedule, self.first = rule.rule, rule.kernel, rule.first_interval
-        self.revisits: dict[str, Revisits] = {}
-
-    def _note(self, page: str, answer: Answer = NONE) -> str:
-        """Take note of the end of a fetch, and of the page's interval from now on."""
-        sent, outcome = self.sent[page], super()._note(page, answer)
-        length, unit = self.first
-        if outcome == "new":
-            self.revisits[page] = Revisits(*np.array([[sent], [length], [sent]]))
-        elif outcome in ("changed", "unchanged", "not_modified"):
-            changed = np.array([outcome == "changed"])
-            fetch = np.zeros(1, np.int64), np.array([sent]), changed
-            self.reschedule(self.rule, *fetch, self.revisits[page])
-        else:
-            return outcome
-        [interval] = self.revisits[page].interval
-        self.pages.update([page], importance=[1.0 / (interval * unit)])
-        return outcome
 
 
 def serve(setting: Setting, pipe: Connection) -> None:
@@ -195,82 +151,92 @@ def serve(setting: Setting, pipe: Connection) -> None:
     uvicorn.Server(config).run(sockets=[listens])
 
 
-def crawl(setting: Setting, base: str, folder: str) -> None:
-    """Crawl the web of a run with Scrapy."""
+def crawl(setting: Setting, base: str, folder: str, pipe: Connection) -> None:
+    """Crawl the web of a run with Scrapy, and tell the end."""
     process = CrawlerProcess(setting.settings(base, folder))
     process.crawl(Spider, start_urls=[f"{base}/"])
     process.start()
+    pipe.send(base)
 
 
-def over_http(setting: Setting) -> Row:
-    """Return what came out of a crawl with Scrapy."""
-    ours, theirs = SPAWN.Pipe()
-    web = SPAWN.Process(target=serve, args=(setting, theirs))
-    web.start()
-    with tempfile.TemporaryDirectory() as folder:
-        base = ours.recv()
-        crawler = SPAWN.Process(target=crawl, args=(setting, base, folder))
-        crawler.start()
-        crawler.join()
+def over_http(settings: list[Setting]) -> Iterator[Row]:
+    """Yield what came out of crawls with Scrapy, all at once."""
+    with ExitStack() as stack:
+        webs = [stack.enter_context(started(serve, setting)) for setting in settings]
+        crawlers = []
+        for setting, base in zip(settings, [web.told() for web in webs], strict=True):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            crawlers.append(stack.enter_context(started(crawl, setting, base, folder)))
+        for setting, crawler in zip(settings, crawlers, strict=True):
+            yield setting.row(HTTP, partial(score_of, crawler.told(webs)))
 
-    def score(since: float, until: float) -> dict[str, float]:
-        asked = f"{base}/score?since={since}&until={until}"
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            told: dict[str, float] = json.load(answer)
-        return told
 
-    row = setting.row(HTTP, score)
-    web.terminate()
-    web.join()
-    return row
+def score_of(base: str, since: float, until: float) -> dict[str, float]:
+    """Return the score of the web at an address between two days."""
+    asked = f"{base}/score?since={since}&until={until}"
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        told: dict[str, float] = json.load(answer)
+    return told
 
 
 class Engine:
-    """The engine of a crawler without a network, with a simulated clock."""
+    """The engine of Scrapy without a network: the web answers, after a time that is simulated.
+
+    Args:
+        setting: what is crawled.
+        folder: of the crawl.
+        latency: seconds of a fetch.
+
+    Attributes:
+        now: the time, in days since 1970.
+        scheduler: the scheduler of the crawl.
+    """
 
     def __init__(self, setting: Setting, folder: str, latency: float) -> None:
-        self.latency = latency * SECOND
-        base, self.now = "http://127.0.0.1:8000", START
+        base, self.latency = "http://127.0.0.1:8000", latency * SECOND
+        self.web, self.spider = setting.web(base), Spider()
+        self.now = self.wake = START
+        self.answers: list[tuple[float, int, scrapy.Request, Response]] = []  # by their times
         crawler = Crawler(Spider, setting.settings(base, folder))
         crawler.stats = StatsCollector(crawler)
-        self.middleware, self.web = RecrawlMiddleware(crawler), setting.web(base)
+        self.middleware = RecrawlMiddleware(crawler)
         self.scheduler = load_object(crawler.settings["SCHEDULER"])(crawler)
-        self.scheduler.clock = lambda: self.now
-        self.scheduler._set_timer = self._set_timer  # type: ignore[method-assign]
-        self.spider, self.wake = Spider(), self.now
+        self.scheduler.clock, self.scheduler.wake_in = lambda: self.now, self._wake_in
         self.scheduler.open(self.spider)
         self.now += self.scheduler.pages.burst  # a crawler compiles first, and saves as much
         self.scheduler.enqueue_request(scrapy.Request(f"{base}/"))
-        self.under_way: list[tuple[float, int, scrapy.Request, Response]] = []
-        self.number = 0
 
-    def _set_timer(self, seconds: float) -> None:
+    def _wake_in(self, seconds: float) -> None:
+        """Let the scheduler be asked again in some seconds, or at an answer before."""
         self.wake = self.now + seconds * SECOND
 
     def play(self, days: float, speed: float) -> ReplayedWeb:
         """Play so many days of the record, and return the web, which scores them."""
-        end = self.now + days / speed * SECOND
+        end, number = self.now + days / speed * SECOND, 0
         while self.now < end:
             while (request := self.scheduler.next_request()) is not None:
-                self._send(request)
-            times = [self.wake, *(each[0] for each in self.under_way[:1])]
-            self.now = max(min(times), self.now)
-            while self.under_way and self.under_way[0][0] <= self.now:
-                self._receive(*heapq.heappop(self.under_way)[2:])
+                number += 1
+                answer = self.now + self.latency, number, request, self._answer(request)
+                heapq.heappush(self.answers, answer)
+            first = self.answers[0][0] if self.answers else self.wake
+            self.now = max(min(first, self.wake), self.now)
+            while self.answers and self.answers[0][0] <= self.now:
+                _, _, request, response = heapq.heappop(self.answers)
+                self._receive(request, response)
         self.scheduler.close("finished")
         return self.web
 
-    def _send(self, request: scrapy.Request) -> None:
+    def _answer(self, request: scrapy.Request) -> Response:
+        """Return what the web answers to a request that is sent now."""
         self.middleware.process_request(request)
         headers = {name.lower(): text for name, text in request.headers.to_unicode_dict().items()}
-        path = "/" + request.url.split("/", 3)[3]
-        answer = self.web.answer("127.0.0.1", path, headers, self.now / SECOND)
-        told = {"status": answer.status, "headers": answer.headers, "body": answer.body}
-        response = HtmlResponse(request.url, request=request, **told)
-        self.number += 1
-        heapq.heappush(self.under_way, (self.now + self.latency, self.number, request, response))
+        path = urlsplit(request.url).path
+        told = self.web.answer("127.0.0.1", path, headers, self.now / SECOND)
+        about: Any = {"status": told.status, "headers": told.headers, "body": told.body}
+        return HtmlResponse(request.url, request=request, **about)
 
     def _receive(self, request: scrapy.Request, response: Response) -> None:
+        """Pass an answer on to the spider, as far as the middleware does."""
         try:
             passed: Any = self.middleware.process_response(request, response)
         except IgnoreRequest:
@@ -314,8 +280,7 @@ def runs(site: str, days: float, speed: float, http: bool) -> Iterator[Row]:
     """Yield the runs of a site."""
     settings = [Setting(site, policy, days, speed) for policy in POLICIES]
     if http:
-        with ThreadPoolExecutor() as pool:
-            yield from pool.map(over_http, settings)
+        yield from over_http(settings)
     for setting in settings:
         yield from (simulated(setting, latency) for latency in LATENCIES)
         yield in_simulator(setting)

@@ -168,7 +168,7 @@ class NaiveScheduler:
             self.make_ready(key)
         return int(not newer)
 
-    def fail(self, key, time, retry_at=None):
+    def fail(self, key, time, retry_at=None, counts=True):
         page = self.pages.get(key)
         if page is None or page.state == "gone":
             return
@@ -178,9 +178,10 @@ class NaiveScheduler:
         if state == "sent":
             page.state = None
         self.leave(key, time)
-        page.fails += 1
-        wait = min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
-        page.retry_at = max(time + wait, -math.inf if retry_at is None else retry_at)
+        if counts:
+            page.fails += 1
+            page.retry_at = time + min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
+        page.retry_at = max(page.retry_at, -math.inf if retry_at is None else retry_at)
         self.make_ready(key)
 
     def is_open(self, page):

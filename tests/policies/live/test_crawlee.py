@@ -15,6 +15,7 @@ import pytest
 from crawlee import ConcurrencySettings, Request
 from crawlee.crawlers import HttpCrawler
 
+from policies.live.copies import Copy
 from policies.live.crawlee import ScheduledRequests
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
@@ -143,6 +144,34 @@ def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> Non
         assert scheduler.describe(request.url)["copy"] is not None
         assert [await manager.get_handled_count(), await manager.get_total_count()] == [1, 2]
         assert not await manager.is_finished()
+
+    asyncio.run(steps())
+
+
+def test_fetches_under_way_at_a_kill_say_nothing_of_their_pages(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0, retry=3600.0 * SECOND)
+
+    async def steps() -> None:
+        for _ in range(3):
+            manager = ScheduledRequests(scheduler, tmp_path)  # of a process that began again
+            await manager.add_requests(["https://a.example/"])
+            request = await manager.fetch_next_request()
+            assert request is not None
+        manager.found(request, 404)
+        await manager.mark_request_as_handled(request)
+        assert scheduler.describe(request.url)["failures"] == 1
+
+    asyncio.run(steps())
+
+
+def test_validators_are_sent_as_they_came_or_not_at_all(tmp_path: Path) -> None:
+    async def steps() -> None:
+        manager, page = ScheduledRequests(scheduler_of(100.0), tmp_path), "https://a.example/"
+        await manager.add_requests([page])
+        manager.copies.put({page: Copy('"\xe9"', "yesterday")})
+        request = await manager.fetch_next_request()
+        assert request is not None
+        assert dict(request.headers) == {"if-modified-since": "yesterday"}
 
     asyncio.run(steps())
 

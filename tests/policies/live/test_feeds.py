@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import http.server
+import itertools
 import math
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from policies.live import feeds
-from policies.live.feeds import Entry, Listing, Memory, poll, read_listing, tell
+from policies.live import feeds, listings
+from policies.live.feeds import Memory, Polls, poll, tell
+from policies.live.listings import Entry, Listing, read_listing
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
 AT = "https://a.example/feed.xml"
@@ -119,17 +122,101 @@ def test_what_is_no_feed_is_refused(body: bytes, words: str) -> None:
 
 
 def test_long_files_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(listings, "MOST_ENTRIES", 2)
     for text in (SITEMAP % (URL % 1 + URL % 2 + URL % 3), RSS % (ITEM % 1 + ITEM % 2 + ITEM % 3)):
         found = read_listing(text.encode(), AT)
         assert len(found.entries) == 2
         assert "more than 2 entries" in found.faults[0]
-    monkeypatch.setattr(feeds, "MOST_ELEMENTS", 50)
+    monkeypatch.setattr(listings, "MOST_ELEMENTS", 50)
     assert "50 elements" in read_listing((SITEMAP % (99 * "<a/>")).encode(), AT).faults[0]
 
 
+PARTS = {
+    ATOM.replace("<id>i</id>", ""): (
+        (
+            '<link href="https://a.example/1?a=1&amp;b=2"/>',
+            '<link rel="self" href="/self"/><link rel="alternate" href="http://b.example/x/../y#f"/>',
+            '<link rel="alternate" type="text/html" href="https://a.example/t"/>',
+            '<link href="/relative"/>',
+            '<link href="https://a.example/1"/><link href="https://a.example/2"/>',
+            "",
+        ),
+        ("<id>urn:entry:1</id>", "<id>1</id>", "<id>http:////x</id>", "<id>1</id><id>2</id>", ""),
+        (
+            "<updated>2024-01-02T03:04:05.9Z</updated>",
+            "<published>2024-01-02T03:04:05+02:00</published><updated>2024-01-02T00:00:00-05:00"
+            "</updated>",
+            "<published>2024-01-02</published>",
+            "<updated>2024-13-02T03:04:05Z</updated>",
+            "<issued>2024-01-02T03:04:05Z</issued>",
+            "",
+        ),
+    ),
+    RSS.replace("%s", "<item>%s</item>"): (
+        (
+            "<link> https://a.example/1?a=1&amp;b=2 </link>",
+            "<link><![CDATA[https://a.example/c?x&y]]></link>",
+            "<link>https://a.example/caf\xe9</link>",
+            '<a:link xmlns:a="http://www.w3.org/2005/Atom" href="https://a.example/a"/>',
+            "<link/>",
+            "",
+        ),
+        (
+            "<guid>https://a.example/g</guid>",
+            '<guid isPermaLink="false">https://a.example/g</guid>',
+            '<guid isPermaLink="true">1</guid>',
+            "<guid>5</guid>",
+            "",
+        ),
+        (
+            "<pubDate>Tue, 02 Jan 2024 13:00:00 +0100</pubDate>",
+            "<pubDate>Tue, 02 Jan 2024 24:00:00 GMT</pubDate>",
+            "<pubDate>Xue, 02 Jan 2024 13:00 EST</pubDate>",
+            "<pubDate>2024-01-02T03:04:05Z</pubDate>",
+            "",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "parts"), PARTS.items(), ids=["Atom", "RSS"])
+def test_plain_feeds_are_read_as_feedparser_reads_them(
+    text: str, parts: tuple[tuple[str, ...], ...]
+) -> None:
+    plain = 0
+    for chosen in itertools.product(*parts):
+        for order in (chosen, chosen[::-1]):
+            body = (text % "".join(order)).encode()
+            try:
+                found = listings._plain_feed(body, AT)
+            except listings.Unusual:
+                continue
+            plain += 1
+            assert repr(found) == repr(listings._any_feed(body, AT)[0]), order
+    assert plain > 40
+
+
+@pytest.mark.parametrize("text", [ATOM % LINK.replace("1", PAGE), RSS % (ITEM % 1)])
+def test_what_is_not_plain_is_left_to_feedparser(text: str) -> None:
+    for strange in (
+        text.replace("<entry>", '<entry xml:base="/b">').replace("<item>", '<item xml:base="/b">'),
+        text.replace("feed", "fed").replace("rss", "rdf"),
+        text.replace("<entry>", "<x><entry>").replace("<item>", "<x><item>"),
+        text[:-3],
+    ):
+        with pytest.raises(listings.Unusual):
+            listings._plain_feed(strange.encode(), AT)
+
+
+def test_long_feeds_do_not_wait_for_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listings.feedparser, "parse", None)  # it takes five times as long
+    rows = "".join(f'<entry><id>{k}</id><link href="{PAGE}{k}"/></entry>' for k in range(2000))
+    text = ATOM.partition("<entry>")[0] + rows + "</feed>"
+    assert len(read_listing(text.encode(), AT).entries) == 2000
+
+
 def entry(url: str, day: float = math.nan, *, exact: bool = True, name: str = "") -> Entry:
-    return feeds._entry(AT, url, name, f"{day} {':' * exact}", day)._replace(exact=exact)
+    return listings._entry(AT, url, name, f"{day} {':' * exact}", day)._replace(exact=exact)
 
 
 def listed(*entries: Entry, kind: str = "feed", faults: tuple[str, ...] = ()) -> Listing:
@@ -260,10 +347,14 @@ def test_pages_are_added_and_gone_ones_stay_away(memory: Memory, tmp_path: Path)
 
 class Site(http.server.BaseHTTPRequestHandler):
     files: ClassVar[dict[str, bytes]] = {}
+    asked: ClassVar[list[tuple[str, bool]]] = []  # the path, and whether it is not modified
 
     def do_GET(self) -> None:
         body = self.files.get(self.path)
-        self.send_response(404 if body is None else 200)
+        tag = f'"\xe9{zlib.crc32(body or b"")}"'
+        self.asked.append((self.path, self.headers.get("If-None-Match") == tag))
+        self.send_response(404 if body is None else 304 if self.asked[-1][1] else 200)
+        self.send_header("ETag", tag)
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(body or b"")
@@ -274,17 +365,64 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    Site.files = {}
+    Site.files, Site.asked = {}, []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         threading.Thread(target=server.serve_forever).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def test_polls_read_indexes_with_their_sitemaps(site: str, tmp_path: Path) -> None:
-    def index(*links: str) -> bytes:
-        return (INDEX % "".join(f"<sitemap><loc>{k}</loc></sitemap>" for k in links)).encode()
+def index(*links: str) -> bytes:
+    return (INDEX % "".join(f"<sitemap><loc>{k}</loc></sitemap>" for k in links)).encode()
 
+
+def test_a_sitemap_of_two_indexes_is_polled_once_until_both_drop_it(
+    site: str, tmp_path: Path
+) -> None:
+    told: Any = Told()
+    polls = Polls({f"{site}/a.xml": 0, f"{site}/b.xml": 1}, tmp_path, 1.0, DAY)
+
+    def polled(now: float) -> list[str]:
+        Site.asked = []
+        while (feed := polls.next(now)) is not None:
+            assert polls.fetch(told, feed, now) == []
+        return [path for path, _ in Site.asked]
+
+    def told_of() -> list[tuple[Any, int]]:
+        found, told.calls = [(call[1], call[3]) for call in told.calls if call[0] == "signal"], []
+        return found
+
+    Site.files["/1.xml"] = (SITEMAP % (URL % "/1")).encode()
+    Site.files["/2.xml"] = (SITEMAP % (URL % "/2")).encode()
+    Site.files["/a.xml"] = index("/1.xml", "/2.xml")
+    Site.files["/b.xml"] = index("/2.xml")
+    assert polled(DAY) == ["/a.xml", "/b.xml", "/1.xml", "/2.xml"]
+    assert told_of() == [([f"{site}/1"], 0), ([f"{site}/2"], 0)]
+    Site.files["/a.xml"] = index("/1.xml")
+    assert sorted(polled(DAY + 1.0)) == ["/1.xml", "/2.xml", "/a.xml", "/b.xml"]
+    Site.files["/2.xml"] = (SITEMAP % (URL % "/3")).encode()
+    polled(DAY + 2.0)
+    assert told_of() == [([f"{site}/3"], 1)]
+    Site.files["/b.xml"] = index()
+    assert sorted(polled(DAY + 3.0)) == ["/1.xml", "/a.xml", "/b.xml"]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_feed_that_is_not_modified_says_nothing_new(site: str, tmp_path: Path) -> None:
+    told: Any = Told()
+    polls = Polls({f"{site}/f.xml": 0}, tmp_path, 1.0, DAY)
+    Site.files["/f.xml"] = (RSS % (ITEM % 1))[:-30].encode()
+    for day in range(5):
+        assert bool(polls.fetch(told, f"{site}/f.xml", DAY + day)) == (day < 2), day
+        if day == 1:  # damaged until then, so it was read again
+            Site.files["/f.xml"] = (RSS % (ITEM % 1)).encode()
+    assert [same for _, same in Site.asked] == [False, False, False, True, True]
+    [kept] = tmp_path.iterdir()
+    assert Memory(kept).polled == DAY + 4.0
+    assert len(Memory(kept).keys) == 1
+
+
+def test_polls_read_indexes_with_their_sitemaps(site: str, tmp_path: Path) -> None:
     told: Any = Told()
     Site.files["/i.xml"] = index("/1.xml", "/2.xml.gz", "/404", "http://other.example/", "/i.xml")
     Site.files["/1.xml"] = (SITEMAP % (URL % "/1")).encode()

@@ -192,6 +192,22 @@ def test_lost_fetches_and_failures_double_one_wait():
     assert scheduler.describe("a")["due"] == pytest.approx(13.5)
 
 
+def test_interrupted_fetches_are_no_failures_but_keep_gap_and_budget():
+    scheduler = CrawlScheduler("Greedy", 10.0, timeout=10.0, retry=2.0, burst=0.0)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0, host="h")
+    scheduler.limit_hosts(gap=0.5)
+    for now in (1.0, 2.0, 3.0):
+        assert scheduler.next(now).id == "a"
+        scheduler.report(["a"], now, "interrupted", ended=now + 0.1)
+        assert scheduler.describe("a")["failures"] == 0
+        assert scheduler.next(now + 0.05) == (None, pytest.approx(now + 0.1))  # the budget
+        assert scheduler.next(now + 0.2) == (None, pytest.approx(now + 0.6))  # the gap
+    scheduler.report(["a"], 3.0, "failed")
+    scheduler.report(["a"], 3.1, "interrupted", retry_at=8.0)
+    assert scheduler.describe("a")["failures"] == 1
+    assert scheduler.next(3.9).ask_again == 8.0
+
+
 def test_a_wait_that_has_passed_is_over_in_words_too():
     scheduler = new_page()
     scheduler.add(

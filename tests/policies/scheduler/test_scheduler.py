@@ -174,8 +174,9 @@ class Both:
         if not self.out:
             return
         key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
-        self.scheduler.report([key], self.time, "failed", retry_at=at)
-        self.naive.fail(key, self.time, at)
+        status = str(rng.choice(["failed", "interrupted"], p=[0.7, 0.3]))
+        self.scheduler.report([key], self.time, status, retry_at=at)
+        self.naive.fail(key, self.time, at, counts=status == "failed")
 
     def next(self, rng):
         count = int(rng.choice([1, 3, 20]))
@@ -461,7 +462,7 @@ def test_the_gap_of_a_host_counts_from_the_end_of_a_fetch():
         (lambda s: s.report([1], 1.0, ended=math.nan), "ended must be"),
         (lambda s: s.signal([1], math.nan), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, gone"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, interrupted"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.configure(0.0, bandwidth=0.0), "bandwidth must be"),
         (lambda s: s.configure(0.0, timeout=-1.0), "timeout must be"),

@@ -288,7 +288,7 @@ def test_a_killed_shard_without_a_folder_says_what_is_lost():
         (lambda s: s.remove([1, 99]), "ids must be known"),
         (lambda s: s.signal([1, 2], [1.0, np.nan]), "times must be"),
         (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, gone"),
+        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, interrupted"),
         (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
         (lambda s: s.limit_hosts(["a", "b"], most=0), "most must be"),
         (lambda s: s.configure(1.0, bandwidth=0.0), "bandwidth must be"),

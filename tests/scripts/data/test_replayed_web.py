@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.instances.traces import find, load
-from policies.live.feeds import read_listing
+from policies.live.listings import read_listing
 from scripts.data.replayed_web import FAULTS, Answer, Quality, ReplayedWeb, application
 
 BEGIN, SPEED = 1_700_000_000.0, 0.5

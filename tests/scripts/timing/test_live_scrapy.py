@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -40,6 +44,32 @@ def test_feeds_that_lie_are_found_out(precision: float, tmp_path: Path) -> None:
     [learned] = overview_of(engine.scheduler.pages, engine.now)["sources"]
     assert learned["precision"] == pytest.approx(precision, abs=0.08)  # .884 and .236
     assert learned["recall"] == pytest.approx(quality.recall, abs=0.16)  # .842 and .657
+
+
+def ended(setting: Any, pipe: Connection) -> None:
+    """A web whose process ends before it has told its address."""
+
+
+def ending(setting: Any, pipe: Connection) -> None:
+    """A web whose process ends while it is crawled."""
+    pipe.send("http://127.0.0.1:1")
+    time.sleep(0.5)
+    os._exit(7)
+
+
+def endless(setting: Any, base: str, folder: str, pipe: Connection) -> None:
+    time.sleep(600.0)
+
+
+@pytest.mark.parametrize(("web", "code"), [(ended, 0), (ending, 7)])
+def test_a_web_that_ends_ends_the_crawls(
+    web: Any, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_scrapy, "serve", web)
+    monkeypatch.setattr(live_scrapy, "crawl", endless)
+    setting = live_scrapy.Setting("garden-handbook", "GreedyNCIS", 60.0, 0.4)
+    with pytest.raises(ValueError, match=f"{web.__name__} must not end .* exit code {code}"):
+        list(live_scrapy.over_http([setting, setting]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,278 @@
+"""The scheduler of a crawl with Scrapy: which request is next, and what fetches find."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urldefrag
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.spiders import CrawlSpider
+from scrapy.utils.reactor import CallLaterOnce
+from twisted.python.failure import Failure
+
+from crawl_envs.types.arguments import quantity
+from policies.live.copies import SETTLED, Copies, Copy
+from policies.live.feeds import Polls
+from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
+from policies.live.messages import SECONDS_PER_DAY, day_of
+from policies.live.scrapy_hosts import Hosts, forget_robots
+from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
+from policies.live.scrapy_turns import Turns
+
+PAGE, FEED = "recrawl_page", "recrawl_feed"
+"""What a request fetches, in its ``meta``."""
+NONE = Answer()
+MIDDLEWARE = "policies.live.scrapy.RecrawlMiddleware"
+MIDDLEWARES: WeakKeyDictionary[Crawler, Any] = WeakKeyDictionary()
+"""The middleware of each crawl, which is told of its scheduler."""
+
+
+class Unchanged(IgnoreRequest):
+    """The callback shall not see a page."""
+
+
+def steady() -> Callable[[], float]:
+    """Return a clock, in days since 1970, that no change of the machine's clock moves."""
+    start = day_of(None) - time.monotonic() * SECOND
+    return lambda: start + time.monotonic() * SECOND
+
+
+class RecrawlScheduler:
+    """The scheduler of a crawl: ``SCHEDULER``; see :mod:`policies.live.scrapy`.
+
+    Attributes:
+        pages: the scheduler of the pages, from ``open`` on.
+        hosts, turns, copies, polls: of their hosts, of redirects, of their copies and of feeds,
+            likewise.
+        sent: the time at which the pages' fetches began that are under way, in days.
+        clock: returns the time, in days since 1970.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler, self.options, self.clock = crawler, read_options(crawler.settings), steady()
+        if crawler not in MIDDLEWARES:
+            raise ValueError(f"DOWNLOADER_MIDDLEWARES must have {MIDDLEWARE}: 500")
+        MIDDLEWARES[crawler].scheduler = self
+        crawler.signals.connect(self._unprocessed, signals.spider_error)
+        self.sent: dict[str, float] = {}
+        self.found: dict[str, tuple[str | None, float]] = {}
+        self.timer = CallLaterOnce(self._wake)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
+        """Return the scheduler of a crawl; ValueError for bad settings."""
+        return cls(crawler)
+
+    def open(self, spider: Spider) -> None:
+        """Go on with the folder's pages, or begin; ValueError if it is of other settings."""
+        options, settings, now = self.options, self.crawler.settings, self.clock()
+        if isinstance(spider, CrawlSpider):
+            raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
+        self.spider, folder = spider, Path(options.folder)
+        every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
+        self.polls = Polls(options.feeds, folder, every, now, {}, spelled)
+        self.robots_until = now + options.robots * SECOND
+        folder.mkdir(parents=True, exist_ok=True)
+        self.pages = open_pages(options, settings, now)
+        self.pages.report(self.pages.under_way, now, "interrupted")  # by a kill
+        self.hosts = Hosts(self.pages, settings, options.host_gap)
+        self.turns = Turns(
+            self.hosts,
+            timeout_of(settings) / 2.0,
+            lambda name: name in self.sent or name in self.polls.due,
+        )
+        if hasattr(signals, "robots_parsed"):
+            self.crawler.signals.connect(self.hosts.heed, signals.robots_parsed)
+        spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
+        self.pages.warm()
+        self.copies = Copies(folder / "copies.sqlite")
+
+    def close(self, reason: str) -> None:
+        """Leave the folder to the next run."""
+        self.timer.cancel()
+        if not hasattr(self, "copies"):  # it could not be opened
+            return
+        self._admit()
+        self.copies.close()
+        self.count("pages", len(self.pages))
+        self.pages.close()
+
+    def count(self, name: str, value: int = 1) -> None:
+        """Add to a number among Scrapy's stats."""
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"recrawl/{name}", value)
+
+    # Requests
+
+    def has_pending_requests(self) -> bool:
+        """Return True: the crawl never ends."""
+        return True
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a page, the next step of a redirect, or a request with a body."""
+        page, now = request.meta.get(PAGE), self.clock()
+        if request.meta.get(FEED) or page in self.sent:  # redirected
+            name = str(page or request.meta[FEED])
+            late = self.turns.redirect(name, request, now)
+            if late is not None and page is not None:
+                self._fail(page, late, "failed")
+            return late is None
+        if request.method != "GET" or request.body:
+            self.turns.add(request, now)
+        elif page is not None and "retry_times" in request.meta:
+            return False  # of a callback; the page comes again
+        else:
+            importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
+            parser = parser_of(request, self.spider)
+            self.found.setdefault(urldefrag(request.url).url, (parser, importance))
+        return True
+
+    def next_request(self) -> Request | None:
+        """Return the request that is due now; without one, wake the engine when it will be."""
+        now = self.clock()
+        self._admit()
+        self.copies.write(now * SECONDS_PER_DAY - SETTLED)
+        if now >= self.robots_until:
+            self.robots_until = now + self.options.robots * SECOND
+            forget_robots(self.crawler)
+        if (request := self.turns.next(now)) is not None:
+            return request
+        while (feed := self.polls.next(now)) is not None:
+            opens = self.hosts.opens(feed)
+            if opens > now:
+                self.polls.due[feed] = opens
+                continue
+            self.hosts.ask_alone(feed, now)
+            headers, about = self.polls.conditions(feed), {FEED: feed, "dont_cache": True}
+            return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
+        page, again = self.pages.next(now)
+        if page is not None:
+            return self._request(str(page), now)
+        again = min([again, self.turns.due, *self.polls.due.values()])
+        self.wake_in(max(again - now, 0.0) * SECONDS_PER_DAY)
+        return None
+
+    def _request(self, page: str, now: float) -> Request:
+        """Return the request of a page, as it was found but for its validators."""
+        self.sent[page] = now
+        name, arguments = json.loads(self.copies[page].parser or "[null, {}]")
+        callback = None if name is None else getattr(self.spider, name, None)
+        about = {PAGE: page, "dont_retry": True, "dont_cache": True}
+        return Request(page, callback, meta=about, cb_kwargs=arguments, errback=self._lost)
+
+    def _lost(self, failure: Failure) -> Failure:
+        """Take note of a fetch that ended behind the middleware, as in another one."""
+        page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
+        if page in self.sent and not isinstance(failure.value, Unchanged):
+            self.note(page)
+        return failure
+
+    def _admit(self) -> None:
+        """Add the pages that were found since."""
+        if not self.found:
+            return
+        found, self.found = self.found, {}
+        self.copies.adopt({url: text for url, (text, _) in found.items() if text is not None})
+        hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
+        added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
+        self.count("added", added)
+
+    def wake_in(self, seconds: float) -> None:
+        """Let the engine ask again in some seconds, if not before."""
+        self.timer.cancel()
+        if seconds < math.inf:
+            self.timer = CallLaterOnce(self._wake)
+            self.timer.schedule(seconds)
+
+    def _wake(self) -> None:
+        """Let the engine ask again, by what Scrapy keeps to itself; else it does within 5 s."""
+        slot = getattr(self.crawler.engine, "_slot", None)
+        nextcall = getattr(slot, "nextcall", None)
+        if nextcall is not None:
+            nextcall.schedule()
+
+    # What fetches find
+
+    def observe(self, page: str, response: Response) -> bool:
+        """Take note of a page's answer; return whether its callback shall see it."""
+        self.hosts.answered(page)
+        content = self.options.compare(response) if 200 <= response.status < 300 else ""
+        outcome = self.note(page, answer_of(response, content))
+        return outcome not in ("not_modified", "unchanged")
+
+    def note(self, page: str, answer: Answer = NONE) -> str:
+        """Take note of the end of a page's fetch; return its outcome, as of ``note_fetch``."""
+        now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
+        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now)
+        if outcome == "gone":
+            self.copies.remove(page)
+        elif copy is not before:
+            self.copies.note(page, copy, now * SECONDS_PER_DAY)
+        self.count(outcome)
+        return outcome
+
+    def lose(self, page: str, error: Exception) -> None:
+        """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        if not isinstance(error, IgnoreRequest):
+            self.note(page)
+            return
+        self._fail(page, self.clock() + self.options.robots * SECOND, "refused")
+
+    def _fail(self, page: str, until: float, outcome: str) -> None:
+        """Take note of a fetch that is not to be made again before a time."""
+        now, sent = self.clock(), self.sent.pop(page)
+        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        self.count(outcome)
+
+    def _unprocessed(self, response: Response) -> None:
+        """Let a callback that raised an error see the page again at its next fetch."""
+        page = None if response.request is None else response.request.meta.get(PAGE)
+        if page is not None and page in self.pages:
+            self.copies.put({page: Copy(parser=self.copies[page].parser)})
+
+    def read(self, feed: str, response: Response) -> None:
+        """Tell the scheduler what is new in a feed."""
+        now, answer = self.clock(), answer_of(response)
+        if response.status in (200, 304):
+            body = response.body if response.status == 200 else None
+            told = response.url, now, Copy(answer.etag, answer.modified)
+            faults = self.polls.read(self.pages, feed, body, *told)
+        else:
+            faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
+            respect(self.pages, feed, answer, now)
+        for fault in faults:
+            self.spider.logger.warning(fault)
+        self.count("bad_feeds" if faults else "feeds")
+
+
+def answer_of(response: Response, content: str | bytes = b"") -> Answer:
+    """Return an answer; its headers are bytes, of which each is a character of Latin-1."""
+    told = {name: response.headers.get(name) for name in HEADERS}
+    headers = {name: text.decode("latin-1") for name, text in told.items() if text}
+    return Answer.of(response.status, headers, content, response.url)
+
+
+def parser_of(request: Request, spider: Spider) -> str | None:
+    """Return who parses a page, as JSON; None for ``parse`` without arguments.
+
+    Raises:
+        ValueError: the callback is no method of the spider, or the arguments are no JSON.
+    """
+    callback, name = request.callback, getattr(request.callback, "__name__", "parse")
+    if callback is not None and getattr(spider, name, None) != callback:
+        raise ValueError(f"callback must be a method of the spider, got {callback!r}")
+    if name == "parse" and not request.cb_kwargs:
+        return None
+    try:
+        return json.dumps([name, request.cb_kwargs])
+    except TypeError:
+        raise ValueError(f"cb_kwargs must be JSON, got {request.cb_kwargs!r}") from None
