@@ -11,7 +11,14 @@ from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.compiled.heap import set_due
 from crawl_envs.compiled.lazy_argmax import lazy_at
 from crawl_envs.types import FloatArray, IntArray
-from policies.scheduler.choices import count_failure, end_fetch, expect, leave_state, make_ready
+from policies.scheduler.choices import (
+    count_failure,
+    end_fetch,
+    expect,
+    leave_state,
+    lose_fetch,
+    make_ready,
+)
 from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
 from policies.scheduler.states import (
     GONE,
@@ -80,7 +87,7 @@ def fail(
 ) -> None:
     """Take note of fetches that have no copy; pages wait until ``retry_at`` at least.
 
-    ``counts`` says whether they are failures, by which pages wait as well.
+    ``counts`` says whether they are failures, by which pages wait as well; else they are lost.
     """
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
@@ -90,6 +97,8 @@ def fail(
         leave_state(choices, lazy, page, ends[position])
         if counts:
             count_failure(choices, page, ends[position])
+        else:
+            lose_fetch(choices, page, ends[position])
         if not math.isnan(retry_at[position]):
             choices.retry_at[page] = max(choices.retry_at[page], retry_at[position])
         make_ready(choices, lazy, value, page, now)

@@ -365,7 +365,8 @@ class CrawlScheduler(PacedScheduler):
                 so that a change during a fetch counts as after it.
             status: ``ok`` for fetched or not modified, ``failed`` for pages that shall be handed
                 out again later, ``interrupted`` for fetches of which nothing is known, as of a
-                crawler that was killed: no failures; ``gone`` for pages that are no more.
+                crawler that was killed: like lost ones, the first one since the copy is no failure;
+                ``gone`` for pages that are no more.
             changed: whether the content differed from the copy before, (n,) bool, which is learned
                 from with ``learn=True``; None if it is not known.
             retry_at: for ``failed`` and ``interrupted``, the time before which the page is not

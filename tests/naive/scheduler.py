@@ -168,6 +168,16 @@ class NaiveScheduler:
             self.make_ready(key)
         return int(not newer)
 
+    def count_failure(self, page, time):
+        page.fails += 1
+        page.retry_at = time + min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
+
+    def lose(self, page, time):
+        if page.retry_at == -math.inf:
+            page.retry_at = time  # the first loss since the copy is free
+        else:
+            self.count_failure(page, time)
+
     def fail(self, key, time, retry_at=None, counts=True):
         page = self.pages.get(key)
         if page is None or page.state == "gone":
@@ -179,8 +189,9 @@ class NaiveScheduler:
             page.state = None
         self.leave(key, time)
         if counts:
-            page.fails += 1
-            page.retry_at = time + min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
+            self.count_failure(page, time)
+        else:
+            self.lose(page, time)
         page.retry_at = max(page.retry_at, -math.inf if retry_at is None else retry_at)
         self.make_ready(key)
 
@@ -235,12 +246,7 @@ class NaiveScheduler:
             if due > self.time:
                 break
             if page.state == "sent":
-                if page.retry_at == -math.inf:
-                    page.retry_at = due  # the first loss since the copy is free
-                else:
-                    page.fails += 1
-                    wait = min(self.retry * 2.0 ** (page.fails - 1), 1024.0 * self.retry)
-                    page.retry_at = due + wait
+                self.lose(page, due)
             self.leave(key, due)
             self.make_ready(key)
         for host in sorted(self.hosts.values(), key=lambda each: max(each.opens, each.held)):

@@ -192,20 +192,24 @@ def test_lost_fetches_and_failures_double_one_wait():
     assert scheduler.describe("a")["due"] == pytest.approx(13.5)
 
 
-def test_interrupted_fetches_are_no_failures_but_keep_gap_and_budget():
+def test_the_first_interrupted_fetch_is_no_failure_but_keeps_gap_and_budget():
+    """A page that kills its crawler each time waits longer and longer."""
     scheduler = CrawlScheduler("Greedy", 10.0, timeout=10.0, retry=2.0, burst=0.0)
     scheduler.add(["a"], change_rate=1.0, last_crawl=0.0, host="h")
     scheduler.limit_hosts(gap=0.5)
-    for now in (1.0, 2.0, 3.0):
-        assert scheduler.next(now).id == "a"
-        scheduler.report(["a"], now, "interrupted", ended=now + 0.1)
-        assert scheduler.describe("a")["failures"] == 0
-        assert scheduler.next(now + 0.05) == (None, pytest.approx(now + 0.1))  # the budget
-        assert scheduler.next(now + 0.2) == (None, pytest.approx(now + 0.6))  # the gap
-    scheduler.report(["a"], 3.0, "failed")
-    scheduler.report(["a"], 3.1, "interrupted", retry_at=8.0)
+    assert scheduler.next(1.0).id == "a"
+    scheduler.report(["a"], 1.0, "interrupted", ended=1.1)
+    assert scheduler.describe("a")["failures"] == 0
+    assert scheduler.next(1.05) == (None, pytest.approx(1.1))  # the budget
+    assert scheduler.next(1.2) == (None, pytest.approx(1.6))  # the gap
+    assert scheduler.next(2.0).id == "a"
+    scheduler.report(["a"], 2.0, "interrupted")
     assert scheduler.describe("a")["failures"] == 1
-    assert scheduler.next(3.9).ask_again == 8.0
+    assert scheduler.next(3.0).ask_again == 4.0
+    assert scheduler.next(4.0).id == "a"
+    scheduler.report(["a"], 4.0, "interrupted", retry_at=20.0)
+    assert scheduler.describe("a")["failures"] == 2
+    assert scheduler.next(5.0).ask_again == 20.0
 
 
 def test_a_wait_that_has_passed_is_over_in_words_too():
