@@ -199,7 +199,7 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
             expected = f"expected {len(header)}, as the header has"
             bad(line, f"{path}, line {line}: got {size} values, {expected}")
 
-    return Part(path, table, names, "line", number)
+    return Part(path, table, names, "line", number, present=tuple(header))
 
 
 def _check_lines(
@@ -237,9 +237,10 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
     with pa.parquet.ParquetFile(path) as file:
-        names = wanted.names(path, file.schema_arrow.names)
+        present = tuple(file.schema_arrow.names)
+        names = wanted.names(path, present)
         table = file.read(columns=list(names.values()))
-    return Part(path, table, names, "row", lambda row: row + 1)
+    return Part(path, table, names, "row", lambda row: row + 1, present=present)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -288,15 +289,16 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     present: dict[str, None] = {}
     while batch := list(islice(records, BATCH)):
         numbers += [number for number, _ in batch]
-        keys = dict.fromkeys(chain(*(row for _, row in batch)))
-        present |= dict.fromkeys(filter(wanted.includes, keys))
-        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in present}
+        present |= dict.fromkeys(chain(*(row for _, row in batch)))
+        read = filter(wanted.includes, present)
+        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in read}
         batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
     if not batches:
         batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
-    names, counted = wanted.names(path, table.column_names), "row" if in_array else "line"
-    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index)
+    every = tuple(present) or wanted.required
+    names, counted = wanted.names(path, every), "row" if in_array else "line"
+    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, every)
 
 
 def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -117,6 +117,8 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
     if pages is None:
         return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
     table = read_page_table(pages)
+    for note in table.notes:
+        console().print(f"{pages}: {note}", soft_wrap=True)
     merged = tuple(name in (options.merge or ()) for name in ("scheme", "www"))
     row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
     place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])

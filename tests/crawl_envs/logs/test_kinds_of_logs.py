@@ -211,6 +211,24 @@ KINDS = [
         [2.0],
         [0],
     ),
+    # Names of a status and a hash in camel case and snake case; texts of databases for nothing
+    (
+        "a.csv",
+        "url,time,http_status,content_hash,etag\nu,0,200,A,x\nu,1,503,B,y\nu,2,200,A,z\n",
+        [2.0],
+        [0],
+    ),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": 0, "statusCode": 200, "contentHash": "A", "lastModified": 0}\n'
+        '{"url": "u", "time": 1, "statusCode": 503, "contentHash": "B", "lastModified": 1}\n'
+        '{"url": "u", "time": 2, "statusCode": 200, "contentHash": NaN, "lastModified": 2}\n'
+        '{"url": "u", "time": 3, "statusCode": 200, "contentHash": "A", "lastModified": 3}\n',
+        [3.0],
+        [0],
+    ),
+    ("a.csv", "url,time,hash\nu,0,A\nu,1,NULL\nu,2,\\N\nu,3,None\nu,4,A\n", [4.0], [0]),
+    ("a.csv", "url,time,changed,hash\nu,0,,A\nu,1,,B\nu,2,,B\n", [1.0, 1.0], [1, 0]),
     ("a.cdx", cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A")) + "k 2026\n", [2.0], [0]),
     (
         "a.cdx",
@@ -260,6 +278,14 @@ REFUSED = [
     ("a.csv", "url,time,hash\n,1,A\n", {}, "line 2, column 'url': got nothing.*1 of 1 rows"),
     ("a.csv", "url,time,Time,TIME,hash\nu,1,2,3,A\nu\n", {"columns": {"time": "when"}}, "'when'"),
     ("a.csv", "url,Time,TIME,hash\nu,1,2,A\n", {}, "column 'Time' is there 2 times"),
+    (
+        "a.csv",
+        "url,timestamp,Fetch-Time,hash\nu,1,2,A\n",
+        {},
+        r"2 times as 'time', in \['timestamp', 'Fetch-Time'\]",
+    ),
+    ("a.json", '[{"hits": 1, "took": 2}]', {}, r"'url' .url. is missing, got \['hits', 'took'\]"),
+    ("a.csv", "url,time,md5\nu,1,A\n", {}, r"got \['url', 'time', 'md5'\]"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"time_unit": "hours"}, "time_unit must be one of"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"max_bad": 2}, "max_bad must lie in .0, 1., got 2"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"clock_tolerance": -1}, "clock_tolerance must be"),
@@ -300,6 +326,11 @@ SAID = [
     ),
     ("url,time,hash\nu,46023.5,A\n", {"time_unit": "days"}, []),
     ("url,time,hash\nu,2026-01-01,A\n", {}, ["a date alone, taken at noon .UTC.: 1"]),
+    (
+        "url,time,hash,code,size,\nu,1e8,A,503,9,\n",
+        {},
+        ["columns that are not read: 'code', 'size'$", "read as seconds"],
+    ),
     (
         "url,time,hash\nhttp://a/,1e8,A\nhttp://A,2e8,A\n",
         {},

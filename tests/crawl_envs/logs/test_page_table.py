@@ -59,6 +59,11 @@ def test_guesses_are_said(read, last_crawl, guess):
     assert read("url,last_crawl\na,2026-01-01T00:00Z\n").notes == ()
 
 
+def test_columns_that_are_not_read_are_noted_but_for_those_of_estimates(read):
+    text = "url,weight,change_rate,change_rate_own,recall_stderr:a,crawls\na,2,1,1,1,1\n"
+    assert read(text).notes == ("columns that are not read: 'weight'",)
+
+
 def test_sources_with_names(read):
     header = "url,recall:map,false_signal_rate:map,precision:map,recall:ping,false_signal_rate:ping"
     table = read(header + "\na,0.5,2,0.1,0.25,3\n")
