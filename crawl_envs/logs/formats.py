@@ -298,7 +298,8 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     table = pa.concat_tables(batches, promote_options="default")
     every = tuple(present) or wanted.required
     names, counted = wanted.names(path, every), "row" if in_array else "line"
-    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, every)
+    found = () if in_index else every  # the other fields of an index are known
+    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, found)
 
 
 def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -134,6 +134,8 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
             soft_wrap=True,
         )
     importance = np.where(known, table.importance[place], 0.0)
+    if not importance.any():
+        raise ValueError(f"{pages}: expected importance above 0 for a page of the log, got none")
     group = np.where(known, labels[place], hosts_of(log.urls))
     return importance, _numbers(group)
 

@@ -391,6 +391,11 @@ def test_notes(read, text, arguments, notes):  # noqa: F811
         assert re.search(pattern, one), one
 
 
+def test_fields_of_an_index_are_no_columns_to_note(read):  # noqa: F811
+    line = 'k 20260101 {"url": "u", "digest": "A", "mime": "-"}\n'
+    assert read(line, "a.cdxj").notes == ()
+
+
 def test_resume_keys_are_said(read):  # noqa: F811
     rows = [["k", "20260101000000", "u", "200", "A"]]
     assert "resume key" in read(server(*rows, end=[[], ["k2"]]), "a.json").notes[0]
