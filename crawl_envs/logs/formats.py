@@ -103,12 +103,16 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
 def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
     """Read the wanted columns of one file."""
     if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+        what = "a folder, expected its files" if path.is_dir() else "no such file"
+        raise ValueError(f"{path}: {what}")
     try:
         with _open(path, "replace") as file:
             first = file.readline(100_000).rstrip("\r\n")
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
+        if first[0] in "\x1f\x00\ufffd":
+            expected = "UTF-8, or compressed with an extension such as .gz"
+            raise ValueError(f"{path}: begins with {first[:8]!r}, no text, expected {expected}")
         if NUTCH.match(first):
             raise ValueError(
                 f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -389,6 +390,17 @@ def test_notes(read, text, arguments, notes):  # noqa: F811
     assert len(said) == len(notes), said
     for one, pattern in zip(said, notes, strict=True):
         assert re.search(pattern, one), one
+
+
+def test_what_is_no_text_and_folders_are_refused_in_words(tmp_path):
+    path = tmp_path / "a.csv"
+    text = "url,time,hash\nu,1,A\n"
+    for content in (gzip.compress(text.encode()), text.encode("utf-16")):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="no text, expected UTF-8, or compressed with an ext"):
+            read_crawl_log(path)
+    with pytest.raises(ValueError, match="a folder, expected its files"):
+        read_crawl_log(tmp_path)
 
 
 def test_fields_of_an_index_are_no_columns_to_note(read):  # noqa: F811
