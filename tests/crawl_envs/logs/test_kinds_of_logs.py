@@ -326,6 +326,11 @@ SAID = [
         ["column 'time': bare numbers, read as days: 1, as of a sp"],
     ),
     ("url,time,hash\nu,46023.5,A\n", {"time_unit": "days"}, []),
+    (
+        "url,time,hash\nu,1.76723E+12,A\nu,1767225600000,A\n",
+        {},
+        ["read as milliseconds: 2", "a power of ten, perhaps rounded by a spreadsheet: 1"],
+    ),
     ("url,time,hash\nu,2026-01-01,A\n", {}, ["a date alone, taken at noon .UTC.: 1"]),
     (
         "url,time,hash,code,size,\nu,1e8,A,503,9,\n",
