@@ -17,6 +17,8 @@ from crawl_envs.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+REPLACED = "\ufffd"
+"""In the place of bytes that are not UTF-8."""
 MOST_NAMED = 12
 """Columns that a note names."""
 
@@ -161,6 +163,9 @@ class Columns:
         if not self.num_rows:
             bad.settle(bad.count)
             raise ValueError(f"{self.path} is empty, expected at least one row")
+        if "url" in self:
+            damaged = pc.fill_null(pc.match_substring(self.text("url"), REPLACED), False)
+            self.check("url", damaged.to_numpy(zero_copy_only=False), "a URL in UTF-8")
 
     def __contains__(self, word: str) -> bool:
         """Return whether there is a column."""

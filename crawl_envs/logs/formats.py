@@ -106,7 +106,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
         what = "a folder, expected its files" if path.is_dir() else "no such file"
         raise ValueError(f"{path}: {what}")
     try:
-        with _open(path, "replace") as file:
+        with _open(path) as file:
             first = file.readline(100_000).rstrip("\r\n")
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
@@ -160,10 +160,13 @@ def cdx_pattern(path: Path, first: str) -> str:
     return f"^{re.escape(between).join(parts)}(?:{re.escape(between)}|$)"
 
 
-def _open(path: Path, errors: str = "strict") -> io.TextIOWrapper:
-    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension."""
+def _open(path: Path) -> io.TextIOWrapper:
+    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension.
+
+    U+FFFD takes the place of other bytes; a URL with it is none (:class:`Columns`).
+    """
     stream = io.BufferedReader(pa.input_stream(str(path), compression="detect"), 1 << 20)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
@@ -176,8 +179,8 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
         skipped.append(row)
         return "skip"
 
-    table = pa.csv.read_csv(
-        pa.input_stream(str(path), compression="detect"),
+    read = partial(
+        pa.csv.read_csv,
         read_options=pa.csv.ReadOptions(block_size=BLOCK),
         parse_options=pa.csv.ParseOptions(
             delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
@@ -187,6 +190,13 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
             column_types=dict.fromkeys(names.values(), pa.large_string()),
         ),
     )
+    try:
+        table = read(pa.input_stream(str(path), compression="detect"))
+    except pa.ArrowInvalid as error:
+        if "invalid UTF8" not in str(error):
+            raise
+        with _open(path) as file:
+            table = read(io.BytesIO(file.read().encode()))
 
     @cache
     def records() -> IntArray:

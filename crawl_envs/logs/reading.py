@@ -67,7 +67,7 @@ def read_crawl_log(
 ) -> CrawlLog:
     """Read a crawl log; rows may be in any order, and in several files.
 
-    - ``url``: URL of the page, or any name; ``time``: its date and time, or a number
+    - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
     - ``changed``: whether the content differed from the crawl before: 0, 1, true, false
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
       the crawl before, see :func:`crawl_envs.logs.digests.canonical`

@@ -397,6 +397,27 @@ def test_notes(read, text, arguments, notes):  # noqa: F811
         assert re.search(pattern, one), one
 
 
+IN_LATIN = [
+    ("a.csv", "url,time,hash,title\n", "{url},2026-01-0{day},A,\u00fc\n"),
+    ("a.jsonl", "", '{{"url": "{url}", "time": "2026-01-0{day}", "hash": "A"}}\n'),
+    ("a.cdxj", "", 'k 2026010{day} {{"url": "{url}", "digest": "A"}}\n'),
+    ("a.log", "", "2026-01-0{day}T00:00:00Z 200 9 {url} - - - - - A -\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "row"), IN_LATIN)
+@pytest.mark.parametrize("many", [2, 30_000])
+def test_a_url_that_is_not_in_utf8_is_a_bad_row(tmp_path, name, header, row, many):
+    rows = [row.format(url="u", day=1 + k % 2) for k in range(many)]
+    text = header + "".join([*rows, row.format(url="v\u00fc", day=3)])
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    log = read_crawl_log(tmp_path / name)
+    assert log.intervals().elapsed.tolist() == [1.0]
+    line = many + (2 if header else 1)
+    [note] = [note for note in log.notes if "cannot be read" in note]
+    assert f"line {line}, column 'url': got 'v\ufffd', expected a URL in UTF-8" in note
+
+
 def test_what_is_no_text_and_folders_are_refused_in_words(tmp_path):
     path = tmp_path / "a.csv"
     text = "url,time,hash\nu,1,A\n"

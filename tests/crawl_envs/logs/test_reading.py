@@ -337,7 +337,7 @@ BAD = [
     (" CDX N b a m s k\nx y\n", "log.cdx", ", line 2: got 'x y', expected more"),
     (HERITRIX + "2011-\n", "crawl.log", ", line 7: got '2011-', expected more"),
     (b"\x1f\x8b\x08broken", "log.csv.gz", "expected a whole text file, but"),
-    (GOOD.encode() + b"\xff,1,0\n", "log.csv", "expected a whole csv file, but"),
+    (GOOD.encode() + b"\xff,1,0\n", "log.csv", "column 'url': got '\ufffd', expected a URL"),
     ("PAR1", "log", "expected a whole parquet file, but"),
 ]
 
