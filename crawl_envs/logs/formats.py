@@ -41,7 +41,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from crawl_envs.logs.columns import BadRows, Columns, Part, Wanted
+from crawl_envs.logs.columns import REPLACED, BadRows, Columns, Part, Wanted
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 
@@ -65,6 +65,7 @@ HERITRIX = (
 CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
 CDX_LETTERS = "N b a m s k"
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
+SURROGATES = re.compile("[\ud800-\udfff]")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
@@ -306,7 +307,7 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
         present |= dict.fromkeys(chain(*(row for _, row in batch)))
         read = filter(wanted.includes, present)
         texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in read}
-        batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
+        batches.append(pa.table({name: _strings(column) for name, column in texts.items()}))
     if not batches:
         batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
@@ -351,6 +352,15 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
             expected = header or "an object"
             bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
     return iter(found), notes
+
+
+def _strings(texts: list[str | None]) -> Any:
+    """Return an array of texts, with U+FFFD in the place of surrogates, which are no UTF-8."""
+    try:
+        return pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:
+        known = (text and SURROGATES.sub(REPLACED, text) for text in texts)
+        return pa.array(known, pa.large_string())
 
 
 def _as_text(value: Any) -> str | None:

@@ -49,7 +49,7 @@ def _truths(rows: Columns, word: str) -> BoolArray:
 
 READERS: dict[str, Callable[[Columns, str], Any]] = {
     "importance": _quantities,
-    "host": Columns.words,
+    "host": partial(Columns.words, optional=True),
     "group": Columns.words,
     "change_rate": _quantities,
     "complete": _truths,

@@ -228,6 +228,13 @@ KINDS = [
         [3.0],
         [0],
     ),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": 0, "hash": "\\udcfc"}\n{"url": "\\udcfc", "time": 1, "hash": "A"}\n'
+        '{"url": "u", "time": 2, "hash": "\\udcfc"}\n{"url": "u", "time": 3}\n',
+        [2.0],
+        [0],
+    ),
     ("a.csv", "url,time,hash\nu,0,A\nu,1,NULL\nu,2,\\N\nu,3,None\nu,4,A\n", [4.0], [0]),
     ("a.csv", "url,time,changed,hash\nu,0,,A\nu,1,,B\nu,2,,B\n", [1.0, 1.0], [1, 0]),
     ("a.cdx", cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A")) + "k 2026\n", [2.0], [0]),
@@ -298,7 +305,7 @@ REFUSED = [
     ),
     ("a.json", '[["urlkey", "timestamp"', {}, "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", {}, "column 'time': got '1e300', expected"),
-    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "a.jsonl: expected a whole"),
+    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "got '\ufffd', expected a URL"),
     (
         "a.csv",
         "url,time,hash,status\nu,1,A,301\nu,2,A,302\n",
