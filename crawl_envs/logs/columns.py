@@ -17,6 +17,10 @@ from crawl_envs.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+REPLACED = "\ufffd"
+"""In the place of bytes that are not UTF-8."""
+MOST_NAMED = 12
+"""Columns that a note names."""
 
 
 class Wanted(NamedTuple):
@@ -26,7 +30,8 @@ class Wanted(NamedTuple):
         known: pattern of the words of the suite for them.
         required: words that must be there.
         columns: names in the file of columns that have other names.
-        aliases: word of other names, in small letters, that are read if the word is not there.
+        aliases: word of other names, in small letters without underscores, that are read if the
+            word is not there.
         absent: texts that are no value.
         max_bad: largest share of rows that may be left out as they cannot be read; one may be if
             it is positive.
@@ -44,7 +49,7 @@ class Wanted(NamedTuple):
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
         known = self.known.fullmatch(folded)
-        return (folded, False) if known else (self.aliases.get(folded, ""), True)
+        return (folded, False) if known else (self.aliases.get(folded.replace("_", ""), ""), True)
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
@@ -70,9 +75,10 @@ class Wanted(NamedTuple):
             if not words.get(word):
                 name = given.get(word, word)
                 raise ValueError(f"{path}: column {name!r} ({word}) is missing, got {present}")
-        for names in words.values():
+        for word, names in words.items():
             if len(names) > 1:
-                raise ValueError(f"{path}: column {names[0]!r} is there {len(names)} times")
+                times = f"is there {len(names)} times as {word!r}, in {names}"
+                raise ValueError(f"{path}: column {names[0]!r} {times}")
         return {word: names[0] for word, names in words.items()}
 
 
@@ -117,6 +123,7 @@ class Part(NamedTuple):
 
     ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
     ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
+    ``present`` are all columns that the file has.
     """
 
     path: Path
@@ -126,6 +133,7 @@ class Part(NamedTuple):
     number: Callable[[int], int]
     notes: tuple[str, ...] = ()
     stamped: bool = False
+    present: tuple[str, ...] = ()
 
 
 class Columns:
@@ -134,6 +142,7 @@ class Columns:
     Attributes:
         path: the first file.
         names: its name of each word.
+        present: all columns that it has.
         bad: rows that cannot be read, those included that are not among the n.
         good: mask of the others among the n, (n,).
         notes: sentences on what was guessed.
@@ -141,7 +150,7 @@ class Columns:
     """
 
     def __init__(self, parts: Sequence[Part], absent: Sequence[str], bad: BadRows) -> None:
-        self.path, self.names = parts[0].path, parts[0].names
+        self.path, self.names, self.present = parts[0].path, parts[0].names, parts[0].present
         of_server = "urlkey" in self.names or self.names.get("url") == "original"
         of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
@@ -154,6 +163,9 @@ class Columns:
         if not self.num_rows:
             bad.settle(bad.count)
             raise ValueError(f"{self.path} is empty, expected at least one row")
+        if "url" in self:
+            damaged = pc.fill_null(pc.match_substring(self.text("url"), REPLACED), False)
+            self.check("url", damaged.to_numpy(zero_copy_only=False), "a URL in UTF-8")
 
     def __contains__(self, word: str) -> bool:
         """Return whether there is a column."""
@@ -197,6 +209,10 @@ class Columns:
             ) from None
         return pc.if_else(pc.is_in(texts, pa.array(self._absent, texts.type)), None, texts)
 
+    def has_values(self, word: str) -> bool:
+        """Return whether any row has a value in a column."""
+        return bool(self.text(word).null_count < self.num_rows)
+
     def codes(self, word: str, *, optional: bool = False) -> Codes:
         """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
         texts = self.text(word).dictionary_encode()
@@ -232,6 +248,14 @@ class Columns:
         if not any(is_one(column.type) for is_one in read):
             column = self.text(word)
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
+
+    def note_others(self, ours: str = "") -> None:
+        """Note the columns of the first file that are not read, but those of a pattern ``ours``."""
+        unread = (name for name in self.present if name not in self.names.values())
+        if others := [name for name in unread if not re.fullmatch(ours, name)]:
+            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+            named = ", ".join(map(repr, others[:MOST_NAMED]))
+            self.notes.append(f"columns that are not read: {named}{more}")
 
     def note(self, what: str, where: BoolArray) -> None:
         """Note the number of rows in a mask, if there are any."""

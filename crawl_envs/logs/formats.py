@@ -41,7 +41,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from crawl_envs.logs.columns import BadRows, Columns, Part, Wanted
+from crawl_envs.logs.columns import REPLACED, BadRows, Columns, Part, Wanted
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 
@@ -65,6 +65,7 @@ HERITRIX = (
 CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
 CDX_LETTERS = "N b a m s k"
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
+SURROGATES = re.compile("[\ud800-\udfff]")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
@@ -103,12 +104,16 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
 def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
     """Read the wanted columns of one file."""
     if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+        what = "a folder, expected its files" if path.is_dir() else "no such file"
+        raise ValueError(f"{path}: {what}")
     try:
-        with _open(path, "replace") as file:
+        with _open(path) as file:
             first = file.readline(100_000).rstrip("\r\n")
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
+        if first[0] in "\x1f\x00\ufffd":
+            expected = "UTF-8, or compressed with an extension such as .gz"
+            raise ValueError(f"{path}: begins with {first[:8]!r}, no text, expected {expected}")
         if NUTCH.match(first):
             raise ValueError(
                 f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "
@@ -156,10 +161,13 @@ def cdx_pattern(path: Path, first: str) -> str:
     return f"^{re.escape(between).join(parts)}(?:{re.escape(between)}|$)"
 
 
-def _open(path: Path, errors: str = "strict") -> io.TextIOWrapper:
-    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension."""
+def _open(path: Path) -> io.TextIOWrapper:
+    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension.
+
+    U+FFFD takes the place of other bytes; a URL with it is none (:class:`Columns`).
+    """
     stream = io.BufferedReader(pa.input_stream(str(path), compression="detect"), 1 << 20)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
@@ -172,8 +180,8 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
         skipped.append(row)
         return "skip"
 
-    table = pa.csv.read_csv(
-        pa.input_stream(str(path), compression="detect"),
+    read = partial(
+        pa.csv.read_csv,
         read_options=pa.csv.ReadOptions(block_size=BLOCK),
         parse_options=pa.csv.ParseOptions(
             delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
@@ -183,6 +191,13 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
             column_types=dict.fromkeys(names.values(), pa.large_string()),
         ),
     )
+    try:
+        table = read(pa.input_stream(str(path), compression="detect"))
+    except pa.ArrowInvalid as error:
+        if "invalid UTF8" not in str(error):
+            raise
+        with _open(path) as file:
+            table = read(io.BytesIO(file.read().encode()))
 
     @cache
     def records() -> IntArray:
@@ -199,7 +214,7 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
             expected = f"expected {len(header)}, as the header has"
             bad(line, f"{path}, line {line}: got {size} values, {expected}")
 
-    return Part(path, table, names, "line", number)
+    return Part(path, table, names, "line", number, present=tuple(header))
 
 
 def _check_lines(
@@ -237,9 +252,10 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
     with pa.parquet.ParquetFile(path) as file:
-        names = wanted.names(path, file.schema_arrow.names)
+        present = tuple(file.schema_arrow.names)
+        names = wanted.names(path, present)
         table = file.read(columns=list(names.values()))
-    return Part(path, table, names, "row", lambda row: row + 1)
+    return Part(path, table, names, "row", lambda row: row + 1, present=present)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -288,15 +304,17 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     present: dict[str, None] = {}
     while batch := list(islice(records, BATCH)):
         numbers += [number for number, _ in batch]
-        keys = dict.fromkeys(chain(*(row for _, row in batch)))
-        present |= dict.fromkeys(filter(wanted.includes, keys))
-        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in present}
-        batches.append(pa.table({x: pa.array(t, pa.large_string()) for x, t in texts.items()}))
+        present |= dict.fromkeys(chain(*(row for _, row in batch)))
+        read = filter(wanted.includes, present)
+        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in read}
+        batches.append(pa.table({name: _strings(column) for name, column in texts.items()}))
     if not batches:
         batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
-    names, counted = wanted.names(path, table.column_names), "row" if in_array else "line"
-    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index)
+    every = tuple(present) or wanted.required
+    names, counted = wanted.names(path, every), "row" if in_array else "line"
+    found = () if in_index else every  # the other fields of an index are known
+    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, found)
 
 
 def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -334,6 +352,15 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
             expected = header or "an object"
             bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
     return iter(found), notes
+
+
+def _strings(texts: list[str | None]) -> Any:
+    """Return an array of texts, with U+FFFD in the place of surrogates, which are no UTF-8."""
+    try:
+        return pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:
+        known = (text and SURROGATES.sub(REPLACED, text) for text in texts)
+        return pa.array(known, pa.large_string())
 
 
 def _as_text(value: Any) -> str | None:

@@ -49,7 +49,7 @@ def _truths(rows: Columns, word: str) -> BoolArray:
 
 READERS: dict[str, Callable[[Columns, str], Any]] = {
     "importance": _quantities,
-    "host": Columns.words,
+    "host": partial(Columns.words, optional=True),
     "group": Columns.words,
     "change_rate": _quantities,
     "complete": _truths,
@@ -61,6 +61,9 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
 """Columns that a table may have, as fields of the same name, and what reads them."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision")
 PAGE_COLUMNS = re.compile(rf"url|last_crawl|{'|'.join(READERS)}|({'|'.join(OF_SIGNALS)})(:.+)?")
+
+FOR_PEOPLE = r"crawls|.*_(own|stderr)(:.*)?"
+"""Columns that ``scripts.estimate`` writes and nothing reads."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +88,7 @@ class PageTable:
         change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
         change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
             absent then.
-        notes: sentences on what was guessed when the table was read.
+        notes: sentences on what was guessed, or not read, in the file.
     """
 
     urls: NDArray[np.object_]
@@ -112,7 +115,7 @@ class PageTable:
 
 
 def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) -> PageTable:
-    """Read a table of pages, in CSV, JSON lines or Parquet; other columns are ignored.
+    """Read a table of pages, in CSV, JSON lines or Parquet; others are ignored, and noted.
 
     ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` that of the
     URL. ``recall``, ``false_signal_rate`` and ``precision`` are those of a single
@@ -129,6 +132,7 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
             its line, a URL that stands there twice, an absent or a bad value.
     """
     rows = read_columns(Path(path), Wanted(PAGE_COLUMNS, ("url",), columns or {}))
+    rows.note_others(FOR_PEOPLE)
     codes = rows.codes("url")
     seen = np.zeros(rows.num_rows, np.bool_)
     seen[np.unique(codes.number, return_index=True)[1]] = True

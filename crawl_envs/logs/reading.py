@@ -35,14 +35,22 @@ LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey
 ALIASES = {
     "original": "url",
     "timestamp": "time",
-    "fetch_time": "time",
+    "fetchtime": "time",
     "statuscode": "status",
-    "fetch_status": "status",
-    "content_digest": "digest",
-    "url_surtkey": "urlkey",
+    "fetchstatus": "status",
+    "httpstatus": "status",
+    "httpstatuscode": "status",
+    "responsestatus": "status",
+    "responsecode": "status",
+    "contenthash": "hash",
+    "contentdigest": "digest",
+    "lastmodified": "last_modified",
+    "urlsurtkey": "urlkey",
     "location": "redirect",
 }
-"""Names of CDX servers, of Common Crawl's tables, and of a header field of HTTP."""
+"""Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
+ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
+"""Texts that are no value, as databases and data frames write them too."""
 
 
 def read_crawl_log(
@@ -59,7 +67,7 @@ def read_crawl_log(
 ) -> CrawlLog:
     """Read a crawl log; rows may be in any order, and in several files.
 
-    - ``url``: URL of the page, or any name; ``time``: its date and time, or a number
+    - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
     - ``changed``: whether the content differed from the crawl before: 0, 1, true, false
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
       the crawl before, see :func:`crawl_envs.logs.digests.canonical`
@@ -70,10 +78,11 @@ def read_crawl_log(
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
-    Names may be in any case, or those of ``ALIASES``. An empty value, or ``-``, is none. Of the
-    rows of a page at one time one counts: content before 404 and 410, redirects and failures.
+    Names may be in any case, or those of ``ALIASES``; other columns are noted, and not read. An
+    empty value, or another text of ``ABSENT``, is none. Of the rows of a page at one time one
+    counts: content before 404 and 410, redirects and failures.
 
-    **Evidence.** The first column from ``changed`` to ``last_modified`` that is there is used.
+    **Evidence.** The first column from ``changed`` to ``last_modified`` that has a value is used.
     After a better one ``last_modified`` is not read: a crawler learns it by a crawl, so it is no
     signal that could lead to one. A crawl without evidence observed nothing, unless its status is
     304, or it is the first of its page and needs no text to be compared. The first text after
@@ -122,13 +131,14 @@ def read_crawl_log(
     if time_unit is not None:
         one_of("time_unit", time_unit, TIME_UNITS)
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
-    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ("", "-"), bad)
+    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
     rows = read_columns(paths, wanted, format)
-    evidence = next((word for word in EVIDENCE if word in rows), None)
-    if evidence is None:
-        raise ValueError(
-            f"{paths[0]}: expected one of the columns {EVIDENCE}, got {list(rows.names.values())}"
-        )
+    told = [word for word in EVIDENCE if word in rows]
+    if not told:
+        got = list(rows.present or rows.names.values())
+        raise ValueError(f"{paths[0]}: expected one of the columns {EVIDENCE}, got {got}")
+    evidence = next((word for word in told if rows.has_values(word)), told[0])
+    rows.note_others()
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:

@@ -140,6 +140,9 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
         if count := np.count_nonzero(given & (kind == rank)):
             name = "yyyymmdd.." if rank == 1 else TIME_UNITS[rank]
             guesses.append(f"bare numbers, read as {name}: {count}")
+    powers = pc.fill_null(pc.match_substring(texts, "e+", ignore_case=True), False)
+    if rounded := np.count_nonzero(given & (kind > 1) & powers.to_numpy(zero_copy_only=False)):
+        guesses.append(f"times with a power of ten, perhaps rounded by a spreadsheet: {rounded}")
     if unit is None and given.any() and (kind[given] == 0).all():
         days = number[given]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:

@@ -44,7 +44,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
 
     Raises:
         ValueError: the folder holds a scheduler and another one is given, or neither; its files
-            are damaged or of another format; another process uses it.
+            are damaged or of another format; another process uses it, or it is called after a fork.
         OSError: the folder cannot be written; a snapshot could not be (raised by the next one).
     """
 
@@ -70,7 +70,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         except BaseException:
             os.close(self._lock)
             raise
-        self._writer = ThreadPoolExecutor(1)
+        self._writer, self._process = ThreadPoolExecutor(1), os.getpid()
         self._saving: Future[None] | None = None
 
     @staticmethod
@@ -139,8 +139,9 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
 
     def _begin_save(self) -> None:
         """Begin a journal, and a snapshot from which it goes on."""
-        if self._saving is not None:
-            self._saving.result()
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()  # an error of it is raised once, and the next call tries again
         values, arrays = self.scheduler.state()
         values["total"] = self.total
         state = Record(values, {name: array.copy() for name, array in arrays.items()})
@@ -172,6 +173,8 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     def _check_open(self) -> None:
         if self._lock < 0:
             raise ValueError(f"folder must be open, the scheduler of {self.folder} is closed")
+        if os.getpid() != self._process:
+            raise ValueError(f"{self.folder} must be used by the process that opened it, not forks")
 
     def __exit__(self, *error: object) -> None:
         """Leave the folder to others."""

@@ -84,7 +84,7 @@ def _tuples(descr: Any) -> Any:
 
 
 def records_of(path: Path) -> Iterator[tuple[Record, int]]:
-    """Yield the records of a file, and where each ends; the last may be cut off.
+    """Yield the records of a file, and where each ends; the last may be cut off, or be zeros.
 
     Raises:
         ValueError: the file is of another format, or a record is damaged.
@@ -94,8 +94,10 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
             raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
-            length, checksum, own = HEAD.unpack(file.read(HEAD.size))
+            length, checksum, own = HEAD.unpack(head := file.read(HEAD.size))
             if zlib.crc32(HEAD.pack(length, checksum, 0)) != own:
+                if not any(head) and not any(file.read()):
+                    return  # zeros alone: the machine stopped before the record was on the disk
                 raise ValueError(f"{path} must not be damaged, the record at byte {end} is")
             if total - end - HEAD.size < length:
                 return

@@ -117,6 +117,8 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
     if pages is None:
         return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
     table = read_page_table(pages)
+    for note in table.notes:
+        console().print(f"{pages}: {note}", soft_wrap=True)
     merged = tuple(name in (options.merge or ()) for name in ("scheme", "www"))
     row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
     place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])
@@ -132,6 +134,8 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
             soft_wrap=True,
         )
     importance = np.where(known, table.importance[place], 0.0)
+    if not importance.any():
+        raise ValueError(f"{pages}: expected importance above 0 for a page of the log, got none")
     group = np.where(known, labels[place], hosts_of(log.urls))
     return importance, _numbers(group)
 

@@ -119,7 +119,7 @@ def new_scheduler(
     if table is not None:
         rows = np.arange(table.num_pages) if feeds else living(table)
         given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
-        if feeds and not sources:  # the quality of their signals is learned
+        if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
             known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
         scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
         if feeds and table.gone is not None:
@@ -241,7 +241,8 @@ def cautions(table: PageTable, rechecked: bool = False) -> list[str]:
         said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
     unwanted = int((table.importance[rows] == 0.0).sum())
     if unwanted:
-        said.append(f"{counted(unwanted, 'page')} of importance 0: never fetched")
+        pages = counted(unwanted, "page")
+        said.append(f"{pages} of importance 0: never fetched, but once without a copy")
     if table.evidence is not None:
         kinds = table.evidence[rows]
         number = {kind: int((kinds == kind).sum()) for kind in (ONCE, NEVER, ALWAYS)}

@@ -86,6 +86,8 @@ def choose(
         if again.page.size == 0:
             raise ValueError(f"pages must not all be gone, got {table.num_pages} that are")
         return again
+    if not table.importance[planning.living(table)].any():
+        raise ValueError("importance must be above 0 for a page that is not gone, got 0 for all")
     rows = np.arange(table.num_pages)
     scheduler = planning.new_scheduler(table, policy, left, first, ids=rows)
     planning.limit_hosts(scheduler, limits)

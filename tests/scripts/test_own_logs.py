@@ -189,6 +189,11 @@ def test_pages_outside_the_table_have_no_importance(files: Path, tmp_path: Path)
     rows = rows_of(tmp_path / "out" / "pages.csv")
     weights = {row["url"]: float(row["importance"]) for row in rows}
     assert weights == {url(page): (page + 1.0) * (page < 60) for page in range(100)}
+    (tmp_path / "known.csv").write_text(f"url,importance,weight\n{url(3)},0,1\n")
+    for app in (estimate.app, backtest.app):
+        result = commands.run(app, *given_pages, out=tmp_path / "none")
+        refused(result, "known.csv: expected importance above 0 for a page of the log, got none")
+        assert "columns that are not read: 'weight'" in " ".join(result.stdout.split())
 
 
 def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -211,6 +212,31 @@ KINDS = [
         [2.0],
         [0],
     ),
+    # Names of a status and a hash in camel case and snake case; texts of databases for nothing
+    (
+        "a.csv",
+        "url,time,http_status,content_hash,etag\nu,0,200,A,x\nu,1,503,B,y\nu,2,200,A,z\n",
+        [2.0],
+        [0],
+    ),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": 0, "statusCode": 200, "contentHash": "A", "lastModified": 0}\n'
+        '{"url": "u", "time": 1, "statusCode": 503, "contentHash": "B", "lastModified": 1}\n'
+        '{"url": "u", "time": 2, "statusCode": 200, "contentHash": NaN, "lastModified": 2}\n'
+        '{"url": "u", "time": 3, "statusCode": 200, "contentHash": "A", "lastModified": 3}\n',
+        [3.0],
+        [0],
+    ),
+    (
+        "a.jsonl",
+        '{"url": "u", "time": 0, "hash": "\\udcfc"}\n{"url": "\\udcfc", "time": 1, "hash": "A"}\n'
+        '{"url": "u", "time": 2, "hash": "\\udcfc"}\n{"url": "u", "time": 3}\n',
+        [2.0],
+        [0],
+    ),
+    ("a.csv", "url,time,hash\nu,0,A\nu,1,NULL\nu,2,\\N\nu,3,None\nu,4,A\n", [4.0], [0]),
+    ("a.csv", "url,time,changed,hash\nu,0,,A\nu,1,,B\nu,2,,B\n", [1.0, 1.0], [1, 0]),
     ("a.cdx", cdx((20260101, "u", 200, "A"), (20260103, "u", 200, "A")) + "k 2026\n", [2.0], [0]),
     (
         "a.cdx",
@@ -260,6 +286,14 @@ REFUSED = [
     ("a.csv", "url,time,hash\n,1,A\n", {}, "line 2, column 'url': got nothing.*1 of 1 rows"),
     ("a.csv", "url,time,Time,TIME,hash\nu,1,2,3,A\nu\n", {"columns": {"time": "when"}}, "'when'"),
     ("a.csv", "url,Time,TIME,hash\nu,1,2,A\n", {}, "column 'Time' is there 2 times"),
+    (
+        "a.csv",
+        "url,timestamp,Fetch-Time,hash\nu,1,2,A\n",
+        {},
+        r"2 times as 'time', in \['timestamp', 'Fetch-Time'\]",
+    ),
+    ("a.json", '[{"hits": 1, "took": 2}]', {}, r"'url' .url. is missing, got \['hits', 'took'\]"),
+    ("a.csv", "url,time,md5\nu,1,A\n", {}, r"got \['url', 'time', 'md5'\]"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"time_unit": "hours"}, "time_unit must be one of"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"max_bad": 2}, "max_bad must lie in .0, 1., got 2"),
     ("a.csv", "url,time,hash\nu,1,A\n", {"clock_tolerance": -1}, "clock_tolerance must be"),
@@ -271,7 +305,7 @@ REFUSED = [
     ),
     ("a.json", '[["urlkey", "timestamp"', {}, "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", {}, "column 'time': got '1e300', expected"),
-    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "a.jsonl: expected a whole"),
+    ("a.jsonl", '{"url": "\\ud800", "time": 1, "hash": "A"}\n', {}, "got '\ufffd', expected a URL"),
     (
         "a.csv",
         "url,time,hash,status\nu,1,A,301\nu,2,A,302\n",
@@ -299,7 +333,17 @@ SAID = [
         ["column 'time': bare numbers, read as days: 1, as of a sp"],
     ),
     ("url,time,hash\nu,46023.5,A\n", {"time_unit": "days"}, []),
+    (
+        "url,time,hash\nu,1.76723E+12,A\nu,1767225600000,A\n",
+        {},
+        ["read as milliseconds: 2", "a power of ten, perhaps rounded by a spreadsheet: 1"],
+    ),
     ("url,time,hash\nu,2026-01-01,A\n", {}, ["a date alone, taken at noon .UTC.: 1"]),
+    (
+        "url,time,hash,code,size,\nu,1e8,A,503,9,\n",
+        {},
+        ["columns that are not read: 'code', 'size'$", "read as seconds"],
+    ),
     (
         "url,time,hash\nhttp://a/,1e8,A\nhttp://A,2e8,A\n",
         {},
@@ -358,6 +402,43 @@ def test_notes(read, text, arguments, notes):  # noqa: F811
     assert len(said) == len(notes), said
     for one, pattern in zip(said, notes, strict=True):
         assert re.search(pattern, one), one
+
+
+IN_LATIN = [
+    ("a.csv", "url,time,hash,title\n", "{url},2026-01-0{day},A,\u00fc\n"),
+    ("a.jsonl", "", '{{"url": "{url}", "time": "2026-01-0{day}", "hash": "A"}}\n'),
+    ("a.cdxj", "", 'k 2026010{day} {{"url": "{url}", "digest": "A"}}\n'),
+    ("a.log", "", "2026-01-0{day}T00:00:00Z 200 9 {url} - - - - - A -\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "row"), IN_LATIN)
+@pytest.mark.parametrize("many", [2, 30_000])
+def test_a_url_that_is_not_in_utf8_is_a_bad_row(tmp_path, name, header, row, many):
+    rows = [row.format(url="u", day=1 + k % 2) for k in range(many)]
+    text = header + "".join([*rows, row.format(url="v\u00fc", day=3)])
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    log = read_crawl_log(tmp_path / name)
+    assert log.intervals().elapsed.tolist() == [1.0]
+    line = many + (2 if header else 1)
+    [note] = [note for note in log.notes if "cannot be read" in note]
+    assert f"line {line}, column 'url': got 'v\ufffd', expected a URL in UTF-8" in note
+
+
+def test_what_is_no_text_and_folders_are_refused_in_words(tmp_path):
+    path = tmp_path / "a.csv"
+    text = "url,time,hash\nu,1,A\n"
+    for content in (gzip.compress(text.encode()), text.encode("utf-16")):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="no text, expected UTF-8, or compressed with an ext"):
+            read_crawl_log(path)
+    with pytest.raises(ValueError, match="a folder, expected its files"):
+        read_crawl_log(tmp_path)
+
+
+def test_fields_of_an_index_are_no_columns_to_note(read):  # noqa: F811
+    line = 'k 20260101 {"url": "u", "digest": "A", "mime": "-"}\n'
+    assert read(line, "a.cdxj").notes == ()
 
 
 def test_resume_keys_are_said(read):  # noqa: F811

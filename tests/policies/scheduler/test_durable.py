@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
@@ -198,6 +199,18 @@ def test_a_journal_that_is_cut_off_leads_to_its_whole_records(kept):
             assert journal.stat().st_size == durable.journal.size
 
 
+def test_zeros_that_a_power_cut_leaves_at_the_end_are_no_record(kept):
+    journal = file_of(kept, "journal")
+    whole = journal.read_bytes()
+    for zeros in (5, 16, 4096):
+        journal.write_bytes(whole + bytes(zeros))
+        with DurableScheduler(kept) as durable:
+            assert durable.journal.size == journal.stat().st_size == len(whole)
+    journal.write_bytes(whole + bytes(4096) + b"x")
+    with pytest.raises(ValueError, match="must not be damaged"):
+        DurableScheduler(kept)
+
+
 @pytest.mark.parametrize("kind", ["snapshot", "journal"])
 def test_damaged_files_are_refused(kept, kind):
     path = file_of(kept, kind)
@@ -240,6 +253,38 @@ def test_a_full_disk_leaves_what_was_acknowledged(kept, monkeypatch):
         assert same(state_of(durable.scheduler), held)
         durable.next(1000.0)
     DurableScheduler(kept).close()
+
+
+def test_a_snapshot_that_failed_is_an_error_once(kept, monkeypatch):
+    with DurableScheduler(kept, save_every=3) as durable:
+        monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        failed, before = 0, durable.total
+        for turn in range(20):
+            try:
+                durable.signal([0], 0.1 * turn)
+            except OSError:
+                failed += 1
+        assert 0 < failed < 10
+        assert durable.total == before + 20 - failed
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            durable.save()  # the error of the last attempt before there was room again
+        durable.save()
+        held = state_of(durable.scheduler)
+    [snapshot] = kept.glob("snapshot-*")
+    assert snapshot.name == f"snapshot-{durable.number:012d}"
+    with DurableScheduler(kept) as durable:
+        assert same(state_of(durable.scheduler), held)
+
+
+def test_a_fork_does_not_write_to_the_journal(kept, monkeypatch):
+    with DurableScheduler(kept) as durable:
+        size = durable.journal.size
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        for call in (lambda: durable.next(1000.0), lambda: durable.signal([0], 1.0), durable.save):
+            with pytest.raises(ValueError, match="by the process that opened it, not forks"):
+                call()
+        assert durable.journal.size == size
 
 
 def test_one_process_at_a_time(kept):

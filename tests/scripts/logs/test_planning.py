@@ -8,7 +8,7 @@ import pytest
 from crawl_envs.logs import PageTable, hosts_of
 from policies.scheduler import CrawlScheduler
 from policies.values import greedy_ncis
-from scripts.logs import planning
+from scripts.logs import planning, schedules
 
 
 def table(m: int = 20, **more: object) -> PageTable:
@@ -165,6 +165,31 @@ def test_an_unknown_change_rate_is_refused() -> None:
         planning.expected_freshness(bare, [1.0])
     with pytest.raises(ValueError, match="must be given: the policy needs it"):
         planning.new_scheduler(bare, "Greedy", 1.0, 0.0)
+
+
+def test_pages_without_importance_are_fetched_once_at_most() -> None:
+    copies = np.array([0.0, np.nan, 0.0])
+    pages = table(3, importance=np.array([1.0, 0.0, 0.0]), last_crawl=copies)
+    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(3))
+    count = np.bincount(planning.plan(scheduler, copies, 5.0).page, minlength=3)
+    assert count[1:].tolist() == [1, 0]
+    assert planning.cautions(pages) == [
+        "2 pages of importance 0: never fetched, but once without a copy"
+    ]
+    gone = np.array([True, False, False])
+    none = table(3, importance=np.array([1.0, 0.0, 0.0]), last_crawl=copies, gone=gone)
+    with pytest.raises(ValueError, match="importance must be above 0 for a page that is not gone"):
+        schedules.choose(none, "Greedy", 1.0, (1.0, 2.0), [], None)
+
+
+def test_pages_that_are_added_need_no_signals_where_the_table_has_none() -> None:
+    bare = table(recall=None, false_signal_rate=None, sources=())
+    scheduler = planning.new_scheduler(bare, "Greedy", 1.0, 0.0)
+    scheduler.add(["new"], change_rate=1.0)
+    assert "new" in scheduler.next_batch(2.0, 2)
+    scheduler = planning.new_scheduler(bare, "GreedyNCIS", 1.0, 0.0)
+    with pytest.raises(ValueError, match="recall, false_signal_rate must be given: the policy"):
+        scheduler.add(["new"], change_rate=1.0)
 
 
 def test_hosts_are_limited_by_texts() -> None:
