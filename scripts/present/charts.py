@@ -39,11 +39,6 @@ PALETTES = (32, 64, 128, 256)
 """Numbers of colours of a saved picture, which is then a quarter as large as without a palette."""
 APART, OFF = 16, 0.002
 """Levels of 255 by which at most this share of the pixels may differ for want of colours."""
-METRIC_UNITS = {
-    "accuracy": "share of requests served fresh",
-    "freshness": "importance-weighted share of page time fresh",
-    "divergence": "importance-weighted mean distance of copies from live pages",
-}
 
 
 class Axis(NamedTuple):
