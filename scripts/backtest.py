@@ -15,37 +15,22 @@ First it says what the log contains. Writes summary.csv and log.png with that, r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
-from rich.console import Console
 
-from crawl_envs.logs import CrawlLog
-from scripts.cli.commands import (
-    at_least,
-    command_of,
-    default_folder,
-    one_line_errors,
-    words_of,
-)
+from scripts.cli.commands import at_least, command_of, default_folder
 from scripts.logs import backtesting
-from scripts.logs.backtest_report import SLOW, less, report
-from scripts.logs.backtesting import REFERENCE, SHARES, Backtest, Effort
+from scripts.logs.backtest_report import less, report
+from scripts.logs.backtest_runs import names_of, played_in
 from scripts.logs.learning import check_hindsight
 from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
 from scripts.logs.summary import print_summary, write_summary
-from scripts.present import tables
-from scripts.study.entrants import candidate_of
+from scripts.present.tables import console
 from scripts.study.rows import check_folder
-from scripts.study.runner import STOPPED, Store, opened, play_missing
-from scripts.study.workers import PlayOptions, Workers
-
-POLICIES = "Greedy,BeliefNCIS"
-WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"
-ARCHIVES = ("cdx", "cdxj")
+from scripts.study.workers import PlayOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +62,7 @@ def main(options: BacktestOptions) -> None:
     players = options.players
     recorded = read_log(options)
     effort = backtesting.effort_for(recorded)
-    names = names_of(options, recorded, effort)
+    names = names_of(options.policies, options.agents, recorded, effort)
     effort = effort._replace(draws=effort.draws if options.draws is None else options.draws)
     importance, group = weights_and_groups(recorded, options)
     print_summary(recorded, options.title)
@@ -88,61 +73,14 @@ def main(options: BacktestOptions) -> None:
     check_hindsight(names, recorded, test.start)
     check_folder(folder)
     if effort.above:
-        left_out = options.policies is None and effort.shares != SHARES
-        tables.console().print(less(effort, left_out), soft_wrap=True)
-    store = played_in(folder, test, names, effort, options, players)
+        console().print(less(effort, options.policies is not None), soft_wrap=True)
+    store = played_in(folder, test, names, effort, players, seed=options.seed, fresh=options.fresh)
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
-    suffixes = set(options.log[0].suffixes)
-    archive = options.format in ARCHIVES or bool({f".{name}" for name in ARCHIVES} & suffixes)
     write_summary(recorded, options.title, folder)
-    report(test, outcomes, options.title, folder, archive)
+    report(test, outcomes, options.title, folder, options.archive)
     store.sign("scripts.backtest")
-    tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
-
-
-def names_of(options: BacktestOptions, log: CrawlLog, effort: Effort) -> list[str]:
-    """Return the names of policies and agents, the reference first.
-
-    Raises:
-        ValueError: an unknown name.
-    """
-    usual = WITH_SIGNALS if log.sources else POLICIES
-    names = words_of("--policies", usual if options.policies is None else options.policies)
-    if options.policies is None and effort.shares != SHARES:
-        names.remove(SLOW)
-    names += words_of("--agents", options.agents)
-    chosen = list(dict.fromkeys([REFERENCE, *names]))
-    for name in chosen:
-        candidate_of(name)
-    return chosen
-
-
-def played_in(
-    folder: Path,
-    test: Backtest,
-    names: Sequence[str],
-    effort: Effort,
-    options: BacktestOptions,
-    players: Workers,
-) -> Store:
-    """Play the policies where no rows are there yet, and return the rows.
-
-    The draws are kept in the folder until all are played.
-    """
-    saved, digest = folder / "backtest.npz", test.digest(options.seed)
-    played = backtesting.measurements(saved, digest, names, effort.shares)
-    store = opened(folder, "backtest", played, fresh=options.fresh)
-    every = {
-        (of.name, name, k) for of in played for name in of.labels for k in of.seeds(effort.draws)
-    }
-    if not every <= store.done:
-        with one_line_errors(STOPPED.format(folder)):
-            if not backtesting.has(saved, digest, effort.draws):
-                backtesting.save(saved, test.drawn(effort.draws, options.seed), digest)
-        play_missing(played, effort.draws, store, players, Console(stderr=True))
-    saved.unlink(missing_ok=True)
-    return store
+    console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 
 
 app = command_of(main, BacktestOptions, __doc__)

@@ -10,17 +10,14 @@ scripts.rank does.
 
 from __future__ import annotations
 
-import math
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from scripts import rank
-from scripts.cli.commands import at_least, command_of, default_folder, given, words_of
+from scripts.cli.commands import at_least, command_of, default_folder, given, spelled, words_of
 from scripts.cli.options import refuse
 from scripts.present import tables
 from scripts.present.comparison import report
@@ -94,14 +91,8 @@ class BenchmarkOptions(PlayOptions):
         """
         short = QUICK_HORIZON if self.quick else HORIZON
         horizon = short if self.horizon is None else self.horizon
-        own = self.num_pages, self.bandwidth, horizon, self.days_per_crawl, self.signals
-        sizes = Sizes(*own)
-        if self.num_pages < 1:
-            raise ValueError(f"--num-pages must be >= 1, got {self.num_pages}")
-        for name, value in sizes._asdict().items():
-            if isinstance(value, float) and not (math.isfinite(value) and value > 0.0):
-                option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} must be finite and > 0, got {value:g}")
+        sizes = Sizes(self.num_pages, self.bandwidth, horizon, self.days_per_crawl, self.signals)
+        sizes.check()
         return sizes
 
 
@@ -111,7 +102,7 @@ def main(options: BenchmarkOptions) -> None:
         of_suites = [entry.name for entry in fields(rank.RankOptions)]
         chosen = given(options)
         refuse({name: chosen[name] for name in chosen if name not in of_suites}, "with --suite")
-        print(f"the same as {spelled(options.suite, chosen)}")
+        print(f"the same as {spelled('scripts.rank', chosen, 'suite')}")
         own = {name: getattr(options, name) for name in of_suites}
         rank.main(rank.RankOptions(**own), "scripts.benchmark")
         return
@@ -140,16 +131,6 @@ def folder_of(options: BenchmarkOptions) -> Path:
     if not own:
         return QUICK_OUT if options.quick else OUT
     return default_folder("benchmark", *(["quick"] if options.quick else []), *own)
-
-
-def spelled(suite: str, chosen: Mapping[str, Any]) -> str:
-    """Return the command that ranks a suite with the chosen options."""
-    words = ["python", "-m", "scripts.rank", suite]
-    for name in chosen:
-        if name != "suite":
-            value = [] if chosen[name] is True else [str(chosen[name])]
-            words += [f"--{name.replace('_', '-')}", *value]
-    return shlex.join(words)
 
 
 app = command_of(main, BenchmarkOptions, __doc__)

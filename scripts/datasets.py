@@ -9,22 +9,17 @@ minari.load_dataset("crawl/ncis/expert-v0"). Minari must be installed (pip insta
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import Fresh, at_least, command, words_of
-from scripts.libraries.recording import FAMILIES, LEVELS, datasets_in, described, name_of, record
+from scripts.libraries.datasets import kept, record_anew, table
+from scripts.libraries.recording import FAMILIES, LEVELS, described
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
 from scripts.timing.commands import run_cases
@@ -59,67 +54,15 @@ def main(
         family: {level: described(family, level, episodes, seed) for level in LEVELS}
         for family in chosen
     }
-    missing = [name for name in chosen if fresh or not _kept(out, name, wanted[name])]
+    missing = [name for name in chosen if fresh or not kept(out, name, wanted[name])]
     run_cases(
         {
-            family: partial(_record, out, family, episodes, seed, wanted[family])
+            family: partial(record_anew, out, family, episodes, seed, wanted[family])
             for family in missing
         }
     )
-    console().print(_table(out, chosen))
+    console().print(table(out, chosen))
     typer.echo(f"-> {out}")
-
-
-def _metadata(out: Path, family: str, level: str) -> Path:
-    return out / name_of(family, level) / "data" / "metadata.json"
-
-
-def _kept(out: Path, family: str, wanted: Mapping[str, str]) -> bool:
-    """Return whether the data sets of a family are there; ValueError if others are."""
-    if not (out / name_of(family, LEVELS[0])).parent.exists():
-        return False
-    for level in LEVELS:
-        file = _metadata(out, family, level)
-        found = json.loads(file.read_text("utf-8"))["description"] if file.exists() else "nothing"
-        if found != wanted[level]:
-            raise ValueError(
-                f"--out {out} has other data sets of {family} ({found}); name another folder, or "
-                "discard them with --fresh"
-            )
-    return True
-
-
-def _record(
-    out: Path, family: str, episodes: int, seed: int, about: Mapping[str, str]
-) -> Sequence[tuple[str]]:
-    """Record the data sets of a family, which then replace those that are there."""
-    with tempfile.TemporaryDirectory(dir=out) as folder, datasets_in(folder):
-        record(family, range(seed, seed + episodes), about)
-        place = (out / name_of(family, LEVELS[0])).parent
-        unfinished = Path(folder) / place.relative_to(out)
-        shutil.rmtree(place, ignore_errors=True)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(unfinished.parent / "namespace_metadata.json", place.parent)
-        os.replace(unfinished, place)
-    return [(family,)]
-
-
-def _table(out: Path, families: Sequence[str]) -> Table:
-    """Return the data sets with their sizes and the scores of reference, for the terminal."""
-    table = Table(title="Data sets", title_justify="left")
-    for name in ("data set", "policy"):
-        table.add_column(name)
-    for name in ("episodes", "steps", "mean return", "score", "MB"):
-        table.add_column(name, justify="right")
-    for family in families:
-        for level in LEVELS:
-            about = json.loads(_metadata(out, family, level).read_text("utf-8"))
-            low, high = about["ref_min_score"], about["ref_max_score"]
-            score = (about["mean_return"] - low) / (high - low)
-            cells = (str(about["total_episodes"]), str(about["total_steps"]))
-            shown = f"{about['mean_return']:.3f}", f"{score:.3f}", f"{about['dataset_size']:.1f}"
-            table.add_row(name_of(family, level), about["algorithm_name"], *cells, *shown)
-    return table
 
 
 app = command(main, __doc__)

@@ -22,25 +22,13 @@ from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import at_least, command_of, default_folder, words_of
 from scripts.cli.options import named_values
 from scripts.present import tables
-from scripts.study.entrants import OF_FRAGMENTS, candidate_of
+from scripts.study.comparisons import METRICS, USUAL_METRICS
+from scripts.study.entrants import candidate_of
 from scripts.study.evaluation import evaluation_of
-from scripts.study.runner import Store, opened, play_missing
-from scripts.study.settings import Setting
+from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions
-from scripts.training.ranking import best_first, publish, rank_policies
+from scripts.training.ranking import publish_setting
 
-METRICS = {
-    "freshness": "importance-weighted share of page time that is fresh",
-    "accuracy": "share of requests served fresh",
-    "penalty": "mean penalty of missed changes, lower is better",
-    "offer_freshness": "share of offers that are fresh at midnight",
-    "divergence": "mean distance between copies and live pages, lower is better",
-}
-USUAL_METRICS = {
-    "CrawlHarmonic-v0": "penalty",
-    "CrawlOffers-v1": "offer_freshness",
-    OF_FRAGMENTS: "divergence",
-}
 Metric = Annotated[
     str | None,
     typer.Option(
@@ -77,25 +65,6 @@ class EvaluateOptions(PlayOptions):
     """Output folder [runs/evaluate-MODEL-ENV]."""
 
 
-def report(setting: Setting, store: Store, agent: str, metric: str) -> None:
-    """Write, draw and print the ranking.
-
-    Raises:
-        ValueError: the environment does not have the metric.
-    """
-    rows = [row for row in store.rows if row.policy in setting.labels]
-    if agent not in {row.policy for row in rows if row.metric == metric}:
-        known = ", ".join(sorted({row.metric for row in rows}))
-        raise ValueError(f"metric must be one that {setting.id} has ({known}), got {metric!r}")
-    best = next(iter(best_first(rows, metric, agent)), None)
-    given = ", ".join(f"{name}={value}" for name, value in setting.arguments.items())
-    title = f"{agent} in {setting.id}" + (f": {given}" if given else "")
-    tables.console().print(title, soft_wrap=True)
-    measured = f"{metric} ({METRICS[metric]})"
-    look = {"agent": agent, "title": title, "metric": metric, "measured": measured}
-    publish(store.path.parent, rows, rank_policies(rows, metric, agent, best), best, **look)
-
-
 def main(options: EvaluateOptions) -> None:
     """Run the evaluation."""
     folder = options.out or default_folder("evaluate", Path(options.model).name, options.env_id)
@@ -109,7 +78,7 @@ def main(options: EvaluateOptions) -> None:
     scored = options.metric or USUAL_METRICS.get(setting.id, "freshness")
     store = opened(folder, "evaluate", [setting], fresh=options.fresh)
     play_missing([setting], options.seeds, store, players, Console(stderr=True))
-    report(setting, store, candidate.label, scored)
+    publish_setting(setting, store.rows, candidate.label, scored, folder)
     store.sign("scripts.evaluate")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 

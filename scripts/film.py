@@ -14,174 +14,53 @@ makes one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import ClassVar
 
-import numpy as np
-import typer
-from numpy.typing import NDArray
-from PIL import Image
-from rich.console import Console
-from rich.progress import track
-
-from crawl_envs import PRESETS
-from crawl_envs.envs.lettering import write
-from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types.arguments import whole
-from scripts.cli.commands import command, default_folder, words_of
+from scripts.cli.commands import command_of, default_folder, words_of
 from scripts.cli.options import named_values
 from scripts.present import tables
-from scripts.study.entrants import candidate_of
-from scripts.study.settings import env_with
-
-PANEL, HEADING = (480, 400), 30
-"""Width and height of the picture of a policy, and height of its name above, in pixels."""
-MOST_FRAMES, FRAME, LAST = 100, 100, 2000
-"""Largest number of frames; milliseconds of each, and of the last."""
-COLOURS = 48
-INK, PAPER = (34, 34, 34), 255
+from scripts.present.films import FILMS, film_of, frames_of, save
 
 
-class Film(NamedTuple):
-    """An environment, its arguments, and the two policies that play it."""
+@dataclass(frozen=True, kw_only=True)
+class FilmOptions:
+    """Arguments of ``scripts.film``."""
 
-    env_id: str
-    arguments: dict[str, Any]
-    policies: tuple[str, ...]
+    POSITIONAL: ClassVar = ("env_ids",)
 
-
-SMALL = {"num_pages": 40, "bandwidth": 10.0, "horizon": 10.0}
-FILMS = (
-    Film("CrawlNCIS-v0", {**SMALL, "instance": "noisy"}, ("RoundRobin", "GreedyNCIS")),
-    Film("CrawlHarmonic-v0", {**SMALL, "epoch": 0.1}, ("UniformCrawl", "LambdaCrawl")),
-    Film(
-        "CrawlLongevity-v0",
-        {"num_pages": 40, "bandwidth": 0.5, "horizon": 200.0, "instance": "random"},
-        ("ChangeRateCrawl", "FragmentStatic"),
-    ),
-    Film(
-        "CrawlOffers-v1",
-        {"num_pages": 300, "bandwidth": 10.0, "horizon": 60.0},
-        ("UniformCrawl", "ContextualBandit"),
-    ),
-    Film(
-        "CrawlTrace-v0",
-        {"window": [100.0, 150.0], "signals": "directory"},
-        ("RoundRobin", "GreedyNCIS"),
-    ),
-)
-"""One per family, about 100 frames, in which the better policy is visibly ahead."""
+    env_ids: list[str] | None = None
+    """Ids, such as CrawlNCIS-v0 [every family]."""
+    policies: str | None = None
+    """Two policies, Name or Name:key=value, or agents, by folder; separated by a comma [a simple
+    and a good one]."""
+    env_arg: list[str] | None = None
+    """Argument of the environment, such as num_pages=100; can be repeated."""
+    seed: int = 0
+    """Seed of the episode."""
+    out: Path | None = None
+    """Output folder [runs/film]."""
 
 
-def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:
-    """Return the film of an environment, with the given policies and arguments in place of its own.
-
-    A preset has the policies of its family.
-
-    Raises:
-        ValueError: not two different policies, or none and an id that has no film.
-    """
-    films = {film.env_id: film for film in FILMS}
-    name = env_id.rpartition(":")[2]
-    own = films.get(name, Film(env_id, {}, ()))
-    chosen = tuple(policies) or own.policies
-    if name in PRESETS and not chosen:
-        chosen = films[PRESETS[name][0]].policies
-    if not chosen:
-        env_with(env_id, arguments).close()  # which tells of an unknown id
-        raise ValueError(
-            f"--policies must be given for {env_id}: two different ones, such as "
-            f"RoundRobin,Greedy; only {', '.join(films)} and their presets have a pair of their own"
-        )
-    if len(set(chosen)) != 2 or len(chosen) != 2:
-        raise ValueError(
-            f"--policies must be two different ones for {env_id}, got {', '.join(chosen)}"
-        )
-    return Film(env_id, {**own.arguments, **arguments}, chosen)
-
-
-def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield the pictures of an episode of both policies, at most MOST_FRAMES."""
-    panels = [panels_of(film, seed, candidate_of(name).factory) for name in film.policies]
-    console = Console(stderr=True)
-    shown = zip(*panels, strict=True)
-    for pictures in track(shown, film.env_id, MOST_FRAMES, console=console, transient=True):
-        yield side_by_side(film.policies, pictures)
-
-
-def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
-    """Yield the pictures of an episode of a policy, evenly spaced, the last of its end."""
-    env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
-    observation, _ = env.reset(seed=seed)
-    policy, steps = factory(env), env.spec.max_episode_steps
-    for left in reversed(range(steps)):
-        observation = env.step(policy.predict(observation)[0])[0]
-        if left % -(-steps // MOST_FRAMES) == 0:
-            yield env.unwrapped.frame(size=PANEL)
-
-
-def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Return pictures of one size, each below its name."""
-    headings = np.full((HEADING, PANEL[0] * len(panels), 3), PAPER, np.uint8)
-    for place, name in enumerate(names):
-        write(headings, name, (place * PANEL[0] + 16, 4), INK, size=20)
-    return np.concatenate([headings, np.concatenate(panels, axis=1)])
-
-
-def save(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
-    """Write frames as a GIF that repeats, in the colours of the first, middle and last one."""
-    sample = np.concatenate([frames[0], frames[len(frames) // 2], frames[-1]])
-    palette = Image.fromarray(sample).quantize(COLOURS)
-    images = [
-        Image.fromarray(f).quantize(palette=palette, dither=Image.Dither.NONE) for f in frames
-    ]
-    durations = [FRAME] * (len(images) - 1) + [LAST]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
-
-
-EnvIds = Annotated[
-    list[str] | None,
-    typer.Argument(help="Ids, such as CrawlNCIS-v0.", show_default="every family"),
-]
-Policies = Annotated[
-    str | None,
-    typer.Option(
-        help="Two policies, Name or Name:key=value, or agents, by folder; separated by a comma.",
-        show_default="a simple and a good one",
-    ),
-]
-EnvArg = Annotated[
-    list[str] | None,
-    typer.Option(help="Argument of the environment, such as num_pages=100; can be repeated."),
-]
-Seed = Annotated[int, typer.Option(help="Seed of the episode.")]
-Out = Annotated[Path | None, typer.Option(help="Output folder.", show_default="runs/film")]
-
-
-def main(
-    env_ids: EnvIds = None,
-    policies: Policies = None,
-    env_arg: EnvArg = None,
-    seed: Seed = 0,
-    out: Out = None,
-) -> None:
+def main(options: FilmOptions) -> None:
     """Write the films."""
-    whole("seed", seed, 0)
-    specs, arguments = words_of("--policies", policies), named_values(env_arg or [])
-    ids = env_ids or [film.env_id for film in FILMS]
+    whole("seed", options.seed, 0)
+    specs = words_of("--policies", options.policies)
+    arguments = named_values(options.env_arg or [])
+    ids = options.env_ids or [film.env_id for film in FILMS]
     films = [film_of(env_id, specs, arguments) for env_id in ids]
     for film in films:
-        path = (out or default_folder("film")) / f"{film.env_id.replace(':', '-')}.gif"
-        frames = list(frames_of(film, seed))
+        path = (options.out or default_folder("film")) / f"{film.env_id.replace(':', '-')}.gif"
+        frames = list(frames_of(film, options.seed))
         save(frames, path)
         size = path.stat().st_size / 1000
         said = f"{' and '.join(film.policies)}: {len(frames)} frames, {size:.0f} kB -> {path}"
         tables.console().print(said, soft_wrap=True)
 
 
-app = command(main, __doc__)
+app = command_of(main, FilmOptions, __doc__)
 
 if __name__ == "__main__":
     app()

@@ -15,11 +15,11 @@ import pytest
 import policies
 from crawl_envs.checks import check_policy
 from policies.base.registry import POLICIES, TAGS
-from scripts import benchmark, evaluate, experiments, reproduce, speed
+from scripts import benchmark, evaluate, experiments, reproduce
 from scripts.experiments import ncis
 from scripts.study.entrants import candidate_of, is_oracle
 from scripts.study.rows import read_rows
-from scripts.timing import comparisons
+from scripts.timing import comparisons, figures
 from tests.scripts.commands import done, refused, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,7 +54,7 @@ def test_the_code_runs():
 def test_the_case_of_a_timing_is_measured():
     names = {**vars(comparisons), "my_estimator": lambda intervals, changed: None}
     exec(compile(TIMING, "CONTRIBUTING.md", "exec"), names)
-    ratio, *speeds = speed.measure_comparison(names["case"].comparison(quick=True), 2, 1e-4)
+    ratio, *speeds = figures.measure_comparison(names["case"].comparison(quick=True), 2, 1e-4)
     assert (ratio.group, ratio.name, len(speeds)) == ("change rates of 50 pages", "mine", 2)
 
 

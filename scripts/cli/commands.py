@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import shlex
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
@@ -182,6 +183,16 @@ def given(options: Any) -> dict[str, Any]:
     values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
     plain = {entry.name: entry.default for entry in fields(options)}
     return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
+
+
+def spelled(module: str, chosen: Mapping[str, Any], positional: str) -> str:
+    """Return the command line of a module with the chosen options, one of them without a name."""
+    words = ["python", "-m", module, str(chosen[positional])]
+    for name, value in chosen.items():
+        if name != positional:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return shlex.join(words)
 
 
 @contextmanager

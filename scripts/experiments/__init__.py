@@ -42,6 +42,8 @@ table. It is written to the README.md of the results, if there is one, between t
 -->`` and ``<!-- end of NAME -->``.
 
 ``REPETITIONS`` and ``QUICK_REPETITIONS`` are the numbers of seeds; 100 and 5 by default.
+
+Public modules: reproducing.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -106,3 +109,17 @@ def papers() -> tuple[str, ...]:
 def of_paper(paper: str) -> tuple[ModuleType, ...]:
     """Return the experiments of a paper, in order."""
     return tuple(find(full) for full in names() if full.partition("_")[0] == paper)
+
+
+def chosen(names: Sequence[str]) -> list[ModuleType]:
+    """Return the experiments of these names, each once; a paper's name means all of its figures.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    selected: dict[str, ModuleType] = {}
+    for name in names:
+        of_it = of_paper(name) if name in papers() else ()
+        for experiment in of_it or (find(name),):
+            selected[experiment.__name__] = experiment
+    return list(selected.values())

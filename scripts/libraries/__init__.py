@@ -1,4 +1,4 @@
 """Other libraries of reinforcement learning, and how they use the environments.
 
-Public modules: interfaces, recording, report.
+Public modules: datasets, interfaces, recording, report.
 """

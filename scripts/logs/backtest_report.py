@@ -30,9 +30,11 @@ ARCHIVE = (
 )
 
 
-def less(effort: Effort, left_out: bool) -> str:
-    """Return what is done less for a large log."""
-    (_, draws, first, passes, shares), end = STANDARD, f"; {SLOW} is left out." * left_out
+def less(effort: Effort, named: bool) -> str:
+    """Return what is done less for a large log, given whether its policies are named."""
+    _, draws, first, passes, shares = STANDARD
+    left_out = effort.shares != SHARES and not named
+    end = f"; {SLOW} is left out." * left_out
     return (
         f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
         f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "

@@ -23,6 +23,7 @@ from crawl_envs.types.arguments import one_of
 from scripts.cli.options import named_values
 from scripts.present.tables import console, counted
 
+ARCHIVES = ("cdx", "cdxj")
 Column = Annotated[
     list[str] | None,
     typer.Option(
@@ -79,6 +80,13 @@ class ReadingOptions:
     def title(self) -> str:
         """Name of the log: that of its first file."""
         return self.log[0].name
+
+    @property
+    def archive(self) -> bool:
+        """Whether the log is an index of an archive, by its format or the name of its file."""
+        return self.format in ARCHIVES or any(
+            f".{name}" in self.log[0].suffixes for name in ARCHIVES
+        )
 
 
 def read_log(options: ReadingOptions) -> CrawlLog:

@@ -11,6 +11,7 @@ from rich.table import Table
 from scripts.present.verdicts import Sentence, Verdict
 
 SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
+NOT_JUDGED = "The quick run is not judged, with few seeds and small sizes; of {} tests it has {}. "
 LEGEND = "Least .. largest of (so many) settings. By 95% intervals ✓ holds  ✗ does not  ? is open"
 
 
@@ -21,7 +22,11 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
         full: by the rows of the full run, without verdicts where there was none.
         quick: by those of a quick run, for a column that nothing is judged by.
     """
-    table = Table("claim", caption=LEGEND, caption_justify="left")
+    caption = LEGEND
+    if quick is not None:
+        tests, measured = _tests(full), _tests(quick)
+        caption = NOT_JUDGED.format(len(tests | measured), len(measured)) + LEGEND
+    table = Table("claim", caption=caption, caption_justify="left")
     for name in ("measured",) if quick is None else ("quick run", "full run"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("holds")
@@ -42,6 +47,12 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
             where = f", {settings.pop()}" if len(settings) == 1 else ""
             table.add_row(f"  {escape(text + where)}", *cells)
     return table
+
+
+def _tests(sentences: Sequence[Sentence]) -> set[tuple[str, str]]:
+    """Return the tests that rows have numbers for, by their texts and settings."""
+    every = (verdict for sentence in sentences for verdict in sentence.verdicts)
+    return {(item.claim, item.setting) for item in every if not math.isnan(item.measured)}
 
 
 def _span(verdicts: Sequence[Verdict]) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.present import tables
-from scripts.study.comparisons import LOWER, Comparison
+from scripts.study.comparisons import LOWER, METRICS, Comparison
 from scripts.study.entrants import is_oracle
 from scripts.study.rows import write_csv
 
@@ -56,7 +56,7 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
     frame = charts.Frame(
         compared.title,
         {
-            level: charts.Axis(f"{metric}:\n{charts.METRIC_UNITS[metric]}"),
+            level: charts.Axis(f"{metric}:\n{METRICS[metric]}"),
             close: charts.Axis("difference, with its 95% interval"),
         },
         shared="y",

@@ -8,6 +8,7 @@ take the place of seeds.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,20 @@ USING_SIGNALS = (
 )
 CONTINUOUS = ("ThresholdNCIS",)
 """Policies that crawl at any time; with misspecified parameters, they spend another budget."""
+METRICS = {
+    "freshness": "importance-weighted share of page time fresh",
+    "accuracy": "share of requests served fresh",
+    "penalty": "mean penalty of missed changes",
+    "offer_freshness": "share of offers that are fresh at midnight",
+    "divergence": "importance-weighted mean distance of copies from live pages",
+}
+"""Metrics that rank policies, and what they are."""
+USUAL_METRICS = {
+    "CrawlHarmonic-v0": "penalty",
+    "CrawlOffers-v1": "offer_freshness",
+    OF_FRAGMENTS: "divergence",
+}
+"""The metric that ranks policies by environment; elsewhere it is freshness."""
 LOWER = ("penalty", "divergence")
 """Metrics for which lower is better."""
 BANDWIDTH = 100.0
@@ -64,6 +79,15 @@ class Sizes(NamedTuple):
     horizon: float
     days_per_crawl: float
     signals: str
+
+    def check(self) -> None:
+        """Raise ValueError for a size out of range."""
+        if self.num_pages < 1:
+            raise ValueError(f"--num-pages must be >= 1, got {self.num_pages}")
+        for name, value in self._asdict().items():
+            if isinstance(value, float) and not (math.isfinite(value) and value > 0.0):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} must be finite and > 0, got {value:g}")
 
 
 @dataclass(frozen=True)

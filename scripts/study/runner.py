@@ -117,7 +117,7 @@ class Store:
         self.rows += rows
         self._run["rows"] += len(self.rows) - before
         if time.monotonic() - self._saved > SAVE_EVERY:
-            self.save()
+            self.save(level=6)
 
     @property
     def run_seconds(self) -> float:
@@ -129,8 +129,8 @@ class Store:
         self._saved = self._ticked = time.monotonic()
         self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
 
-    def save(self) -> None:
-        """Write all rows, in an order independent of the timing of workers."""
+    def save(self, level: int = 11) -> None:
+        """Write all rows, at a level of compression, in an order independent of workers."""
         now = time.monotonic()
         self.seconds += now - self._ticked
         self._run["seconds"] += now - self._ticked
@@ -146,7 +146,7 @@ class Store:
             self._run |= origin()
             self.runs.append(self._run)
         about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
-        write_rows(self.path, self.rows, {**about, "runs": self.runs})
+        write_rows(self.path, self.rows, {**about, "runs": self.runs}, level)
 
     def sign(self, module: str, **more: Any) -> None:
         """Write provenance.json beside the rows; ``module`` is the command."""

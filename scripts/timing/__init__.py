@@ -7,5 +7,5 @@ measures cases, and writes their rows by type, the pictures and the provenance.
 ``scripts.speed`` measures all of them. The other modules with an ``app`` are commands of their own,
 each with its cases and a type of rows.
 
-Public modules: checkouts, commands, comparisons, first_use, growth, parts, turns.
+Public modules: checkouts, commands, comparisons, figures, first_use, growth, parts, turns.
 """

@@ -36,9 +36,11 @@ from scripts.training.options import (
     RunOptions,
     training_options,
 )
-from scripts.training.requests import Request
+from scripts.training.requests import Request, read_request
 
 CLONE, INDEX, OWN_CLASS = "clone", "index", "module:Class"
+GENERALIST, OF_LOG = "generalist", f"{INDEX} --log"
+"""Trainings that are of no environment."""
 KINDS: Mapping[str, type[RunOptions]] = {
     **dict.fromkeys(ALGORITHMS, LearnOptions),
     CLONE: CloneOptions,
@@ -51,6 +53,32 @@ index from outcomes of crawls."""
 def options_of(kind: str) -> type[RunOptions]:
     """Return the options of a kind of run, one of KINDS or ``module:Class``; else ValueError."""
     return OwnOptions if ":" in kind else KINDS[one_of("algorithm", kind, KINDS, OWN_CLASS)]
+
+
+def with_program(words: list[str]) -> list[str]:
+    """Return the arguments of the command line with the name of their program in front.
+
+    Raises:
+        ValueError: neither an algorithm in front, nor a run to resume.
+    """
+    known = (*KINDS, GENERALIST)
+    if not words:
+        raise ValueError(
+            f"scripts.train must be followed by an algorithm ({', '.join(known)} or {OWN_CLASS}), "
+            "or by --resume FOLDER; --help says more"
+        )
+    first, *rest = words
+    parts = [word.split("=", 1) if word.startswith("--") else [word] for word in words]
+    split = [*(part for word in parts for part in word), ""]
+    if first.startswith("--") and "--resume" in split:
+        folder = split[split.index("--resume") + 1]
+        first, rest = read_request(Path(folder)).kind, words
+        if ":" in first:
+            raise ValueError(f"a class of your own must be named: {first} --resume {folder}")
+    if ":" in first:
+        return [OWN_CLASS, first, *rest]
+    one_of("algorithm", first, known, OWN_CLASS)
+    return [OF_LOG if first == INDEX and "--log" in split else first, *rest]
 
 
 OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}

@@ -10,13 +10,16 @@ from typing import NamedTuple
 import pandas as pd
 from rich.table import Table
 
+from agents.sb3.arguments import TrainArguments
+from crawl_envs import FAMILIES
 from crawl_envs.evaluation import Row, summarize
 from scripts.present import charts
 from scripts.present.comparison import means_and_differences
 from scripts.present.tables import console, plus_minus
-from scripts.study.comparisons import LOWER
-from scripts.study.entrants import SIMPLE, is_oracle, is_policy
+from scripts.study.comparisons import LOWER, METRICS
+from scripts.study.entrants import OF_FRAGMENTS, SIMPLE, is_oracle, is_policy
 from scripts.study.rows import write_csv
+from scripts.study.settings import Setting
 from scripts.training.baselines import REWARD
 
 RANDOM = "RandomCrawl"
@@ -46,6 +49,23 @@ class RankedPolicy(NamedTuple):
     difference: float
     difference_half_width: float
     score: float
+
+
+def measured(arguments: TrainArguments) -> str:
+    """Describe the mean reward per step of an environment."""
+    if arguments.env_id not in FAMILIES:
+        return "mean reward per step"
+    penalised = arguments.env_id == "CrawlHarmonic-v0"
+    reward = arguments.env_args.get("reward") or ("penalty" if penalised else "freshness")
+    if arguments.env_id == OF_FRAGMENTS and arguments.env_args.get("objective") != "holistic":
+        reward = "fragments"
+    unit = {
+        "freshness": " (importance-weighted freshness)",
+        "requests": " (fresh requests)",
+        "penalty": " (minus the mean penalty)",
+        "fragments": " (1 minus the mean divergence)",
+    }
+    return f"mean reward per step{unit.get(reward, '')}"
 
 
 def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> list[str]:
@@ -144,6 +164,27 @@ def publish(
     console().print(table_of(ranking, agent, metric, best))
     if rows[0].id == TRACE:
         console().print(ONE_HISTORY)
+
+
+def publish_setting(
+    setting: Setting, kept: Sequence[Row], agent: str, metric: str, folder: Path
+) -> None:
+    """Write, draw and print the ranking of an agent and policies in a setting, by a metric.
+
+    Raises:
+        ValueError: the environment does not have the metric.
+    """
+    rows = [row for row in kept if row.policy in setting.labels]
+    if agent not in {row.policy for row in rows if row.metric == metric}:
+        known = ", ".join(sorted({row.metric for row in rows}))
+        raise ValueError(f"metric must be one that {setting.id} has ({known}), got {metric!r}")
+    best = next(iter(best_first(rows, metric, agent)), None)
+    given = ", ".join(f"{name}={value}" for name, value in setting.arguments.items())
+    title = f"{agent} in {setting.id}" + (f": {given}" if given else "")
+    console().print(title, soft_wrap=True)
+    measured = f"{metric} ({METRICS[metric]}{', lower is better' if metric in LOWER else ''})"
+    look = {"agent": agent, "title": title, "metric": metric, "measured": measured}
+    publish(folder, rows, rank_policies(rows, metric, agent, best), best, **look)
 
 
 def draw_ranking(

@@ -7,13 +7,13 @@ from PIL import Image
 
 from agents.catalog import SHIPPED
 from crawl_envs import FAMILIES
-from scripts.film import (
+from scripts.film import app
+from scripts.present.films import (
     FILMS,
     HEADING,
     LAST,
     MOST_FRAMES,
     PANEL,
-    app,
     film_of,
     frames_of,
     side_by_side,

@@ -19,7 +19,7 @@ from scripts.present.experiment import (
     with_derived,
 )
 from scripts.present.verdicts import Level, Range, Trend
-from scripts.reproduce import app, chosen
+from scripts.reproduce import app
 from scripts.study.rows import read_rows, write_rows
 from scripts.study.settings import Measurement, Setting
 
@@ -147,7 +147,7 @@ def test_experiments_come_in_the_order_of_their_numbers(
 
 
 def test_names_and_papers_choose_each_experiment_once() -> None:
-    names = ["_".join(paper_and_figure(one)) for one in chosen(["ncis_fig9", "ncis"])]
+    names = ["_".join(paper_and_figure(one)) for one in experiments.chosen(["ncis_fig9", "ncis"])]
     of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
     assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
 

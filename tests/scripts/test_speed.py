@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from scripts.speed import app, judged, measure_comparison
+from scripts.speed import app
 from scripts.timing.comparisons import SOLVED, comparisons
+from scripts.timing.figures import judged, measure_comparison
 from scripts.timing.growth import MOST_CELLS, cells
 from scripts.timing.parts import PARTS
 from scripts.timing.turns import Spread, repeated, spread, timed

@@ -27,11 +27,11 @@ from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.cli.options import named_values
 from scripts.study.entrants import USUAL
-from scripts.train import app, measured
+from scripts.train import app
 from scripts.training import baselines, jobs
 from scripts.training.baselines import BASELINES, baseline_rows
 from scripts.training.jobs import job_of
-from scripts.training.ranking import best_first, rank_policies, without_duplicates
+from scripts.training.ranking import best_first, measured, rank_policies, without_duplicates
 from scripts.training.requests import Request
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused

@@ -18,6 +18,7 @@ from agents.sb3.hyperparameters import entry_of, read_entry
 from scripts.training.jobs import job_of
 from scripts.training.options import TuneOptions
 from scripts.training.requests import Request
+from scripts.training.trials import draw_trials, write_trials
 from scripts.training.tuning import (
     STAGES,
     Ended,
@@ -27,7 +28,7 @@ from scripts.training.tuning import (
     suggested,
     tuning_of,
 )
-from scripts.tune import app, draw_trials, write_trials
+from scripts.tune import app
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, refused
 

@@ -15,6 +15,7 @@ from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
 from scripts.experiments.measures import learned_values
 from scripts.present.verdicts import Expected, Trend
+from scripts.study.comparisons import METRICS
 from scripts.study.settings import Measurement, Playable, Setting
 
 TITLE = "Agents with known rates"
@@ -207,7 +208,7 @@ def draw_sizes(rows: Sequence[Row], path: Path) -> None:
     apart = apart[(apart["mean"].abs() <= NEAR) & (apart.policy != REFERENCE)]
     data = pd.concat([means(values).assign(panel=level), apart.assign(panel=close)])
     data = data.rename(columns={"policy": "label", "mean": "y"})
-    unit = charts.Axis(f"{METRIC} ({charts.METRIC_UNITS[METRIC]})")
+    unit = charts.Axis(f"{METRIC} ({METRICS[METRIC]})")
     charts.lines(
         data.assign(x=data.setting.map(sizes)),
         path,

@@ -16,13 +16,13 @@ from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     SNAPSHOTS,
     change_frequency,
-    correlation,
     longevity,
     runs_of,
     snapshot_times,
 )
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Level, Range
+from scripts.study.correlations import correlation
 from scripts.study.means import entries, means, table
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement

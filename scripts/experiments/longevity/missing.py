@@ -19,7 +19,6 @@ from scripts.experiments.longevity.measures.snapshots import (
     SNAPSHOTS,
     change_frequency,
     changed,
-    correlation,
     longevity,
     runs_of,
     snapshot_times,
@@ -27,6 +26,7 @@ from scripts.experiments.longevity.measures.snapshots import (
 )
 from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
+from scripts.study.correlations import correlation
 from scripts.study.means import means, table
 from scripts.study.settings import Measurement
 

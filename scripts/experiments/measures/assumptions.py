@@ -14,6 +14,7 @@ from crawl_envs.instances.traces import Trace
 from crawl_envs.types import FloatArray, IntArray
 from scripts.data.fit_trace import count_events
 from scripts.data.replays import Split
+from scripts.study.correlations import correlation
 
 ASSUMED = {
     "rate_ratio": ("changes per day, played over fitted", 1.0, "log"),
@@ -51,9 +52,13 @@ def assumptions(trace: Trace, split: Split) -> dict[str, float]:
     directory = count_events(trace, split.start, split.end, "directory")
     change = (trace.change_time > split.start) & (trace.change_time <= split.end)
     page, time = trace.change_page[change], trace.change_time[change]
+    rates = [
+        np.divide(each.changes, each.days, out=np.full(each.days.size, np.nan), where=each.days > 0)
+        for each in (fitted, played)
+    ]
     return {
         "rate_ratio": _rate(played.changes, played.days) / _rate(fitted.changes, fitted.days),
-        "persistence": _rank_correlation(fitted.changes, fitted.days, played.changes, played.days),
+        "persistence": correlation(*rates, ranked=True),
         "bulk": _bulk_share(time),
         "clumping": _clumping(trace, split, page, time),
         "directory_precision": _share(directory.signalled, directory.false_signals),
@@ -70,20 +75,6 @@ def _rate(counts: IntArray, days: FloatArray) -> float:
 def _share(yes: IntArray, no: IntArray) -> float:
     total = float(yes.sum() + no.sum())
     return float(yes.sum()) / total if total > 0.0 else math.nan
-
-
-def _rank_correlation(
-    counts: IntArray, days: FloatArray, later: IntArray, later_days: FloatArray
-) -> float:
-    from scipy.stats import rankdata
-
-    both = (days > 0.0) & (later_days > 0.0)
-    if both.sum() < 3:
-        return math.nan
-    ranks = rankdata(counts[both] / days[both]), rankdata(later[both] / later_days[both])
-    if min(np.ptp(rank) for rank in ranks) == 0.0:
-        return math.nan
-    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def _bulk_share(time: FloatArray) -> float:

@@ -119,15 +119,6 @@ def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> flo
     return float(np.mean(rates[pages] < (1.0 - MARGIN) * optimal[pages])) if pages.any() else np.nan
 
 
-def rank_correlation(first: FloatArray, second: FloatArray) -> float:
-    """Return Spearman's rank correlation, NaN for fewer than three pages or equal values."""
-    from scipy.stats import spearmanr
-
-    if first.size < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
-        return np.nan
-    return float(spearmanr(first, second).statistic)
-
-
 def rms(differences: FloatArray) -> float:
     """Return the root of the mean square."""
     return float(np.sqrt(np.mean(differences**2))) if differences.size else np.nan

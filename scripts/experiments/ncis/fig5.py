@@ -11,6 +11,7 @@ from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.correlations import correlation
 
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
 CLAIM = (
@@ -80,12 +81,12 @@ def statistics(
     many, few = pages["recall"] > HIGH, pages["recall"] < LOW
     gain = rates - optimal
     return {
-        METRIC: page_rates.rank_correlation(pages["recall"], gain),
+        METRIC: correlation(pages["recall"], gain, ranked=True),
         SIGNALLED: page_rates.rate_change(rates, optimal, many),
         UNSIGNALLED: page_rates.rate_change(rates, optimal, few),
         MORE: page_rates.share_above(rates, optimal, many),
         LESS: page_rates.share_below(rates, optimal, many),
-        BY_CHANGES: page_rates.rank_correlation(pages["change_rate"][many], gain[many]),
+        BY_CHANGES: correlation(pages["change_rate"][many], gain[many], ranked=True),
         LINE: float(np.corrcoef(rates[few], optimal[few])[0, 1]),
     }
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import crawl_envs
 import policies
 import scripts.datasets
+import scripts.libraries.datasets
 from crawl_envs.evaluation import evaluate
 from scripts.libraries.recording import FAMILIES, LEVELS, PATH, datasets_in, name_of
 
@@ -122,7 +123,7 @@ def test_recorded_policies_are_those_of_the_evaluation(folder: Path) -> None:
 def test_what_is_there_is_kept_and_others_are_refused(folder: Path, monkeypatch: Any) -> None:
     before = _bytes(folder)
     with monkeypatch.context() as patched:
-        patched.setattr(scripts.datasets, "record", None)
+        patched.setattr(scripts.libraries.datasets, "record", None)
         assert _made(folder).exit_code == 0
     refused = _made(folder, "--seed", "3")
     assert refused.exit_code == 2

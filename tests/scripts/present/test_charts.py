@@ -192,6 +192,7 @@ def test_a_saved_picture_has_a_palette_and_looks_the_same(tmp_path: Path) -> Non
     picture = charts.with_palette(Image.fromarray(drawn.astype(np.uint8)))
     with Image.open(tmp_path / "lines.png") as saved:
         assert saved.mode == picture.mode == "P"
+        assert len(saved.getcolors()) < charts.PALETTES[-1] == len(picture.getcolors())
     off = np.abs(np.asarray(picture.convert("RGB")) - drawn)
     assert off[:40].max() == 0.0
     assert np.median(off[40:]) < 15.0

@@ -62,3 +62,12 @@ def test_a_full_run_alone_has_one_column_and_counts_what_fails() -> None:
         ["B is better.", "", "holds in part"],
         ["B > A", "-0.1 .. 0.2 (2)", "1 ✓ 1 ✗"],
     ]
+
+
+def test_a_quick_run_says_that_nothing_is_judged_and_of_which_tests_it_has_rows() -> None:
+    full, quick = [*rows(("m=2", "m=3"), 0.2)], rows(("m=2",), 0.2)
+    of_full, of_quick = (sentences_of(experiment(), *of) for of in ((full, False), (quick, True)))
+    caption = str(claims_table(of_full, of_quick).caption)
+    assert caption.startswith("The quick run is not judged, with few seeds and small sizes; ")
+    assert "of 3 tests it has 2." in caption
+    assert "not judged" not in str(claims_table(of_full).caption)

@@ -14,6 +14,7 @@ import pytest
 from scripts import speed
 from scripts.timing import (
     comparisons,
+    figures,
     first_use,
     live_endpoint,
     live_loop,
@@ -104,6 +105,8 @@ class Quick(NamedTuple):
     sizes: Mapping[str, Any]
     words: tuple[str, ...] = ("--quick",)
     pictures: tuple[str, ...] = ()
+    sized: ModuleType | None = None
+    """The module of the sizes, if it is another one."""
 
 
 QUICK = {
@@ -112,11 +115,12 @@ QUICK = {
         check_speed,
         {
             "comparisons": lambda quick: comparisons.COMPARISONS[4:5],
-            "PARTS": speed.PARTS[:1],
+            "PARTS": figures.PARTS[:1],
             "cells": lambda quick: [(10, 1), (10, 2)],
             **{"QUICK_TURNS": 2, "QUICK_SPELL": 1e-4, "QUICK_STARTS": 1},
         },
         pictures=("speed", "parts", "growth"),
+        sized=figures,
     ),
     "first_use": Quick(first_use, check_first_use, {}),
     "live_endpoint": Quick(live_endpoint, check_live_endpoint, {}),
@@ -153,7 +157,7 @@ def test_a_quick_form_writes_the_columns_of_the_committed_tables(
 ) -> None:
     quick = QUICK[name]
     for size, value in quick.sizes.items():
-        monkeypatch.setattr(quick.module, size, value)
+        monkeypatch.setattr(quick.sized or quick.module, size, value)
     monkeypatch.setattr("scripts.timing.commands.pin", lambda: None)
     done(run(quick.module.app, *quick.words, out=tmp_path))
     tables = quick.module.OF.tables

@@ -127,15 +127,3 @@ def longevity(runs: Runs) -> FloatArray:
     mean = np.full(runs.num_pages, np.nan)
     np.divide(total, count, out=mean, where=count > 0.0)
     return mean
-
-
-def correlation(first: FloatArray, second: FloatArray) -> float:
-    """Return Pearson's coefficient over the pages on which both are known.
-
-    NaN with fewer than three such pages, or where one of the two is constant.
-    """
-    known = ~np.isnan(first) & ~np.isnan(second)
-    one, other = first[known], second[known]
-    if one.size < 3 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
-        return float("nan")
-    return float(np.corrcoef(one, other)[0, 1])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.types.contents import Contents
@@ -34,7 +33,6 @@ from scripts.experiments.longevity.measures.lifetimes import (
 from scripts.experiments.longevity.measures.snapshots import (
     change_frequency,
     changed,
-    correlation,
     longevity,
     runs_of,
     snapshot_times,
@@ -136,16 +134,6 @@ def test_dominant_items_counts_fragments_and_prefers_the_least() -> None:
     )
     assert dominant_items(result, 3).tolist() == [3, 0, 2]
     assert group_of(np.array([0, 1, 2, 3, 9])).tolist() == [-1, 0, 1, 2, 2]
-
-
-def test_correlation_is_of_what_is_known() -> None:
-    rng = np.random.default_rng(0)
-    one, other = rng.random(9), rng.random(9)
-    other[[2, 5]] = np.nan
-    known = ~np.isnan(other)
-    assert correlation(one, other) == pytest.approx(stats.pearsonr(one[known], other[known])[0])
-    assert np.isnan(correlation(one[:2], other[:2]))
-    assert np.isnan(correlation(np.ones(9), one))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -111,6 +111,3 @@ def test_shares_and_changes_by_hand() -> None:
     assert page_rates.share_below(rates, optimal, all_of_them) == pytest.approx(1 / 3)
     assert np.isnan(page_rates.share_above(rates, optimal, ~all_of_them))
     assert page_rates.rms(rates - optimal) == pytest.approx(np.sqrt(0.51 / 4))
-    assert page_rates.rank_correlation(rates, np.exp(rates)) == pytest.approx(1.0)
-    assert np.isnan(page_rates.rank_correlation(rates, np.zeros(4)))
-    assert np.isnan(page_rates.rank_correlation(rates[:2], rates[:2]))

@@ -1,0 +1,119 @@
+"""Play an experiment and report: summary, pictures and tables, and which expectations hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from rich.console import Console
+
+from crawl_envs.evaluation import Row
+from scripts import experiments
+from scripts.present import tables
+from scripts.present.claims import rows_of, write_claims
+from scripts.present.claims_table import claims_table
+from scripts.present.experiment import (
+    paper_and_figure,
+    pictures_of,
+    repetitions_of,
+    sentences_of,
+    settings_of,
+    tables_of,
+    with_derived,
+)
+from scripts.present.filled_tables import fill
+from scripts.present.index import write_index
+from scripts.present.verdicts import without_rows
+from scripts.study.rows import RESULTS, base, provenance_at, write_csv, write_provenance
+from scripts.study.runner import opened, play_missing
+from scripts.study.workers import Workers
+
+
+def reproduce(
+    experiment: ModuleType,
+    folder: Path,
+    players: Workers,
+    *,
+    seeds: int | None,
+    quick: bool,
+    fresh: bool,
+    score: bool,
+) -> None:
+    """Simulate the missing rows of an experiment, report, and write the claims of its paper.
+
+    Args:
+        experiment: the experiment.
+        folder: its folder, which is in that of the paper.
+        players: where units are simulated.
+        seeds: number of seeds; None for that of the experiment.
+        quick: whether it is a smoke test, with few pages and short episodes.
+        fresh: whether to discard the rows of an earlier run.
+        score: whether to report the rows that are there, without simulation.
+
+    Raises:
+        ValueError: there are no rows to score, or rows of another experiment.
+    """
+    console, settings = tables.console(), settings_of(experiment, quick)
+    if not score:
+        for setting in settings:
+            setting.check()
+    store = opened(folder, experiment.TITLE, settings, fresh=fresh)
+    console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
+    if not score:
+        count = seeds or repetitions_of(experiment, quick)
+        if play_missing(settings, count, store, players, console):
+            made = {"workers": players.count, "rows": len(store.rows)}
+            path, entry = provenance_at(folder)
+            write_provenance(path, "scripts.reproduce", store.seconds, entry, **made)
+        else:
+            console.print("All rows exist, and one per label was checked; --fresh starts over.")
+    if not store.rows:
+        raise ValueError(
+            f"{folder} has no rows to score: without --score, the same command makes them"
+        )
+    report(experiment, store.rows, folder, console, quick=quick)
+    paper, _ = paper_and_figure(experiment)
+    page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=quick)
+    console.print(f"-> {page}")
+    if not quick:
+        every = [experiments.find(name) for name in experiments.names()]
+        console.print(f"-> {write_index(folder.parent.parent, every)}")
+
+
+def report(
+    experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
+) -> None:
+    """Write summary, pictures and tables; print which expectations hold."""
+    rows = with_derived(experiment, kept)
+    metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
+    references = [
+        getattr(experiment, "REFERENCE", ""),
+        *getattr(experiment, "FURTHER_REFERENCES", ()),
+    ]
+    records = tables.summary_records(rows, references, metrics)
+    write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
+    for name, draw in pictures_of(experiment).items():
+        draw(rows, folder / f"{name}.png")
+    page, made = folder / "README.md", tables_of(experiment)
+    if made and page.exists() and not quick:
+        fill(page, {name: table(rows) for name, table in made.items()})
+    sentences = sentences_of(experiment, rows, quick)
+    console.print()
+    if quick:
+        whole = RESULTS / "/".join(paper_and_figure(experiment))
+        full = sentences_of(experiment, rows_of(whole, experiment), False)
+        console.print(claims_table(full, sentences))
+        if whole.exists():
+            console.print(f"The full run and its pictures: {whole}")
+    else:
+        console.print(claims_table(sentences))
+    tests = [test for each in sentences for test in each.claim.tests]
+    if experiment.METRIC not in {row.metric for row in rows}:
+        console.print(
+            f"METRIC is {experiment.METRIC!r}, of which there are no rows", soft_wrap=True
+        )
+    named = without_rows(rows, experiment.METRIC, tests)
+    if named and not quick:
+        console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)
+    console.print(f"\n-> {folder}")

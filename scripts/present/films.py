@@ -1,0 +1,124 @@
+"""Films of two policies side by side on the same events: pictures of an episode, as a GIF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from rich.console import Console
+from rich.progress import track
+
+from crawl_envs import PRESETS
+from crawl_envs.envs.lettering import write
+from crawl_envs.evaluation import PolicyFactory
+from scripts.study.entrants import candidate_of
+from scripts.study.settings import env_with
+
+PANEL, HEADING = (480, 400), 30
+"""Width and height of the picture of a policy, and height of its name above, in pixels."""
+MOST_FRAMES, FRAME, LAST = 100, 100, 2000
+"""Largest number of frames; milliseconds of each, and of the last."""
+COLOURS = 48
+INK, PAPER = (34, 34, 34), 255
+
+
+class Film(NamedTuple):
+    """An environment, its arguments, and the two policies that play it."""
+
+    env_id: str
+    arguments: dict[str, Any]
+    policies: tuple[str, ...]
+
+
+SMALL = {"num_pages": 40, "bandwidth": 10.0, "horizon": 10.0}
+FILMS = (
+    Film("CrawlNCIS-v0", {**SMALL, "instance": "noisy"}, ("RoundRobin", "GreedyNCIS")),
+    Film("CrawlHarmonic-v0", {**SMALL, "epoch": 0.1}, ("UniformCrawl", "LambdaCrawl")),
+    Film(
+        "CrawlLongevity-v0",
+        {"num_pages": 40, "bandwidth": 0.5, "horizon": 200.0, "instance": "random"},
+        ("ChangeRateCrawl", "FragmentStatic"),
+    ),
+    Film(
+        "CrawlOffers-v1",
+        {"num_pages": 300, "bandwidth": 10.0, "horizon": 60.0},
+        ("UniformCrawl", "ContextualBandit"),
+    ),
+    Film(
+        "CrawlTrace-v0",
+        {"window": [100.0, 150.0], "signals": "directory"},
+        ("RoundRobin", "GreedyNCIS"),
+    ),
+)
+"""One per family, about 100 frames, in which the better policy is visibly ahead."""
+
+
+def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:
+    """Return the film of an environment, with the given policies and arguments in place of its own.
+
+    A preset has the policies of its family.
+
+    Raises:
+        ValueError: not two different policies, or none and an id that has no film.
+    """
+    films = {film.env_id: film for film in FILMS}
+    name = env_id.rpartition(":")[2]
+    own = films.get(name, Film(env_id, {}, ()))
+    chosen = tuple(policies) or own.policies
+    if name in PRESETS and not chosen:
+        chosen = films[PRESETS[name][0]].policies
+    if not chosen:
+        env_with(env_id, arguments).close()  # which tells of an unknown id
+        raise ValueError(
+            f"--policies must be given for {env_id}: two different ones, such as "
+            f"RoundRobin,Greedy; only {', '.join(films)} and their presets have a pair of their own"
+        )
+    if len(set(chosen)) != 2 or len(chosen) != 2:
+        raise ValueError(
+            f"--policies must be two different ones for {env_id}, got {', '.join(chosen)}"
+        )
+    return Film(env_id, {**own.arguments, **arguments}, chosen)
+
+
+def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield the pictures of an episode of both policies, at most MOST_FRAMES."""
+    panels = [panels_of(film, seed, candidate_of(name).factory) for name in film.policies]
+    console = Console(stderr=True)
+    shown = zip(*panels, strict=True)
+    for pictures in track(shown, film.env_id, MOST_FRAMES, console=console, transient=True):
+        yield side_by_side(film.policies, pictures)
+
+
+def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
+    """Yield the pictures of an episode of a policy, evenly spaced, the last of its end."""
+    env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
+    observation, _ = env.reset(seed=seed)
+    policy, steps = factory(env), env.spec.max_episode_steps
+    for left in reversed(range(steps)):
+        observation = env.step(policy.predict(observation)[0])[0]
+        if left % -(-steps // MOST_FRAMES) == 0:
+            yield env.unwrapped.frame(size=PANEL)
+
+
+def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Return pictures of one size, each below its name."""
+    headings = np.full((HEADING, PANEL[0] * len(panels), 3), PAPER, np.uint8)
+    for place, name in enumerate(names):
+        write(headings, name, (place * PANEL[0] + 16, 4), INK, size=20)
+    return np.concatenate([headings, np.concatenate(panels, axis=1)])
+
+
+def save(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    """Write frames as a GIF that repeats, in the colours of the first, middle and last one."""
+    sample = np.concatenate([frames[0], frames[len(frames) // 2], frames[-1]])
+    palette = Image.fromarray(sample).quantize(COLOURS)
+    images = [
+        Image.fromarray(f).quantize(palette=palette, dither=Image.Dither.NONE) for f in frames
+    ]
+    durations = [FRAME] * (len(images) - 1) + [LAST]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)

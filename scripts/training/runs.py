@@ -1,0 +1,122 @@
+"""Train an agent, one run or several, and compare it with policies on the same events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+
+from agents.sb3.comparison import FIRST_SEED
+from agents.sb3.lanes import pages_in_words
+from crawl_envs.evaluation import Row, mean_and_half_width
+from scripts.cli.commands import at_least
+from scripts.present.tables import console
+from scripts.study.entrants import SIMPLE, candidates_of, chosen_names
+from scripts.study.rows import check_folder, write_csv, write_provenance
+from scripts.training import requests
+from scripts.training.baselines import baseline_rows, lane_rows
+from scripts.training.jobs import Job, job_of
+from scripts.training.ranking import best_in_words, compared, draw_curve, measured, publish
+from scripts.training.requests import Request
+from scripts.training.seeds import curves_of_run, mean_curve, train_seeds
+
+
+def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
+    """Evaluate the policies, train or go on, one run or several, then compare, draw and print.
+
+    Raises:
+        ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
+        OSError: ``out`` cannot be written.
+    """
+    at_least(1, episodes=request.episodes, seeds=1 if request.seeds is None else request.seeds)
+    candidates_of(chosen_names(request.env_id, request.policies))
+    runs = requests.runs_of(request, out)
+    jobs = {folder: job_of(each) for folder, each in runs.items()}
+    begin(out, request, jobs, fresh)
+    job = next(iter(jobs.values()))
+    pages = pages_in_words(job.environment)
+    console().print(pages, soft_wrap=True)
+    started = time.perf_counter()
+    others = baseline_rows(job.environment, request.episodes, out, request.policies)
+    if request.seeds is None:
+        job.run(out, beside=best_in_words(others))
+    else:
+        train_seeds(runs, jobs)
+    with Console(stderr=True).status("comparing with the analytic policies"):
+        own = [
+            row._replace(setting=folder.name.replace("-", " "))
+            for folder, each in jobs.items()
+            for row in agent_rows(each, folder, request.episodes)
+        ]
+    report(request, jobs, own, others, out)
+    used = {**asdict(job.arguments), **job.noted, "pages": pages}
+    used |= {} if request.seeds is None else {"seeds": [jobs[each].arguments.seed for each in jobs]}
+    seconds = time.perf_counter() - started
+    write_provenance(out / "provenance.json", "scripts.train", seconds, used=used)
+
+
+def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
+    """Check the runs in their folders, and save the request; with ``fresh``, discard old ones."""
+    if not fresh:
+        requests.check_same(out, request)
+    for folder, job in jobs.items():
+        job.check(None if fresh else folder)
+    check_folder(out)
+    if fresh:
+        requests.discard(out)
+    requests.save_request(out, request)
+
+
+def report(
+    request: Request,
+    jobs: Mapping[Path, Job],
+    own: Sequence[Row],
+    others: Sequence[Row],
+    out: Path,
+) -> None:
+    """Write, draw and print the ranking, of several runs of their means, and their spread."""
+    job, several = next(iter(jobs.values())), request.seeds is not None
+    curves, unit = mean_curve(jobs, out) if several else curves_of_run(job, out)
+    rows = mean_rows(own)
+    ranking, best = compared(rows, others, job.label)
+    end = f"{request.seeds} runs; band: 95% interval" if several else f"seed {job.arguments.seed}"
+    title, axis = f"{job.label} in {job.environment.env_id}, {end}", measured(job.environment)
+    if not curves.empty:
+        levels = [item for item in ranking if item.policy in (best, *SIMPLE)]
+        draw_curve(out / "curve.png", curves, levels, unit=unit, title=title, measured=axis)
+    look = {"agent": job.label, "title": title, "metric": "mean reward", "measured": axis}
+    publish(out, [*rows, *others], ranking, best, **look)
+    console().print(f"{axis}; seeds from {FIRST_SEED} on -> {out}", soft_wrap=True)
+    if several:
+        best_actions = pd.DataFrame([row for row in own if row.policy == job.label])
+        by_run = best_actions.groupby("setting", sort=False)["value"].mean()
+        mean, half = mean_and_half_width(by_run.tolist())
+        said = ", ".join(f"{name}: {value:.4f}" for name, value in by_run.items())
+        console().print(f"over runs {mean:.4f} ± {half:.4f}  ({said})", soft_wrap=True)
+        write_csv(out / "runs.csv", ("run", "mean_reward"), by_run.items())
+
+
+def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
+    """Evaluate an agent on the seeds of the comparison: its best actions, then sampled ones.
+
+    The seeds differ from those of the training. A recorded trace, however, is the same for all
+    seeds: there, and with a pinned instance, this is performance on the training data.
+    """
+    build = job.load(out)
+    rows = lane_rows(job.label, build, job.environment, episodes)
+    if job.SAMPLES:
+        label = f"{job.label}, drawn"
+        rows += lane_rows(label, build, job.environment, episodes, deterministic=False)
+    return rows
+
+
+def mean_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the means over runs, episode by episode."""
+    data = pd.DataFrame(rows, columns=list(Row._fields))
+    keys = ["id", "policy", "seed", "metric"]
+    mean = data.groupby(keys, sort=False)["value"].mean().reset_index()
+    return [Row(**each, setting="") for each in mean.to_dict("records")]
