@@ -1,6 +1,6 @@
 """Feeds and sitemaps as signals: what they list is a state, and what is new in it is told once.
 
-RSS, Atom, a sitemap or an index of sitemaps is read (:func:`policies.live.listings.read_listing`)
+RSS, Atom, a sitemap or an index of sitemaps is read (:mod:`policies.live.listings`)
 and compared with what it listed before (:class:`Memory`): an entry is new if its url, id and date
 were not listed then. :func:`tell` gives new ones to a scheduler, as pages and signals, and only
 then notes that they were told, so that a crash between loses none. :class:`Polls` says when each of
@@ -35,7 +35,7 @@ from policies.live.listings import (
     MOST_ENTRIES,
     Entry,
     Listing,
-    read_listing,
+    listed,
     sitemaps_of,
 )
 from policies.live.messages import Scheduler, day_of
@@ -183,11 +183,11 @@ class Polls:
         """Return the headers by which a server answers 304 if a feed has nothing new."""
         return self.validators.get(feed, Copy()).conditions
 
-    def read(
+    def take(
         self,
         scheduler: Scheduler,
         feed: str,
-        body: bytes | None,
+        listing: Listing | None,
         address: str,
         now: float,
         validators: Copy | None = None,
@@ -196,8 +196,8 @@ class Polls:
 
         Args:
             scheduler: its ids are URLs.
-            feed: the feed as it was polled; one that its index lists no longer is not read.
-            body: what was answered; None for 304.
+            feed: the feed as it was polled; one that its index lists no longer is left out.
+            listing: what it lists; None where the answer was 304.
             address: the URL that answered, perhaps after redirects.
             now: the time.
             validators: those of the answer, for the next poll; None for none.
@@ -206,15 +206,14 @@ class Polls:
             return []
         try:
             memory = Memory(self.path(feed))
-            if body is None:
+            if listing is None:
                 if memory.polled is not None:  # it is no index
                     memory.pass_poll(now)
                 return []
-            listing = read_listing(body, address)
             faults = listing.faults
             if listing.kind == "index":
                 faults = [*faults, *self._follow(feed, *sitemaps_of(listing, address), now)]
-            else:
+            elif listing.kind:
                 entries = [
                     each if each.key in memory.keys else each._replace(url=self.spelled(each.url))
                     for each in listing.entries
@@ -255,7 +254,8 @@ class Polls:
             body, address, validators = fetch(feed, self.conditions(feed))
         except (OSError, http.client.HTTPException, ValueError) as error:
             return [str(error) if feed in str(error) else f"{feed} cannot be read: {error}"]
-        return self.read(scheduler, feed, body, address, day_of(now), validators)
+        listing = None if body is None else listed(body, address)
+        return self.take(scheduler, feed, listing, address, day_of(now), validators)
 
 
 def poll(

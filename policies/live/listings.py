@@ -12,7 +12,6 @@ import io
 import math
 import re
 import zlib
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 from xml.sax import SAXException
@@ -31,20 +30,6 @@ ABSOLUTE = re.compile(r"https?://[^/?#;]+([/?#][^;]*)?\Z")
 """Links that mean the same at any address."""
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
 """The time that is written by programs which know a date only."""
-ENTRIES = {"{http://www.w3.org/2005/Atom}entry": 1, "item": 2}
-"""Entries of feeds that are plain, and how deep they are below the first element."""
-HTML = "text/html"
-ROOTS = ("{http://www.w3.org/2005/Atom}feed", "rss")
-BASE = "{http://www.w3.org/XML/1998/namespace}base"
-PARTS = ("link", "id", "guid", "updated", "published", "pubDate")
-OTHERS = ("date", "modified", "issued", "created", "lastBuildDate", "valid")
-"""Parts of an entry that tell its page and dates: those that are read here, and others."""
-PLAIN_LINK = re.compile(r"https?://[A-Za-z0-9.:-]+(/(?!/)[!-:<-~]*)?")
-PLAIN_TEXT = re.compile(r"(?!.*///)[ !-:<-~]+")
-ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-MAIL_DATE = re.compile(
-    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|[+-]\d{4})"
-)
 
 
 class Entry(NamedTuple):
@@ -99,6 +84,14 @@ def read_listing(body: bytes, address: str) -> Listing:
         faults.append(f"{address} has more than {MOST_ENTRIES} entries: the others are left out")
     entries = {entry.key: entry for entry in reversed(rows[:MOST_ENTRIES]) if entry.url}
     return Listing(kind, list(entries.values())[::-1], faults)
+
+
+def listed(body: bytes, address: str) -> Listing:
+    """Return :func:`read_listing`; of what it refuses, no kind and a sentence."""
+    try:
+        return read_listing(body, address)
+    except ValueError as error:
+        return Listing("", [], [str(error)])
 
 
 def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
@@ -156,85 +149,10 @@ def _sitemap(body: bytes, address: str) -> tuple[str, list[Entry], str]:
     return kind, entries, ""
 
 
-class Unusual(Exception):
-    """A feed has what feedparser knows to read."""
-
-
-def _plain_feed(body: bytes, address: str) -> list[Entry]:
-    """Return the entries of a feed as feedparser would, in a quarter of its time.
-
-    Raises:
-        Unusual: it is not Atom 1.0 or RSS 2.0 with absolute links and dates of one of two forms, or
-            it is damaged.
-    """
-    entries, depth = list[Entry](), 0
-    try:
-        for event, element in iterparse(io.BytesIO(body), ("start", "end")):
-            if event == "start":
-                if BASE in element.attrib or (not depth and element.tag not in ROOTS):
-                    raise Unusual
-                depth += 1
-                continue
-            depth -= 1
-            if element.tag in ENTRIES:
-                if ENTRIES[element.tag] != depth:
-                    raise Unusual
-                entries.append(_plain_entry(element, address))
-                element.clear()
-    except (ParseError, LookupError, ValueError):
-        raise Unusual from None
-    return entries
-
-
-def _plain_entry(element: Any, address: str) -> Entry:
-    """Return an entry of a plain feed; Unusual if it is not plain."""
-    space, parts, permanent = element.tag[: element.tag.rfind("}") + 1], dict[str, str](), True
-    for part in element:
-        name, attributes = part.tag.rpartition("}")[2], part.attrib
-        if name == "link" and space and attributes.get("rel", "alternate") != "alternate":
-            continue
-        if name in OTHERS or (name in PARTS and (part.tag != space + name or name in parts)):
-            raise Unusual
-        if name in PARTS:
-            text = (part.text or "").strip()
-            if name == "link" and space and attributes.get("type", HTML) == HTML:
-                text = attributes.get("href", "")
-            if not PLAIN_TEXT.fullmatch(text):
-                raise Unusual
-            parts[name] = text
-            permanent &= name != "guid" or attributes.get("isPermaLink", "true") == "true"
-    date = parts.get("updated") or parts.get("published") or parts.get("pubDate", "")
-    name = parts.get("id") or parts.get("guid", "")
-    name = urljoin(address, name) if name and permanent else name
-    link = parts.get("link") or (name if permanent else "")
-    if link and not PLAIN_LINK.fullmatch(link):
-        raise Unusual
-    return _entry(address, link, name, date, _plain_day(date))
-
-
-def _plain_day(date: str) -> float:
-    """Return a date in days since 1970, NaN for none; Unusual if it is of no plain form."""
-    if not date:
-        return math.nan
-    if ISO_DATE.fullmatch(date):
-        return math.floor(day_of(date) * SECONDS_PER_DAY + 1e-5) / SECONDS_PER_DAY
-    if MAIL_DATE.fullmatch(date):
-        return parsedate_to_datetime(date).timestamp() / SECONDS_PER_DAY
-    raise Unusual
-
-
 def _feed(body: bytes, address: str) -> tuple[list[Entry], str]:
     """Return the entries of a feed, and its fault."""
     if len(body) > MOST_BYTES_OF_FEED:
         raise ValueError(f"{address} must have at most {MOST_BYTES_OF_FEED} bytes, as a feed")
-    try:
-        return _plain_feed(body, address), ""
-    except Unusual:
-        return _any_feed(body, address)
-
-
-def _any_feed(body: bytes, address: str) -> tuple[list[Entry], str]:
-    """Return the entries of a feed, and its fault, by feedparser."""
     about: Any = {"response_headers": {"content-location": address}, "sanitize_html": False}
     try:
         found = feedparser.parse(io.BytesIO(body), resolve_relative_uris=False, **about)

@@ -46,7 +46,10 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThread
 
+from policies.live.listings import Listing, listed
 from policies.live.scrapy_scheduler import FEED, MIDDLEWARES, PAGE, RecrawlScheduler, Unchanged
 
 
@@ -75,16 +78,27 @@ class RecrawlMiddleware:
             for name, value in self.scheduler.copies[page].conditions.items():
                 request.headers.setdefault(name, value)
 
-    def process_response(
+    async def process_response(
         self, request: Request, response: Response, spider: Any = None
     ) -> Response:
-        """Tell what was found; IgnoreRequest for what the callback shall not see."""
+        """Read a feed beside the crawl, as long ones take seconds; then :meth:`receive`."""
+        listing = None
+        if FEED in request.meta and response.status == 200:
+            reading = deferToThread(listed, response.body, response.url)
+            listing = await maybe_deferred_to_future(reading)
+        return self.receive(request, response, listing)
+
+    def receive(self, request: Request, response: Response, listing: Listing | None) -> Response:
+        """Tell what was found; IgnoreRequest for what the callback shall not see.
+
+        ``listing`` is what a feed lists, None for other answers.
+        """
         assert self.scheduler is not None
         page, feed = self._page(request), request.meta.get(FEED)
         if page is not None and not self.scheduler.observe(page, response):
             raise Unchanged(f"{page} is unchanged")
         if feed is not None:
-            self.scheduler.read(feed, response)
+            self.scheduler.take(feed, response, listing)
             raise IgnoreRequest(f"{feed} is a feed")
         return response
 

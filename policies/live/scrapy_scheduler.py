@@ -23,6 +23,7 @@ from crawl_envs.types.arguments import quantity
 from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.feeds import Polls
 from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
+from policies.live.listings import Listing
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.live.scrapy_hosts import Hosts, forget_robots
 from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
@@ -239,13 +240,12 @@ class RecrawlScheduler:
         if page is not None and page in self.pages:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
-    def read(self, feed: str, response: Response) -> None:
-        """Tell the scheduler what is new in a feed."""
+    def take(self, feed: str, response: Response, listing: Listing | None) -> None:
+        """Tell the scheduler what is new in a feed; ``listing`` is what an answer of 200 lists."""
         now, answer = self.clock(), answer_of(response)
         if response.status in (200, 304):
-            body = response.body if response.status == 200 else None
             told = response.url, now, Copy(answer.etag, answer.modified)
-            faults = self.polls.read(self.pages, feed, body, *told)
+            faults = self.polls.take(self.pages, feed, listing, *told)
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
             respect(self.pages, feed, answer, now)

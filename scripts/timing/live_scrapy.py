@@ -43,7 +43,9 @@ import policies
 from crawl_envs.evaluation import play
 from crawl_envs.instances.traces import find, load
 from crawl_envs.types import Ledger
+from policies.live.listings import listed
 from policies.live.scrapy import RecrawlMiddleware
+from policies.live.scrapy_scheduler import FEED
 from policies.live.scrapy_settings import SECOND
 from scripts.cli.commands import command
 from scripts.data.replayed_web import Quality, ReplayedWeb, application, listening
@@ -237,8 +239,10 @@ class Engine:
 
     def _receive(self, request: scrapy.Request, response: Response) -> None:
         """Pass an answer on to the spider, as far as the middleware does."""
+        polled = response.status == 200 and FEED in request.meta
+        listing = listed(response.body, response.url) if polled else None
         try:
-            passed: Any = self.middleware.process_response(request, response)
+            passed: Any = self.middleware.receive(request, response, listing)
         except IgnoreRequest:
             return
         if passed.status == 200:

@@ -148,11 +148,11 @@ def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> Non
     asyncio.run(steps())
 
 
-def test_fetches_under_way_at_a_kill_say_nothing_of_their_pages(tmp_path: Path) -> None:
+def test_a_fetch_under_way_at_a_kill_says_nothing_of_its_page(tmp_path: Path) -> None:
     scheduler = scheduler_of(100.0, retry=3600.0 * SECOND)
 
     async def steps() -> None:
-        for _ in range(3):
+        for _ in range(2):
             manager = ScheduledRequests(scheduler, tmp_path)  # of a process that began again
             await manager.add_requests(["https://a.example/"])
             request = await manager.fetch_next_request()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import http.server
-import itertools
 import math
 import threading
 import zlib
@@ -129,90 +128,6 @@ def test_long_files_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "more than 2 entries" in found.faults[0]
     monkeypatch.setattr(listings, "MOST_ELEMENTS", 50)
     assert "50 elements" in read_listing((SITEMAP % (99 * "<a/>")).encode(), AT).faults[0]
-
-
-PARTS = {
-    ATOM.replace("<id>i</id>", ""): (
-        (
-            '<link href="https://a.example/1?a=1&amp;b=2"/>',
-            '<link rel="self" href="/self"/><link rel="alternate" href="http://b.example/x/../y#f"/>',
-            '<link rel="alternate" type="text/html" href="https://a.example/t"/>',
-            '<link href="/relative"/>',
-            '<link href="https://a.example/1"/><link href="https://a.example/2"/>',
-            "",
-        ),
-        ("<id>urn:entry:1</id>", "<id>1</id>", "<id>http:////x</id>", "<id>1</id><id>2</id>", ""),
-        (
-            "<updated>2024-01-02T03:04:05.9Z</updated>",
-            "<published>2024-01-02T03:04:05+02:00</published><updated>2024-01-02T00:00:00-05:00"
-            "</updated>",
-            "<published>2024-01-02</published>",
-            "<updated>2024-13-02T03:04:05Z</updated>",
-            "<issued>2024-01-02T03:04:05Z</issued>",
-            "",
-        ),
-    ),
-    RSS.replace("%s", "<item>%s</item>"): (
-        (
-            "<link> https://a.example/1?a=1&amp;b=2 </link>",
-            "<link><![CDATA[https://a.example/c?x&y]]></link>",
-            "<link>https://a.example/caf\xe9</link>",
-            '<a:link xmlns:a="http://www.w3.org/2005/Atom" href="https://a.example/a"/>',
-            "<link/>",
-            "",
-        ),
-        (
-            "<guid>https://a.example/g</guid>",
-            '<guid isPermaLink="false">https://a.example/g</guid>',
-            '<guid isPermaLink="true">1</guid>',
-            "<guid>5</guid>",
-            "",
-        ),
-        (
-            "<pubDate>Tue, 02 Jan 2024 13:00:00 +0100</pubDate>",
-            "<pubDate>Tue, 02 Jan 2024 24:00:00 GMT</pubDate>",
-            "<pubDate>Xue, 02 Jan 2024 13:00 EST</pubDate>",
-            "<pubDate>2024-01-02T03:04:05Z</pubDate>",
-            "",
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "parts"), PARTS.items(), ids=["Atom", "RSS"])
-def test_plain_feeds_are_read_as_feedparser_reads_them(
-    text: str, parts: tuple[tuple[str, ...], ...]
-) -> None:
-    plain = 0
-    for chosen in itertools.product(*parts):
-        for order in (chosen, chosen[::-1]):
-            body = (text % "".join(order)).encode()
-            try:
-                found = listings._plain_feed(body, AT)
-            except listings.Unusual:
-                continue
-            plain += 1
-            assert repr(found) == repr(listings._any_feed(body, AT)[0]), order
-    assert plain > 40
-
-
-@pytest.mark.parametrize("text", [ATOM % LINK.replace("1", PAGE), RSS % (ITEM % 1)])
-def test_what_is_not_plain_is_left_to_feedparser(text: str) -> None:
-    for strange in (
-        text.replace("<entry>", '<entry xml:base="/b">').replace("<item>", '<item xml:base="/b">'),
-        text.replace("feed", "fed").replace("rss", "rdf"),
-        text.replace("<entry>", "<x><entry>").replace("<item>", "<x><item>"),
-        text[:-3],
-    ):
-        with pytest.raises(listings.Unusual):
-            listings._plain_feed(strange.encode(), AT)
-
-
-def test_long_feeds_do_not_wait_for_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listings.feedparser, "parse", None)  # it takes five times as long
-    rows = "".join(f'<entry><id>{k}</id><link href="{PAGE}{k}"/></entry>' for k in range(2000))
-    text = ATOM.partition("<entry>")[0] + rows + "</feed>"
-    assert len(read_listing(text.encode(), AT).entries) == 2000
 
 
 def entry(url: str, day: float = math.nan, *, exact: bool = True, name: str = "") -> Entry:

@@ -21,7 +21,9 @@ from scrapy.statscollectors import StatsCollector
 from twisted.python.failure import Failure
 
 from policies.live.copies import SETTLED, Copy
+from policies.live.listings import listed
 from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler
+from policies.live.scrapy_scheduler import FEED as FETCHED_FEED
 from policies.live.scrapy_scheduler import steady
 from policies.live.scrapy_settings import read_options, text_of
 from policies.scheduler import DurableScheduler
@@ -184,8 +186,10 @@ class Loop:
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         arguments = {"status": status, "body": body.encode(), "headers": named}
         response = HtmlResponse(request.url, encoding="utf-8", request=request, **arguments)
+        polled = status == 200 and FETCHED_FEED in request.meta
+        listing = listed(response.body, request.url) if polled else None
         try:
-            return self.middleware.process_response(request, response)
+            return self.middleware.receive(request, response, listing)
         except IgnoreRequest:
             return None
 
@@ -407,17 +411,15 @@ def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> 
             Loop(tmp_path, **changed)
 
 
-def test_fetches_under_way_at_a_kill_say_nothing_of_their_pages(tmp_path: Path) -> None:
+def test_a_fetch_under_way_at_a_kill_says_nothing_of_its_page(tmp_path: Path) -> None:
     settings: Any = {"RECRAWL_HOST_GAP": 5.0}
     loop = Loop(tmp_path, **settings)
     loop.scheduler.enqueue_request(Request(URL))
-    for _ in range(2):
-        request = loop.next(2.0)
-        assert request is not None
-        loop.scheduler.pages.close()
-        began, loop = loop.now, Loop(tmp_path, start=loop.now, **settings)
-        assert loop.next(4.9) is None
-        assert loop.now < began + 5.0 / DAY < loop.now + 0.2 / DAY  # its host's gap
+    assert loop.next(2.0) is not None
+    loop.scheduler.pages.close()
+    began, loop = loop.now, Loop(tmp_path, start=loop.now, **settings)
+    assert loop.next(4.9) is None
+    assert loop.now < began + 5.0 / DAY < loop.now + 0.2 / DAY  # its host's gap
     request = loop.next(0.2)
     assert request is not None
     loop.answer(request, 404)
@@ -580,20 +582,19 @@ def test_an_index_of_sitemaps_has_bounds(tmp_path: Path) -> None:
     def answer(*sitemaps: str) -> None:
         rows = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in sitemaps)
         body = f'<sitemapindex xmlns="{SITEMAPS}">{rows}</sitemapindex>'
-        loop.scheduler.read(feed, HtmlResponse(feed, body=body.encode()))
+        loop.scheduler.take(feed, HtmlResponse(feed), listed(body.encode(), feed))
 
     answer("https://a.example/1.xml", "https://a.example/2.xml", "https://b.example/3.xml")
     assert loop.count("bad_feeds") == 1  # it lists one of another host
     polled = loop.scheduler.polls.due
     assert polled.keys() == {feed, "https://a.example/1.xml", "https://a.example/2.xml"}
-    deeper = HtmlResponse("https://a.example/1.xml", body=b"<sitemapindex></sitemapindex>")
-    loop.scheduler.read("https://a.example/1.xml", deeper)
+    first = HtmlResponse("https://a.example/1.xml")
+    loop.scheduler.take(first.url, first, listed(b"<sitemapindex></sitemapindex>", first.url))
     answer("https://a.example/2.xml")
     assert polled.keys() == {feed, "https://a.example/2.xml"}
-    late = HtmlResponse("https://a.example/1.xml", body=b"neither")
-    loop.scheduler.read("https://a.example/1.xml", late)  # it was on its way
+    loop.scheduler.take(first.url, first, listed(b"neither", first.url))  # it was on its way
     assert loop.count("bad_feeds") == 1
-    loop.scheduler.read(feed, HtmlResponse(feed, status=404))
+    loop.scheduler.take(feed, HtmlResponse(feed, status=404), None)
     assert loop.count("bad_feeds") == 2
 
 
