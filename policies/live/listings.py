@@ -31,19 +31,26 @@ ABSOLUTE = re.compile(r"https?://[^/?#;]+([/?#][^;]*)?\Z")
 """Links that mean the same at any address."""
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
 """The time that is written by programs which know a date only."""
-ENTRIES = {"{http://www.w3.org/2005/Atom}entry": 1, "item": 2}
+ATOM = "{http://www.w3.org/2005/Atom}"
+ENTRIES = {ATOM + "entry": 1, "item": 2}
 """Entries of feeds that are plain, and how deep they are below the first element."""
 HTML = "text/html"
-ROOTS = ("{http://www.w3.org/2005/Atom}feed", "rss")
+ROOTS = (ATOM + "feed", "rss")
 BASE = "{http://www.w3.org/XML/1998/namespace}base"
-PARTS = ("link", "id", "guid", "updated", "published", "pubDate")
-OTHERS = ("date", "modified", "issued", "created", "lastBuildDate", "valid")
-"""Parts of an entry that tell its page and dates: those that are read here, and others."""
+LINK = {"rel", "type", "href", "title", "hreflang", "length"}
+PARTS: dict[str, dict[str, set[str]]] = {
+    ATOM: {"link": LINK, "id": set(), "updated": set(), "published": set()},
+    "": {"link": set(), "guid": {"isPermaLink"}, "pubDate": set()},
+}
+"""Parts of an entry that tell its page and dates, by namespace, and attributes they may have."""
+WORDS = {name.lower() for parts in PARTS.values() for name in parts}
+WORDS |= {"date", "modified", "issued", "created", "lastbuilddate", "valid"}
+"""Names that feedparser heeds in an entry, in any case, namespace and depth."""
 PLAIN_LINK = re.compile(r"https?://[A-Za-z0-9.:-]+(/(?!/)[!-:<-~]*)?")
 PLAIN_TEXT = re.compile(r"(?!.*///)[ !-:<-~]+")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MAIL_DATE = re.compile(
-    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|[+-]\d{4})"
+    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? [A-Z][a-z]{2} [1-9]\d{3} \d\d:\d\d:\d\d (GMT|[+-]\d{4})"
 )
 
 
@@ -156,6 +163,11 @@ def _sitemap(body: bytes, address: str) -> tuple[str, list[Entry], str]:
     return kind, entries, ""
 
 
+def _local(element: Any) -> str:
+    """Return the name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
 class Unusual(Exception):
     """A feed has what feedparser knows to read."""
 
@@ -181,6 +193,10 @@ def _plain_feed(body: bytes, address: str) -> list[Entry]:
                     raise Unusual
                 entries.append(_plain_entry(element, address))
                 element.clear()
+                if len(entries) > MOST_ENTRIES:
+                    break
+            elif _local(element).lower() in ("entry", "item"):
+                raise Unusual
     except (ParseError, LookupError, ValueError):
         raise Unusual from None
     return entries
@@ -189,20 +205,26 @@ def _plain_feed(body: bytes, address: str) -> list[Entry]:
 def _plain_entry(element: Any, address: str) -> Entry:
     """Return an entry of a plain feed; Unusual if it is not plain."""
     space, parts, permanent = element.tag[: element.tag.rfind("}") + 1], dict[str, str](), True
-    for part in element:
-        name, attributes = part.tag.rpartition("}")[2], part.attrib
-        if name == "link" and space and attributes.get("rel", "alternate") != "alternate":
-            continue
-        if name in OTHERS or (name in PARTS and (part.tag != space + name or name in parts)):
+    plain = [
+        part
+        for part in element
+        if part.tag[: len(space)] == space and part.tag[len(space) :] in PARTS[space]
+    ]
+    if len(plain) < sum(_local(part).lower() in WORDS for part in element.iter()):
+        raise Unusual
+    for part in plain:
+        name, attributes = _local(part), part.attrib
+        if len(part) or {each for each in attributes if each[0] != "{"} - PARTS[space][name]:
             raise Unusual
-        if name in PARTS:
-            text = (part.text or "").strip()
-            if name == "link" and space and attributes.get("type", HTML) == HTML:
-                text = attributes.get("href", "")
-            if not PLAIN_TEXT.fullmatch(text):
-                raise Unusual
-            parts[name] = text
-            permanent &= name != "guid" or attributes.get("isPermaLink", "true") == "true"
+        if name == "link" and attributes.get("rel", "alternate") != "alternate":
+            continue
+        text = (part.text or "").strip()
+        if name == "link" and space and attributes.get("type", HTML) == HTML:
+            text = attributes.get("href", "")
+        if name in parts or not PLAIN_TEXT.fullmatch(text):
+            raise Unusual
+        parts[name] = text
+        permanent &= name != "guid" or attributes.get("isPermaLink", "true") == "true"
     date = parts.get("updated") or parts.get("published") or parts.get("pubDate", "")
     name = parts.get("id") or parts.get("guid", "")
     name = urljoin(address, name) if name and permanent else name
@@ -219,7 +241,8 @@ def _plain_day(date: str) -> float:
     if ISO_DATE.fullmatch(date):
         return math.floor(day_of(date) * SECONDS_PER_DAY + 1e-5) / SECONDS_PER_DAY
     if MAIL_DATE.fullmatch(date):
-        return parsedate_to_datetime(date).timestamp() / SECONDS_PER_DAY
+        zoned = date.replace("-0000", "+0000")  # of which there is a time, without a zone
+        return parsedate_to_datetime(zoned).timestamp() / SECONDS_PER_DAY
     raise Unusual
 
 

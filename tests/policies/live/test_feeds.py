@@ -8,6 +8,7 @@ import http.server
 import itertools
 import math
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +207,38 @@ def test_what_is_not_plain_is_left_to_feedparser(text: str) -> None:
     ):
         with pytest.raises(listings.Unusual):
             listings._plain_feed(strange.encode(), AT)
+
+
+STRANGE = (
+    (RSS, "<Item><link>https://a.example/1</link></Item>"),
+    (RSS, "<item><link>https://a.example/1</link><pubdate>%s +0000</pubdate></item>"),
+    (RSS, '<item><link>https://a.example/1</link><guid ispermalink="false">1</guid></item>'),
+    (RSS, '<item xmlns="urn:x"><link>https://a.example/1</link></item>'),
+    (RSS, "<item><link>https://a.example/1</link><id>1</id><guid>2</guid></item>"),
+    (RSS, '<item><link href="https://a.example/2">https://a.example/1</link></item>'),
+    (RSS, "<item><link>https://a.example/1</link><x><pubDate>%s GMT</pubDate></x></item>"),
+    (RSS, "<item><guid isPermaLink='false'>a<b/>c</guid><link>https://a.example/1</link></item>"),
+    (RSS, "<item><link>https://a.example/1</link><pubDate>%s -0000</pubDate></item>"),
+    (RSS, "<item><pubDate>Mon, 01 Jan 0001 00:00:00 +0000</pubDate><link>/1</link></item>"),
+    (RSS, "<item><pubDate>Mon, 01 Jan 0001 00:00:00 GMT</pubDate><guid>https://b.x</guid></item>"),
+    (ATOM, '</entry><Entry><id>1</id><link href="https://a.example/1"/></Entry><entry>'),
+    (ATOM, '<link Rel="self" href="https://a.example/s"/><link href="https://a.example/1"/>'),
+    (ATOM, '<link href="https://a.example/1"/><Updated>2024-01-02T03:04:05Z</Updated>'),
+)
+
+
+@pytest.mark.parametrize(("feed", "entries"), STRANGE, ids=range(len(STRANGE)))
+def test_strange_feeds_are_read_as_feedparser_reads_them(
+    feed: str, entries: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    body = (feed % entries.replace("%s", "Tue, 02 Jan 2024 13:00:00")).encode()
+    found = listings._feed(body, AT)
+    monkeypatch.undo()
+    time.tzset()
+    assert repr(found[0]) == repr(listings._any_feed(body, AT)[0])
+    assert found[0]
 
 
 def test_long_feeds_do_not_wait_for_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
