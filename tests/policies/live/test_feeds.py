@@ -241,6 +241,19 @@ def test_strange_feeds_are_read_as_feedparser_reads_them(
     assert found[0]
 
 
+def test_a_full_disk_is_a_fault_and_the_feed_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "feed.xml"
+    file.write_text(RSS % (ITEM % 1).replace("/1", PAGE))
+    told, polls = Told(), Polls({str(file): 0}, tmp_path / "told", 1.0, DAY)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        assert polls.fetch(told, str(file), DAY + 1.0) == ["no space"]  # type: ignore[arg-type]
+    assert polls.fetch(told, str(file), DAY + 2.0) == []  # type: ignore[arg-type]
+    assert len(told.calls) == 2
+
+
 def test_long_feeds_do_not_wait_for_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listings.feedparser, "parse", None)  # it takes five times as long
     rows = "".join(f'<entry><id>{k}</id><link href="{PAGE}{k}"/></entry>' for k in range(2000))
