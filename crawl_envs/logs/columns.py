@@ -19,6 +19,8 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
 REPLACED = "\ufffd"
 """In the place of bytes that are not UTF-8."""
+ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
+"""Texts that are no value, as databases and data frames write them too."""
 MOST_NAMED = 12
 """Columns that a note names."""
 

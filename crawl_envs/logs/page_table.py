@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.logs.columns import Columns, Wanted
+from crawl_envs.logs.columns import ABSENT, Columns, Wanted
 from crawl_envs.logs.formats import read_columns
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY
 from crawl_envs.logs.urls import hosts_of
@@ -118,10 +118,10 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     """Read a table of pages, in CSV, JSON lines or Parquet; others are ignored, and noted.
 
     ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` that of the
-    URL. ``recall``, ``false_signal_rate`` and ``precision`` are those of a single
-    source, ``recall:NAME`` and so on of several. ``precision`` is the share of signals that a
-    change emitted; it is read where there is no false signal rate, which is then recall *
-    change_rate * (1 - precision) / precision.
+    URL where there is none, or a text such as ``NULL``. ``recall``, ``false_signal_rate`` and
+    ``precision`` are those of a single source, ``recall:NAME`` and so on of several. ``precision``
+    is the share of signals that a change emitted; it is read where there is no false signal rate,
+    which is then recall * change_rate * (1 - precision) / precision.
 
     Args:
         path: the file.
@@ -138,13 +138,16 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     seen[np.unique(codes.number, return_index=True)[1]] = True
     rows.check("url", ~seen, "another URL: this one stands above")
     values = {name: read(rows, name) for name, read in READERS.items() if name in rows}
+    hosts = hosts_of(codes.texts)
+    given = values.get("host", hosts)
+    values["host"] = np.where(np.isin(given, ABSENT), hosts, given)
     if "change_rate_low" in rows and "change_rate_high" in rows:
         low, high = values["change_rate_low"], values["change_rate_high"]
         high[np.isnan(high) & ~np.isnan(low)] = np.inf
     copies = rows.times("last_crawl", optional=True) if "last_crawl" in rows else None
     dated = copies is not None and bool(copies.dated.any())
     unit = MICROSECONDS_PER_DAY if dated else 1.0
-    defaults = {"importance": np.ones(rows.num_rows), "host": hosts_of(codes.texts)}
+    defaults = {"importance": np.ones(rows.num_rows)}
     return PageTable(
         urls=rows.words("url"),
         last_crawl=None if copies is None else copies.value / unit,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.logs.columns import Columns, Wanted
+from crawl_envs.logs.columns import ABSENT, Columns, Wanted
 from crawl_envs.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
 from crawl_envs.logs.dated_signals import place
 from crawl_envs.logs.formats import read_columns
@@ -49,8 +49,6 @@ ALIASES = {
     "location": "redirect",
 }
 """Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
-ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
-"""Texts that are no value, as databases and data frames write them too."""
 
 
 def read_crawl_log(
@@ -138,6 +136,9 @@ def read_crawl_log(
         got = list(rows.present or rows.names.values())
         raise ValueError(f"{paths[0]}: expected one of the columns {EVIDENCE}, got {got}")
     evidence = next((word for word in told if rows.has_values(word)), told[0])
+    if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
+        others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
+        rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
     rows.note_others()
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)

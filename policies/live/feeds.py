@@ -220,7 +220,7 @@ class Polls:
                 ]
                 new = listing._replace(entries=entries)
                 tell(scheduler, memory, new, now, self.sources[feed], self.columns)
-        except ValueError as error:
+        except (OSError, ValueError) as error:  # it is told again at the next poll
             return [str(error)]
         if validators is not None and not faults:
             self.validators[feed] = validators

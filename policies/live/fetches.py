@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import timegm
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
@@ -115,7 +116,7 @@ def retry_after(told: str, now: float) -> float | None:
     if told.isdecimal():
         return min(float(told) / SECONDS_PER_DAY, LONGEST_WAIT)
     try:
-        until = parsedate_to_datetime(told).timestamp() / SECONDS_PER_DAY
+        until = timegm(parsedate_to_datetime(told).utctimetuple()) / SECONDS_PER_DAY
     except (ValueError, OverflowError):
         return None
     return min(max(until - now, 0.0), LONGEST_WAIT)

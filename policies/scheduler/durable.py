@@ -146,6 +146,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         values["total"] = self.total
         state = Record(values, {name: array.copy() for name, array in arrays.items()})
         before, number = self.journal, self.number + 1
+        before.sync()  # it must be whole when there is one after it
         self.journal = Journal(self._path("journal", number), self.durable)
         self.number, self.calls = number, 0
         before.close()

@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from policies.scheduler.ids import check_same
 MAGIC = b"crawl_envs scheduler, format 3\n"
 HEAD = struct.Struct("<QII")
 """Length and CRC-32 of a payload, and CRC-32 of both."""
+SECTOR = 512
+"""Bytes that a disk writes wholly or not at all."""
 
 
 class Record(NamedTuple):
@@ -84,7 +86,7 @@ def _tuples(descr: Any) -> Any:
 
 
 def records_of(path: Path) -> Iterator[tuple[Record, int]]:
-    """Yield the records of a file, and where each ends; the last may be cut off, or be zeros.
+    """Yield the records of a file, and where each ends; the last may be cut off, or end in zeros.
 
     Raises:
         ValueError: the file is of another format, or a record is damaged.
@@ -94,18 +96,30 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
             raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
-            length, checksum, own = HEAD.unpack(head := file.read(HEAD.size))
+            start, (length, checksum, own) = end, HEAD.unpack(file.read(HEAD.size))
             if zlib.crc32(HEAD.pack(length, checksum, 0)) != own:
-                if not any(head) and not any(file.read()):
-                    return  # zeros alone: the machine stopped before the record was on the disk
+                if _is_torn(file, start, start + HEAD.size):
+                    return
                 raise ValueError(f"{path} must not be damaged, the record at byte {end} is")
             if total - end - HEAD.size < length:
                 return
             payload = file.read(length)
             end += HEAD.size + length
             if zlib.crc32(payload) != checksum:
+                if _is_torn(file, start, end):
+                    return
                 raise ValueError(f"{path} must not be damaged, the record up to byte {end} is")
             yield decoded(payload), end
+
+
+def _is_torn(file: BinaryIO, start: int, end: int) -> bool:
+    """Return whether a file is zeros from a block of the bytes ``start:end`` on.
+
+    So a machine leaves it that stops while a record is written, which is on the disk in part.
+    """
+    file.seek(start)
+    written = len(file.read().rstrip(b"\0"))
+    return not written or -(-(start + written) // SECTOR) * SECTOR < end
 
 
 def write_snapshot(path: Path, record: Record) -> None:
@@ -169,7 +183,10 @@ class Journal:
         if not path.exists() or path.stat().st_size < len(MAGIC):
             if there:
                 raise ValueError(f"{path} must be there and whole, calls would be lost")
-            path.write_bytes(MAGIC)
+            with path.open("wb") as file:
+                file.write(MAGIC)
+                file.flush()
+                os.fsync(file.fileno())
             if durable:
                 sync_folder(path.parent)
         for record, self.size in records_of(path):
@@ -186,11 +203,15 @@ class Journal:
             while written < len(data):
                 written += os.pwrite(self._handle, data[written:], self.size + written)
             if self.durable:
-                os.fsync(self._handle)
+                self.sync()
         except OSError as error:
             os.ftruncate(self._handle, self.size)
             raise OSError(error.errno, f"{self.path} could not be written: {error}") from error
         self.size += len(data)
+
+    def sync(self) -> None:
+        """Wait until all is on the disk."""
+        os.fsync(self._handle)
 
     def close(self) -> None:
         """Close the file, once."""

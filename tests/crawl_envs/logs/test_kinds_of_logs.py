@@ -255,6 +255,14 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
     assert found.changed.tolist() == [bool(x) for x in changed]
 
 
+def test_a_hash_by_another_name_before_a_digest_is_noted(read):  # noqa: F811
+    text = "url,time,{},digest\nu,0,A,X\nu,1,A,Y\n"
+    note, names = "changes are those of column 'content_hash', not of ['digest']", {"hash": "h"}
+    assert note in read(text.format("content_hash"), "a.csv").notes
+    assert "changes are" not in str(read(text.format("hash"), "a.csv").notes)
+    assert "changes are" not in str(read(text.format("h"), "a.csv", columns=names).notes)
+
+
 MANY = "".join(f"u,{2 * day},A\n" for day in range(300))
 REFUSED = [
     ("a.csv", f"url,time,hash\nu,{KEPT}u,soon,A\nu,x,A\n", {}, "line 4.*2 of 4 rows cannot be"),

@@ -33,6 +33,11 @@ def test_urls_alone(read):
     assert table.num_pages == 3
 
 
+def test_a_host_that_is_not_told_is_that_of_the_url(read):
+    table = read("url,host\nhttp://a.example/1,NULL\nhttp://b.example/,\nhttp://c.example/,d\n")
+    assert table.host.tolist() == ["a.example", "b.example", "d"]
+
+
 def test_a_compressed_file_of_one_column(tmp_path):
     (tmp_path / "pages.csv.gz").write_bytes(gzip.compress(b"url\na\n"))
     assert list(read_page_table(tmp_path / "pages.csv.gz").urls) == ["a"]

@@ -130,6 +130,19 @@ def test_long_files_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "50 elements" in read_listing((SITEMAP % (99 * "<a/>")).encode(), AT).faults[0]
 
 
+def test_a_full_disk_is_a_fault_and_the_feed_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "feed.xml"
+    file.write_text(RSS % (ITEM % 1).replace("/1", PAGE))
+    told, polls = Told(), Polls({str(file): 0}, tmp_path / "told", 1.0, DAY)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        assert polls.fetch(told, str(file), DAY + 1.0) == ["no space"]  # type: ignore[arg-type]
+    assert polls.fetch(told, str(file), DAY + 2.0) == []  # type: ignore[arg-type]
+    assert len(told.calls) == 2
+
+
 def entry(url: str, day: float = math.nan, *, exact: bool = True, name: str = "") -> Entry:
     return listings._entry(AT, url, name, f"{day} {':' * exact}", day)._replace(exact=exact)
 

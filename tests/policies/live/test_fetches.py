@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from email.utils import formatdate
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
         (formatdate(NOW * 86_400.0 + 120.0, usegmt=True), 120.0),
         (formatdate(NOW * 86_400.0 - 120.0, usegmt=True), 0.0),
         (formatdate(NOW * 86_400.0 + 1e9, usegmt=True), 30.0 * 86_400.0),
+        (time.asctime(time.gmtime(NOW * 86_400.0 + 120.0)), 120.0),  # without a zone: UTC
         ("9" * 400, 30.0 * 86_400.0),
         ("soon", None),
         ("-5", None),
@@ -58,8 +60,14 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
         ("", None),
     ],
 )
-def test_waits_are_seconds_or_dates(told: str, wait: float | None) -> None:
+def test_waits_are_seconds_or_dates(
+    told: str, wait: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
     days = retry_after(told, NOW)
+    monkeypatch.undo()
+    time.tzset()
     assert (days is None) == (wait is None)
     assert days is None or days == pytest.approx(wait * SECOND, abs=1e-9)  # type: ignore[operator]
 

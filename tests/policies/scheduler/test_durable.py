@@ -211,6 +211,46 @@ def test_zeros_that_a_power_cut_leaves_at_the_end_are_no_record(kept):
         DurableScheduler(kept)
 
 
+def test_a_record_that_a_power_cut_left_half_written_is_none(kept):
+    journal = file_of(kept, "journal")
+    with DurableScheduler(kept) as durable:
+        before = journal.stat().st_size
+        durable.update([0], change_rate=1.5)
+        durable.signal(np.arange(200), np.full(200, 1000.1))
+    whole, written = journal.read_bytes(), -(-before // 512) * 512 + 512
+    journal.write_bytes(whole[:written] + bytes(len(whole) - written))
+    with DurableScheduler(kept) as durable:
+        assert before < durable.journal.size == journal.stat().st_size < written
+    journal.write_bytes(whole[:written] + bytes(len(whole) - written - 1) + b"x")
+    with pytest.raises(ValueError, match="must not be damaged"):
+        DurableScheduler(kept)
+
+
+def test_a_power_cut_after_a_snapshot_is_survived(kept, monkeypatch):
+    """What was not synced is lost: a file has the bytes of its last sync, a new one none."""
+    synced, real = {}, os.fsync
+
+    def sync(handle):
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if path.is_file():
+            synced[path.name] = path.read_bytes()
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    for cut in ("before the snapshot", "after it"):
+        with DurableScheduler(kept) as durable:
+            durable.next(1000.0)
+            if cut.startswith("before"):
+                monkeypatch.setattr(durable, "_write", lambda *_: None)
+            durable.save()
+            durable.next(1001.0)
+            total = durable.total - 1
+        for path in kept.glob("journal-*"):
+            path.write_bytes(synced.get(path.name, b""))
+        with DurableScheduler(kept) as durable:
+            assert durable.total == total
+
+
 @pytest.mark.parametrize("kind", ["snapshot", "journal"])
 def test_damaged_files_are_refused(kept, kind):
     path = file_of(kept, kind)

@@ -63,7 +63,7 @@ def test_a_quick_run_has_what_is_expected_and_is_drawn(
         assert {(label, test.metric or experiment.METRIC) for label in labels} <= there, test
     for picture, draw in pictures_of(experiment).items():
         draw(rows, tmp_path / f"{picture}.png")
-        assert (tmp_path / f"{picture}.png").stat().st_size > 10_000
+        assert (tmp_path / f"{picture}.png").stat().st_size > 5_000  # of few colours
 
 
 @pytest.mark.parametrize("name", SCORED)
