@@ -69,8 +69,11 @@ class Turns:
                 continue
             host, opens = host_of(request.url), self.hosts.opens(request.url)
             if opens > now:
-                after = 0.5 * self.hosts.gap(request.url) * (opens == self.ends.get(host))
-                self.add(request, opens + after, name)
+                if opens <= self.ends.get(
+                    host, -math.inf
+                ):  # no page was asked since: it is their turn
+                    opens += 0.5 * self.hosts.gap(request.url)
+                self.add(request, opens, name)
                 continue
             self.hosts.ask_alone(request.url, now)
             self.ends[host] = self.hosts.opens(request.url)
