@@ -264,7 +264,9 @@ def test_a_handler_that_failed_sees_the_page_again(
 
     async def crawl() -> None:
         run = asyncio.create_task(crawler.run([f"{site}/odd"]))
-        await asyncio.sleep(2.0)
+        async with asyncio.timeout(60.0):
+            while seen.total() <= 2:
+                await asyncio.sleep(0.1)
         crawler.stop()
         await asyncio.wait_for(run, 20.0)
 
