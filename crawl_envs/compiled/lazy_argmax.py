@@ -515,7 +515,10 @@ def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Raise a bar that too many pages are above, not more often than is worth it."""
+    """Raise a bar that too many pages are above, not more often than is worth it.
+
+    Pages that will be above it within ``CLOSE`` choices are there as well, a batch for each.
+    """
     search, levels = lazy.search[0], lazy.levels
     if search.choosing < search.raising:
         return
