@@ -9,7 +9,8 @@ only, or the third, and all pages are evaluated only when those are used up. The
 above a constant bar changes as a random walk: ``2 sqrt(m)`` pages last about ``4 m`` crawls.
 
 Bars that are too high or too low cost time, and never change a choice. Pages can be added, removed
-and changed at any time, in any order.
+and changed at any time, in any order. Where rounding lets a value decrease by more than ``GUARD``,
+as with several sources of signals, the value of a choice is below the largest by at most as much.
 """
 
 from __future__ import annotations

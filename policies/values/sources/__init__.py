@@ -31,7 +31,9 @@ recalls from Beta(1/4, 1/4), shared at random, and false signals at rates of .1 
 the pages, 6e-6 for 90%, 4e-5 for 99% and 1e-4 for all (2.4e-4 in another sample, of 193 pages);
 below 2e-7 for 90% of those with more than a tenth of the changes unsignalled. The largest are where
 alpha tends to 0 and value and cycle length rise in many steps: 1.4e-3 was seen with alpha below
-1e-2 Delta and mostly false signals. A value may decrease by 2e-7 of mu / Delta, from rounding.
+1e-2 Delta and mostly false signals. A value may decrease by 2e-7 of mu / Delta, from rounding: a
+small one by 1e-5 of itself. The lazy search (:mod:`crawl_envs.compiled.lazy_argmax`) may therefore
+choose a page whose value is below the largest by as much.
 Cycle lengths above the level 16 follow their mean pace, and are up to half off where one signal is
 worth as many nats.
 
