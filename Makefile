@@ -12,6 +12,9 @@ PIP_ARGS ?=
 PYTEST_ARGS ?= -n auto
 DEMO_ARGS ?=
 
+# Without bytecode each process that imports PyTorch compiles 2,500 files anew, which takes 8 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 DEMO_STAMP := $(VENV)/.agents
 STAMP := $(VENV)/.dev

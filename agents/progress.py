@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -16,6 +17,8 @@ BAR, DESCRIPTION = 10, 28
 EVERY = 30.0
 """Seconds between two lines where there is no terminal."""
 
+Item = TypeVar("Item")
+
 
 class ProgressBar(Progress):
     """Progress of tasks on standard error, one line each, cut to the width of the terminal.
@@ -25,9 +28,16 @@ class ProgressBar(Progress):
             ``"{task.completed} rounds"``.
         console: of the output; None for standard error.
         shown: False shows nothing.
+        timed: whether what is done is timed; the bar is then drawn between steps, not by a thread.
     """
 
-    def __init__(self, *texts: str, console: Console | None = None, shown: bool = True) -> None:
+    def __init__(
+        self,
+        *texts: str,
+        console: Console | None = None,
+        shown: bool = True,
+        timed: bool = False,
+    ) -> None:
         console = console or Console(stderr=True)
         self._lines = shown and not console.is_terminal
         self._texts = [TextColumn(text, markup=False) for text in ("{task.description}", *texts)]
@@ -44,11 +54,12 @@ class ProgressBar(Progress):
             TimeRemainingColumn(),
             console=console,
             disable=not shown or self._lines,
+            auto_refresh=not timed,
         )
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
         """Change the fields of a task, as :meth:`rich.progress.Progress.update`."""
-        super().update(task_id, **changes)
+        super().update(task_id, refresh=not self.live.auto_refresh, **changes)
         self._write(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1.0) -> None:
@@ -67,3 +78,15 @@ class ProgressBar(Progress):
             self._written[task_id] = math.inf if task.finished else now
             text = " ".join(column.render(task).plain for column in self._texts)
             self.console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def tracked(
+    items: Sequence[Item], what: str, console: Console | None = None, timed: bool = False
+) -> Iterator[Item]:
+    """Yield the items, with a bar that says what is done with them and how many are done."""
+    if items:
+        with ProgressBar(COUNT, console=console, timed=timed) as progress:
+            bar = progress.add_task(what, total=len(items))
+            for number, item in enumerate(items, 1):
+                yield item
+                progress.update(bar, completed=number)

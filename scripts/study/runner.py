@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.progress import COUNT, ProgressBar
+from agents.progress import COUNT, ProgressBar, tracked
 from crawl_envs.evaluation import Row
 from scripts.cli.commands import one_line_errors
 from scripts.study.rows import base, check_folder, origin, read_rows, write_provenance, write_rows
@@ -202,8 +202,7 @@ def play_missing(
         ValueError: of :func:`check_kept`.
     """
     with one_line_errors(STOPPED.format(store.path.parent)):
-        with console.status("kept rows: one of every policy is played again"):
-            check_kept(settings, count, store)
+        check_kept(settings, count, store, console)
         return run(settings, count, store, workers, console)
 
 
@@ -253,8 +252,12 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
     ]
 
 
-def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
+def check_kept(
+    settings: Sequence[Playable], count: int, store: Store, console: Console | None = None
+) -> None:
     """Simulate one kept unit of every policy again, but for labels that are trained.
+
+    ``console`` is that of the progress bar, standard error if it is None.
 
     Raises:
         ValueError: a row of the store differs from the new simulation.
@@ -262,11 +265,11 @@ def check_kept(settings: Sequence[Playable], count: int, store: Store) -> None:
     kept: dict[tuple[str, str, int], dict[str, float]] = {}
     for row in store.rows:
         kept.setdefault((row.setting, row.policy, row.seed), {})[row.metric] = row.value
-    checked = set()
+    again: dict[str, Unit] = {}
     for unit in _units(settings, count):
-        if unit.label in {*checked, *unit.setting.trained} or unit.key not in kept:
-            continue
-        checked.add(unit.label)
+        if unit.label not in unit.setting.trained and unit.key in kept:
+            again.setdefault(unit.label, unit)
+    for unit in tracked([*again.values()], "kept rows, played again", console):
         then = _by_base(kept[unit.key])
         for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
             earlier = then.get(name, {})

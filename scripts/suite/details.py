@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from rich.console import Console
 
+from agents.progress import tracked
 from crawl_envs.evaluation import PolicyFactory, Row, make_env, play
 from scripts.study.entrants import Candidate
 from scripts.study.means import table
@@ -52,7 +54,10 @@ HEADINGS, DIGITS = ("fresh", "tenth", "us", "kB", "trained"), (3, 3, 0, 0, 0)
 
 
 def costs_of(
-    tasks: Sequence[Task], candidates: Mapping[str, Candidate], settings: Sequence[TaskSetting]
+    tasks: Sequence[Task],
+    candidates: Mapping[str, Candidate],
+    settings: Sequence[TaskSetting],
+    console: Console,
 ) -> dict[str, Detail]:
     """Return the costs of every entrant; one episode is timed, in this process."""
     costs = {
@@ -63,7 +68,8 @@ def costs_of(
     gc.freeze()  # collections then need not look at what was there before
     try:
         for task, setting in zip(tasks, settings, strict=True):
-            for label in setting.policies if task.name == MEASURED else ():
+            timed = setting.policies if task.name == MEASURED else ()
+            for label in tracked(timed, "entrants timed", console, timed=True):
                 seconds, size = _costs(task, candidates[label].factory)
                 costs[label] = costs[label]._replace(
                     microseconds=1e6 * seconds, kilobytes=size / 1e3

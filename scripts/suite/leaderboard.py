@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
+from agents.progress import tracked
 from crawl_envs.types.files import replacing
 from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.rows import write_csv, write_provenance
@@ -70,7 +71,7 @@ def play_suite(
             base = COMMITTED / name / ROWS if given or not fresh else None
             store = opened(folder, name, settings, fresh=fresh, begin_with=base)
             play_missing(settings, count, store, workers, console)
-            costs = costs_of(SUITES[name], candidates, settings)
+            costs = costs_of(SUITES[name], candidates, settings, console)
     store.rows = [row for row in store.rows if row.seed < count]
     played = _scored(name, store, costs, own)
     publish(played, folder, console)
@@ -132,8 +133,8 @@ def _settings(
     Raises:
         ValueError: an entrant of one's own can act nowhere.
     """
-    with console.status("which entrants can act in which tasks"):
-        settings = [setting_of(task, candidates) for task in SUITES[name]]
+    tasks_of_suite = tracked(SUITES[name], "tasks: which entrants can act", console)
+    settings = [setting_of(task, candidates) for task in tasks_of_suite]
     for label in own:
         tasks: dict[str, list[str]] = {}
         for setting in settings:

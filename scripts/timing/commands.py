@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from agents.progress import COUNT, ProgressBar
 from scripts.cli.commands import command, one_line_errors
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
@@ -62,13 +61,12 @@ class Measurement(NamedTuple):
 def run_cases(cases: Cases) -> list[Row]:
     """Measure cases one after the other, with a progress bar, and return their rows."""
     rows: list[Row] = []
-    # The bar is drawn between the measurements, not by a thread during them.
-    with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
+    with ProgressBar(COUNT, timed=True) as progress:
         bar = progress.add_task("", total=len(cases))
         for name, case in cases.items():
-            progress.update(bar, description=name, refresh=True)
+            progress.update(bar, description=name)
             rows += case()
-            progress.update(bar, advance=1, refresh=True)
+            progress.update(bar, advance=1)
     return rows
 
 

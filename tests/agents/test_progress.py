@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from agents import progress
-from agents.progress import COUNT, ProgressBar
+from agents.progress import COUNT, ProgressBar, tracked
 
 TEXTS = (COUNT, "mean reward {task.fields[reward]}", "{task.fields[beside]}")
 
@@ -51,3 +51,20 @@ def test_a_long_description_is_cut_before_what_follows_in_80_columns() -> None:
 @pytest.mark.parametrize("terminal", [True, False])
 def test_nothing_is_shown_unless_asked(terminal: bool) -> None:
     assert played(terminal, shown=False) == ""
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_items_are_counted(timed: bool) -> None:
+    for terminal, ending in ((False, "replayed 3/3\n"), (True, "3/3 0:00:00")):
+        console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
+        assert [*tracked("abc", "replayed", console, timed)] == ["a", "b", "c"]
+        written = console.file.getvalue()  # type: ignore[attr-defined]
+        assert ending in written
+        assert [*tracked("", "replayed", console)] == []
+        assert console.file.getvalue() == written  # type: ignore[attr-defined]
+
+
+def test_what_is_timed_is_not_disturbed() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True)
+    for timed in (False, True):
+        assert ProgressBar(console=console, timed=timed).live.auto_refresh is not timed

@@ -97,6 +97,8 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
 def test_what_is_there_is_scored_anew_without_playing(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
     ranked()
     folder = small / "runs" / "small"
     names = ("leaderboard.csv", "scores.csv", "tracks.csv", "README.md", "provenance.json")
@@ -174,7 +176,11 @@ def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(
     assert "task scores, GreedyNCIS, seed 0: no rows; the command without --score" in result.stderr
 
 
-def test_a_policy_of_ones_own_that_changed_is_played_anew(small: Path) -> None:
+def test_a_policy_of_ones_own_that_changed_is_played_anew(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "entrants", lambda given: few(["RoundRobin", *given]))
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
     _, before = ranked("--policies", OWN)
     source = small / "scripts_suite_own.py"
     source.write_text(SOURCE.replace("GreedyNCIS", "RoundRobin"))

@@ -74,7 +74,7 @@ def test_a_web_that_ends_ends_the_crawls(
 
 @pytest.mark.slow
 def test_the_command_crawls_over_http(tmp_path: Path) -> None:
-    arguments = ["garden-handbook", "--days", "40", "--speed", "8", "--out", str(tmp_path / "out")]
+    arguments = ["garden-handbook", "--days", "14", "--speed", "8", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(live_scrapy.app, arguments)
     assert done.exit_code == 0, done.output
     with (tmp_path / "out" / "live_scrapy.csv").open() as file:

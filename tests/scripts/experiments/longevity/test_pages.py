@@ -53,7 +53,7 @@ def test_recorded_pages_exist_throughout() -> None:
         version = versions_of(sites.of_pages(contents, np.array([number])))[0]
         keys = {key for key, _ in version_at(version, 30.0)}
         assert keys == {*record.fragments.fragment[there].tolist()}
-    with pytest.raises(ValueError, match="site must be one of"):
+    with pytest.raises(ValueError, match="must be one of"):
         sites.trace_of("elsewhere")
     with pytest.raises(ValueError, match="days must be at most 200"):
         sites.windows(site, 201.0)
