@@ -291,7 +291,7 @@ def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
         "runs (the recorded site: on the days of training)\nbands: 95% intervals, of two runs "
         "their range; dashed: round robin; dash-dotted: the bound, on the seeds of evaluation",
         charts.Axis("steps" if over == "steps" else "seconds of a processor"),
-        charts.Axis("random 0, best formula 1", limits=(-0.5, 1.3)),
+        charts.Axis("random 0, best formula 1", limits=(-0.5, 2.0)),
         columns=5,
         size=(2.6, 2.4),
         shared="y",
