@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import index, schedules
-from tests.naive.signal_queue import NaiveResponses
 from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLane, random_lane, run
 from tests.reference import reference
 
@@ -92,39 +89,6 @@ def test_arguments_reach_the_policy():
 
 
 # Steps and compiled forms
-
-
-def compiled_run(policy, core, steps):
-    """Return the choice of the compiled form: the same kernel and table, without ``predict``."""
-    core.reset()
-    lane = core.lanes[0]
-    compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.rng())
-    if isinstance(compiled, CompiledSequence):
-        responses = NaiveResponses(*compiled)
-    for _ in range(steps):
-        known = lane.tracker()
-        if isinstance(compiled, CompiledSequence):
-            for page in lane.log.signal_page:
-                responses.on_signal(page)
-            page = responses.crawl()
-        else:
-            page = index.best_page(
-                compiled.value, compiled.parameters, known.elapsed, known.signals * 1.0, known.alive
-            )
-        lane.step([int(page)])
-    return lane.crawled
-
-
-@pytest.mark.parametrize("name", policies.names("page", compiled=True, learns=False))
-@pytest.mark.parametrize("complete", [0, 5, 12])
-def test_steps_choose_what_the_compiled_form_chooses(name, complete):
-    def core():
-        return ReplayCore(random_lane(12, 3, horizon=8.0, complete=complete))
-
-    stepped, compiled = core(), core()
-    crawled = run(policies.make(name, stepped), stepped, 80)[0]
-    assert crawled == compiled_run(policies.make(name, compiled), compiled, 80)
-    assert len(set(crawled)) > 1
 
 
 def test_round_robin_crawls_in_turn():
@@ -259,22 +223,3 @@ def test_pages_that_need_no_crawl_share_evenly(name, importance):
 
 
 # With the environments
-
-
-def test_log_of_the_environment_has_every_signal():
-    env = gymnasium.make(
-        "CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=20.0, instance="noisy"
-    )
-    core = env.unwrapped
-    plain, counting = policies.GreedyNCIS(env), policies.GreedyNCIS(env, delay_window=1e-12)
-    for _ in range(2):
-        observation, _ = env.reset(seed=3)
-        truncated = False
-        received = 0
-        while not truncated:
-            action = counting.predict(observation)[0]
-            assert action == plain.predict(observation)[0]
-            received += core.last_log().signal_page.size
-            observation, _, _, truncated, _ = env.step(action)
-        assert received > 20
-    env.close()

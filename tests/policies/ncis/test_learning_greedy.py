@@ -13,7 +13,6 @@ from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import CrawlLog, Instance
-from crawl_envs.types.compiled_policies import CompilablePolicy
 from policies.ncis.learning_greedy import Learner, one_source
 from tests.worlds import single_of
 
@@ -34,18 +33,6 @@ def play(env, policy, seed=None, options=None):
         crawls.append(int(action))
         observation, _, _, over, _ = env.step(action)
     return crawls
-
-
-def test_cold_start_in_every_family_by_name():
-    for env in (
-        noisy(horizon=3.0),
-        gym.make("CrawlTrace-v0", reveal="importance", days_per_crawl=1000.0),
-    ):
-        policy = policies.make("LearningGreedyNCIS", env)
-        assert not isinstance(policy, CompilablePolicy)
-        crawls = play(env, policy, seed=0)
-        assert len(crawls) == env.unwrapped.num_slots()
-        assert env.unwrapped.ledger().wasted == 0
 
 
 def test_near_the_informed_policy_and_above_round_robin():
@@ -120,19 +107,6 @@ def test_unbound_with_the_wrapper_does_what_bound_does():
     assert play(seeing, policy, 0, options) == bound  # a reset starts with no data
     unseeing = policies.LearningGreedyNCIS(features=env.unwrapped.features)
     assert play(env, unseeing, 0, options) != bound
-
-
-@pytest.mark.parametrize(("form", "arguments"), [("scores", {"batch": 4}), ("refresh", {})])
-def test_other_forms_of_action(form, arguments):
-    env = noisy(horizon=3.0, action=form, **arguments)
-    policy = policies.LearningGreedyNCIS(env)
-    observation, _ = env.reset(seed=0)
-    over = False
-    while not over:
-        action, _ = policy.predict(observation)
-        assert np.count_nonzero(action > 0) == arguments.get("batch", 1)
-        observation, _, _, over, _ = env.step(action)
-    assert np.all(policy.estimates()["signal_rate"] > 0.0)
 
 
 def test_several_sources_have_different_evidence():
