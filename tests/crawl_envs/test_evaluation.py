@@ -15,7 +15,7 @@ from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompiledIndex
 from tests.crawl_envs.sim.test_reference_events import WORLDS, lists_of
 from tests.reference import reference
-from tests.worlds import single_of
+from tests.worlds import single_of, stepped
 
 INDEX_POLICIES = (
     "Greedy",
@@ -27,16 +27,6 @@ INDEX_POLICIES = (
 )
 
 SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
-
-
-def stepped(env: gymnasium.Env, policy, seed: int) -> list[int]:
-    observation, _ = env.reset(seed=seed)
-    pages, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        pages.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    return pages
 
 
 @pytest.mark.parametrize("instance", ["uniform", "partial", "noisy", "delayed"])
