@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from importlib.util import find_spec
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import crawl_envs
 
+ROOT = Path(__file__).resolve().parents[1]
 NCIS = "CrawlNCIS-v0"
 HARMONIC = "CrawlHarmonic-v0"
 OFFERS = "CrawlOffers-v1"
@@ -111,3 +114,11 @@ def assert_same_future(one, other, count=8, seed=3):
     assert_same(one.rng().random(3), other.rng().random(3))
     assert_same(one.reset(), other.reset())
     assert_same(play(one, actions), play(other, actions))
+
+
+def of_our_own(caught):
+    """The error is raised in the suite, not in what it calls, and a line, up to an array in it."""
+    place = Path(traceback.extract_tb(caught.value.__traceback__)[-1].filename)
+    assert place.is_relative_to(ROOT), place
+    assert ".venv" not in place.parts
+    assert "\n" not in str(caught.value).partition("array(")[0]

@@ -66,6 +66,17 @@ def events_of(tape: Tape) -> list[tuple[float, int, int]]:
     return list(zip(tape.time.tolist(), pages.tolist(), kinds.tolist(), strict=True))
 
 
+def stepped(env: Any, policy: Any, **reset: Any) -> list[int]:
+    """Return the pages that a loop of steps crawls in an episode."""
+    observation, _ = env.reset(**reset)
+    pages, over = [], False
+    while not over:
+        action, _ = policy.predict(observation)
+        pages.append(int(action))
+        observation, _, _, over, _ = env.step(action)
+    return pages
+
+
 @dataclass
 class Always:
     """A generator that always draws the same instance."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from crawl_envs.instances.traces.windows import TraceWindow
-from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.crawl_log import CrawlLog, crawls_before
 from crawl_envs.logs.imputation import Changes
 from crawl_envs.sim.tape import CHANGE, SIGNAL
 from crawl_envs.types import FloatArray, IntArray
@@ -116,16 +116,6 @@ def freshness_served(
 
 def _next_change(changes: Changes, page: IntArray, time: FloatArray) -> FloatArray:
     """Return the time of the page's first change after each time, inf if there is none."""
-    pages = np.concatenate([changes.page, page])
-    times = np.concatenate([changes.time, time])
-    asked = np.arange(pages.size) >= changes.page.size
-    merged = np.lexsort((asked, times, pages))
-    # Backwards, the nearest change of the same page.
-    position = np.where(asked[merged], pages.size, np.arange(pages.size))
-    nearest = np.minimum.accumulate(position[::-1])[::-1]
-    found = np.append(merged, -1)[nearest]
-    following = np.where(found >= 0, np.append(times, np.inf)[found], np.inf)
-    following[np.append(pages, -1)[found] != pages[merged]] = np.inf
-    after = np.empty(pages.size)
-    after[merged] = following
-    return after[changes.page.size :]
+    order = np.lexsort((-changes.time, changes.page))
+    later = changes.time[order]
+    return np.append(later, np.inf)[crawls_before(page, -time, changes.page[order], -later)]

@@ -20,7 +20,7 @@ from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Delay
-from tests.environments import assert_same
+from tests.environments import assert_same, of_our_own
 from tests.worlds import lanes_of, single_of, vector_of
 
 NCIS = "CrawlNCIS-v0"
@@ -30,9 +30,10 @@ ERRORS = (ValueError, gym.error.Error)
 
 
 def complains(call, *words):
-    """The call fails with a message that holds all the words."""
+    """The call fails with a line of our own that holds all the words."""
     with pytest.raises(ERRORS) as caught:
         call()
+    of_our_own(caught)
     for word in words:
         match = re.search(rf"(?<![\w.]){re.escape(str(word))}(?![\w.]\w)", str(caught.value))
         assert match, f"{word!r} is not in {str(caught.value)!r}"
@@ -224,11 +225,12 @@ BAD = [
         lambda: reset(made(num_pages=2, bandwidth=2.0), instance=instance(**TWO)),
         *("instance", "1 sources", "2"),
     ),
-    *((lambda x=x: several(x), "num_envs", x) for x in (0, 10**12)),
+    *((lambda x=x: several(x), "num_envs", repr(x)) for x in (0, 1.5, "x", 10**12)),
     (lambda: lanes_of(instance(), -1), "num_envs", -1),
     (lambda: several(render_mode="video"), "render_mode", "'video'"),
     (lambda: CrawlNCIS(render_mode="film"), "render_mode", "ansi", "film"),
-    (lambda: several(autoreset_mode="Never"), "autoreset_mode", "'Never'"),
+    *((lambda x=x: several(autoreset_mode=x), "autoreset_mode", repr(x)) for x in ("Never", 3)),
+    (lambda: several(copy="x"), "copy", "'x'"),
     *((lambda x=x: action_form("scores", 5, x), "batch", x, "[1, 5]") for x in (0, 6, 1.5)),
     *((lambda x=x: action_form(x, 5, 2), "batch", "2", repr(x)) for x in ("page", "refresh")),
     *((lambda x=x: Objective(crawl_cost=x), "crawl_cost", repr(x)) for x in (-1.0, NAN, "low")),
@@ -237,7 +239,7 @@ BAD = [
     # before the first reset
     (lambda: small().step(0), "reset"),
     (lambda: small().instance, "reset"),
-    (lambda: small().rng(), "reset"),
+    *((lambda name=x: getattr(small(), name)(), "reset") for x in ("rng", "ledger", "tracker")),
     (lambda: several(**SMALL).unwrapped.step(np.zeros(2, np.int64)), "reset"),
     (lambda: several(**SMALL).unwrapped.instances, "reset"),
     # of simulate, play and evaluate
@@ -248,7 +250,10 @@ BAD = [
     (lambda: played(simulate, requests=3), "requests", 3),
     (lambda: played(lambda true, _, end: simulate(true, policies.GreedyNCIS, end)), "policy"),
     (lambda: played(lambda true, policy, _: simulate(true, policy, 0.1)), "at least 1 crawls", 0),
-    (lambda: played(lambda true, policy, _: simulate(true, policy, NAN)), "horizon", "> 0", "nan"),
+    *(
+        (lambda x=x: played(lambda true, policy, _: simulate(true, policy, x)), "horizon", repr(x))
+        for x in (NAN, "x", 1e300)
+    ),
     (lambda: played(lambda _, policy, end: simulate(3, policy, end)), "instance", 3),
     (lambda: played(lambda true, _, end: simulate(true, 3, end)), "policy", "compiled form", 3),
     (lambda: played(simulate, seed=1.5), "seed", "1.5"),
@@ -330,6 +335,9 @@ def test_an_action_outside_its_space_changes_nothing(case):
         ([1, 2], ("(3,)", "(2,)")),
         ([[1, 2, 3]], ("(3,)", "(1, 3)")),
         ([1.0, 2.0, 3.0], ("float64",)),
+        ([[0], [1, 2], [3]], ()),
+        ("x", ()),
+        (None, ()),
     ],
 )
 def test_a_bad_action_of_one_lane_moves_no_lane(value, words):
@@ -337,7 +345,7 @@ def test_a_bad_action_of_one_lane_moves_no_lane(value, words):
     untouched = gym.make_vec(NCIS, num_envs=3, **SMALL).unwrapped
     env.reset(seed=0)
     untouched.reset(seed=0)
-    complains(lambda: env.step(np.array(value)), "action", *words)
+    complains(lambda: env.step(value), "action", *words)
     good = np.array([0, 1, 2])
     assert np.array_equal(env.step(good)[0], untouched.step(good)[0])
     assert [env.ledger(lane) for lane in range(3)] == [untouched.ledger(lane) for lane in range(3)]
@@ -361,6 +369,7 @@ BAD_RESETS = {
     "a mask of one lane": ({"options": {"reset_mask": np.ones(1, bool)}}, "reset_mask", "(2,)"),
     "a mask of no lane": ({"options": {"reset_mask": np.zeros(2, bool)}}, "reset_mask", "False"),
     "a mask of numbers": ({"options": {"reset_mask": np.ones(2)}}, "reset_mask", "bool"),
+    "no mask": ({"options": {"reset_mask": [[1], [1, 2]]}}, "reset_mask", "bool"),
 }
 
 

@@ -13,8 +13,9 @@ from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, 
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompiledIndex
+from tests.crawl_envs.sim.test_reference_events import WORLDS, lists_of
 from tests.reference import reference
-from tests.worlds import single_of
+from tests.worlds import single_of, stepped
 
 INDEX_POLICIES = (
     "Greedy",
@@ -26,16 +27,6 @@ INDEX_POLICIES = (
 )
 
 SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
-
-
-def stepped(env: gymnasium.Env, policy, seed: int) -> list[int]:
-    observation, _ = env.reset(seed=seed)
-    pages, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        pages.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    return pages
 
 
 @pytest.mark.parametrize("instance", ["uniform", "partial", "noisy", "delayed"])
@@ -148,27 +139,6 @@ def test_simulate_grows_the_log_of_signals():
     assert rollout.ledger.signals > 10_000
 
 
-def reference_worlds():
-    return reference("ncis_events")
-
-
-def tape_of(world, delayed: bool) -> Tape:
-    """The events of a reference world; signals are signalled changes, then false signals."""
-    events = world["events"]
-    change_time, change_page = np.array(events["change_t"]), np.array(events["change_page"])
-    signalled = np.array(events["change_signalled"], bool)
-    times = np.concatenate([change_time[signalled], events["false_t"]])
-    pages = np.concatenate([change_page[signalled], events["false_page"]]).astype(int)
-    if delayed:
-        times = times + np.array(events["delays"])
-    return Tape.of_events(
-        world["m"],
-        changes=(change_time, change_page),
-        signals=(times, pages),
-        requests=(events["request_t"], events["request_page"]),
-    )
-
-
 REFERENCE_POLICIES = {
     "GREEDY": ("Greedy", {}),
     "GREEDY-CIS-I1": ("GreedyCIS", {"reading": "I1"}),
@@ -180,7 +150,7 @@ REFERENCE_POLICIES = {
 }
 
 
-@pytest.mark.parametrize("world", reference_worlds(), ids=lambda world: world["name"])
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world["name"])
 def test_reference_worlds_give_their_crawls_and_hits(world):
     instance = Instance(
         world["mu"], world["Delta"], world["lam"], world["nu"], bandwidth=world["R"]
@@ -191,20 +161,8 @@ def test_reference_worlds_give_their_crawls_and_hits(world):
         name, arguments = REFERENCE_POLICIES[key]
         if "discard" in variant:
             arguments = {**arguments, "delay_window": 5.0 / world["R"]}
-        tape = tape_of(world, delayed="delayed" in label)
-        policy = policies.make(
-            name,
-            None,
-            features=(
-                "elapsed",
-                "signals",
-                "importance",
-                "change_rate",
-                "recall",
-                "false_signal_rate",
-            ),
-            **arguments,
-        )
+        tape = Tape.of_events(world["m"], **lists_of(world, delayed="delayed" in label))
+        policy = policies.make(name, instance.problem(), **arguments)
         rollout = simulate(instance, policy, world["T"], tape=tape)
         np.testing.assert_array_equal(rollout.crawls, result["crawl_sequence"], err_msg=label)
         served = rollout.ledger.hits, rollout.ledger.requests
@@ -222,7 +180,7 @@ def test_reference_greedy_without_signals(index):
         rng = np.random.default_rng(world["seed"])
         arrays = {"Delta": rng.random(world["m"]), "mu": rng.random(world["m"])}
     instance = Instance(arrays["mu"], arrays["Delta"], bandwidth=100.0)
-    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    policy = policies.make("Greedy", instance.problem())
     rollout = simulate(instance, policy, 1000.0, seed=1)
     np.testing.assert_array_equal(rollout.crawls[:300], world["greedy_first300"])
     if world["greedy_counts"] is not None:
@@ -282,7 +240,7 @@ def test_no_rows_have_no_summary():
 def test_slotted_crawls_are_made_when_the_budget_allows_them():
     """At 2 per unit up to 3 and at 4 per unit from then on."""
     instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
-    policy = policies.make("Greedy", None, features=("elapsed", "importance", "change_rate"))
+    policy = policies.make("Greedy", instance.problem())
     rollout = simulate(instance, policy, 4.0)
     np.testing.assert_allclose(
         rollout.times, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0], rtol=1e-15

@@ -2,83 +2,15 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import index, schedules
-from tests.naive.signal_queue import NaiveResponses
-from tests.policies.replay import CHANGE, REQUEST, SIGNAL, ReplayCore, ReplayLane, random_lane, run
-from tests.reference import reference
-
-PUBLISHED = {
-    "GREEDY": ("Greedy", {}),
-    "GREEDY-CIS-I1": ("GreedyCIS", {"reading": "I1"}),
-    "GREEDY-CIS-I2": ("GreedyCIS", {}),
-    "GREEDY-CIS-I3": ("GreedyCIS", {"reading": "I3"}),
-    "GREEDY-NCIS": ("GreedyNCIS", {}),
-    "GREEDY-NCIS delayed": ("GreedyNCIS", {}),
-    "GREEDY-NCIS delayed discard5/R": ("GreedyNCIS", {"delay_window": 5.0}),
-    "APPROX-1": ("GreedyNCISApprox", {"terms": 1}),
-    "APPROX-2": ("GreedyNCISApprox", {"terms": 2}),
-}
-
-
-def recorded_lane(world, delayed):
-    """A lane that plays the events of ncis_events.json."""
-    instance = Instance(
-        world["mu"], world["Delta"], world["lam"], world["nu"], bandwidth=world["R"]
-    )
-    given = world["events"]
-    changes = list(zip(given["change_t"], given["change_page"], strict=True))
-    signals = [
-        change for change, sent in zip(changes, given["change_signalled"], strict=True) if sent
-    ]
-    signals += zip(given["false_t"], given["false_page"], strict=True)
-    if delayed:
-        signals = [
-            (time + delay, page)
-            for (time, page), delay in zip(signals, given["delays"], strict=True)
-        ]
-    requests = zip(given["request_t"], given["request_page"], strict=True)
-    events = [
-        (time, kind, page)
-        for kind, rows in ((CHANGE, changes), (SIGNAL, signals), (REQUEST, requests))
-        for time, page in rows
-    ]
-    return ReplayLane(instance, events, world["T"])
-
-
-@pytest.mark.parametrize("world", range(4))
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_reference_crawl_sequences(world, name):
-    known = reference("ncis_events")[world]
-    if name not in known["results"]:
-        assert known["name"] == "S2"  # without false signals, all readings are one
-        return
-    result = known["results"][name]
-    lane = recorded_lane(known, "delayed" in name)
-    policy_name, arguments = PUBLISHED[name]
-    if "delay_window" in arguments:
-        arguments = {"delay_window": arguments["delay_window"] / known["R"]}
-    core = ReplayCore(lane)
-    crawled = run(policies.make(policy_name, core, **arguments), core, core.num_slots())
-    assert crawled[0] == result["crawl_sequence"]
-    assert (lane.hits, lane.requests) == (result["hits"], result["requests"])
-
-
-@pytest.mark.parametrize("case", range(3))
-def test_reference_first_picks_of_greedy(case):
-    known = reference("greedy_deterministic")[case]
-    rng = np.random.default_rng(known["seed"])
-    change_rate, importance = rng.random(known["m"]), rng.random(known["m"])
-    core = ReplayCore(ReplayLane(Instance(importance, change_rate, bandwidth=100.0), (), 3.0))
-    assert run(policies.Greedy(core), core, 300)[0] == known["greedy_first300"]
+from tests.policies.replay import SIGNAL, ReplayCore, ReplayLane, random_lane, run
 
 
 def test_arguments_reach_the_policy():
@@ -92,39 +24,6 @@ def test_arguments_reach_the_policy():
 
 
 # Steps and compiled forms
-
-
-def compiled_run(policy, core, steps):
-    """Return the choice of the compiled form: the same kernel and table, without ``predict``."""
-    core.reset()
-    lane = core.lanes[0]
-    compiled = policy.compile(lane.instance.problem(), core.num_slots(), core.rng())
-    if isinstance(compiled, CompiledSequence):
-        responses = NaiveResponses(*compiled)
-    for _ in range(steps):
-        known = lane.tracker()
-        if isinstance(compiled, CompiledSequence):
-            for page in lane.log.signal_page:
-                responses.on_signal(page)
-            page = responses.crawl()
-        else:
-            page = index.best_page(
-                compiled.value, compiled.parameters, known.elapsed, known.signals * 1.0, known.alive
-            )
-        lane.step([int(page)])
-    return lane.crawled
-
-
-@pytest.mark.parametrize("name", policies.names("page", compiled=True, learns=False))
-@pytest.mark.parametrize("complete", [0, 5, 12])
-def test_steps_choose_what_the_compiled_form_chooses(name, complete):
-    def core():
-        return ReplayCore(random_lane(12, 3, horizon=8.0, complete=complete))
-
-    stepped, compiled = core(), core()
-    crawled = run(policies.make(name, stepped), stepped, 80)[0]
-    assert crawled == compiled_run(policies.make(name, compiled), compiled, 80)
-    assert len(set(crawled)) > 1
 
 
 def test_round_robin_crawls_in_turn():
@@ -162,47 +61,12 @@ def test_random_crawl_draws_new_pages_in_each_episode():
 # Delay windows
 
 
-def test_delay_window_from_the_definition():
-    window = 0.4
-    lane = random_lane(5, 8, horizon=10.0)
-    core = ReplayCore(lane)
-    policy = policies.GreedyNCIS(core, delay_window=window)
-    observation = core.reset()
-    compiled = policy.compile(lane.instance.problem(), 0, np.random.default_rng(0))
-    signals = [(time, page) for time, kind, page in lane.events if kind == SIGNAL]
-    discarded = 0
-    for _ in range(99):
-        action, _ = policy.predict(observation)
-        counted = np.zeros(5)
-        for time, page in signals:
-            if lane.last_crawl[page] < time < lane.time:
-                counted[page] += time - lane.last_crawl[page] > window
-        known = lane.tracker()
-        discarded += int((known.signals - counted).sum())
-        assert action[0] == index.best_page(
-            compiled.value, compiled.parameters, known.elapsed, counted, known.alive
-        )
-        observation = core.step(action)
-    assert discarded > 20
-
-
 def test_time_zero_counts_as_a_crawl_of_every_page():
     instance = Instance([1.0, 1.0], 1.0, 0.9, 0.1, bandwidth=1.0)
     core = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
     assert run(policies.GreedyNCIS(core, delay_window=0.5), core, 1)[0] == [1]
     missed = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
     assert run(policies.GreedyNCIS(missed, delay_window=0.7), missed, 1)[0] == [0]
-
-
-def test_policy_that_joins_an_episode_starts_from_what_is_known():
-    lane = random_lane(5, 8, horizon=10.0)
-    core = ReplayCore(lane)
-    core.reset()
-    for page in (0, 1, 2):
-        observation = core.step([page])
-    policy = policies.GreedyNCIS(core, delay_window=0.3)
-    plain = policies.GreedyNCIS(core)
-    assert policy.predict(observation)[0] == plain.predict(observation)[0]
 
 
 # Allocated rates
@@ -229,27 +93,6 @@ def test_allocated_policies_crawl_at_their_rates(schedule):
         assert np.abs(made - 400.0 * expected).max() < tolerance
 
 
-def test_low_discrepancy_follows_the_bandwidth():
-    instance = Instance(
-        [1.0, 1.0, 1.0],
-        [0.1, 1.0, 4.0],
-        bandwidth=0.5,
-        bandwidth_steps=[(100.0, 8.0), (200.0, 0.5)],
-    )
-    policy = policies.LowDiscrepancy(ReplayCore(ReplayLane(instance)))
-    problem = instance.problem()
-    pages = policy.compile(problem, 900, np.random.default_rng(0)).pages
-    for part, bandwidth in (
-        (pages[:50], 0.5),
-        (pages[50:850], 8.0),
-        (pages[850:], 0.5),
-    ):
-        made = np.bincount(part, minlength=3)
-        expected = policy.rates(problem, bandwidth) * len(part) / bandwidth
-        assert np.abs(made - expected).max() < 1.0
-    assert policy.compile(problem, 0, np.random.default_rng(0)).pages.shape == (0,)
-
-
 @pytest.mark.parametrize("name", ["LowDiscrepancy", "ChangeRateCrawl"])
 @pytest.mark.parametrize("importance", [0.0, 1.0])
 def test_pages_that_need_no_crawl_share_evenly(name, importance):
@@ -259,22 +102,3 @@ def test_pages_that_need_no_crawl_share_evenly(name, importance):
 
 
 # With the environments
-
-
-def test_log_of_the_environment_has_every_signal():
-    env = gymnasium.make(
-        "CrawlNCIS-v0", num_pages=10, bandwidth=10.0, horizon=20.0, instance="noisy"
-    )
-    core = env.unwrapped
-    plain, counting = policies.GreedyNCIS(env), policies.GreedyNCIS(env, delay_window=1e-12)
-    for _ in range(2):
-        observation, _ = env.reset(seed=3)
-        truncated = False
-        received = 0
-        while not truncated:
-            action = counting.predict(observation)[0]
-            assert action == plain.predict(observation)[0]
-            received += core.last_log().signal_page.size
-            observation, _, _, truncated, _ = env.step(action)
-        assert received > 20
-    env.close()

@@ -20,6 +20,7 @@ from agents.index.policy import FEATURES
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
+from tests.worlds import stepped
 
 HIDDEN = 5
 
@@ -66,12 +67,7 @@ def test_simulate_makes_the_crawls_of_the_step_loop(name):
     arguments = {"num_pages": 60, "bandwidth": 20.0, "instance": name}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
     policy = LearnedIndex(env, index=random_index(4))
-    observation, _ = env.reset(seed=4)
-    pages, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        pages.append(int(action))
-        observation, _, _, over, _ = env.step(action)
+    pages = stepped(env, policy, seed=4)
     instance = instances.make(name, num_pages=60, bandwidth=20.0, seed=4)
     rollout = simulate(instance, policy, 12.0, seed=4)
     np.testing.assert_array_equal(rollout.crawls, pages)

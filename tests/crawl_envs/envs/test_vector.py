@@ -26,89 +26,8 @@ from tests.environments import (
 # The vector environment is N single ones
 
 
-class Singles:
-    """N single environments in a loop, with an autoreset mode written out in full."""
-
-    def __init__(self, envs, mode):
-        self.envs, self.mode = envs, mode
-        self.over = [False] * len(envs)
-
-    def step(self, actions):
-        """A list of (observation, reward, truncated, info, final) per lane."""
-        results = []
-        for lane, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
-            if self.over[lane]:
-                observation, info = env.reset()
-                results.append((observation, 0.0, False, info, None))
-                self.over[lane] = False
-                continue
-            observation, reward, _, truncated, info = env.step(action)
-            final = None
-            if truncated and self.mode == AutoresetMode.SAME_STEP:
-                final = (observation, info)
-                observation, info = env.reset()
-            elif truncated:
-                self.over[lane] = True
-            results.append((observation, reward, truncated, info, final))
-        return results
-
-
-@EVERY_MODE
-@EVERY_ID_AND_FORM
-def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
-    """Lanes of different bandwidths, and so lengths, over several episodes, step for step."""
-    lengths = (1.0, 0.5, 0.75)
-    env = batch(3, name, autoreset_mode=mode, **forms_of(name)[form])
-    envs = [bare(name, **forms_of(name)[form]) for _ in lengths]
-    observations, _ = env.reset(seed=20)
-    singles = Singles(envs, mode)
-    pinned = []
-    for lane, single in enumerate(envs):
-        observation, _ = single.reset(seed=20 + lane)
-        assert_same(observations[lane], observation)
-        pinned.append(slower(single.instance, lengths[lane]))
-    observations, _ = env.reset(options={"instance": pinned})
-    for lane, single in enumerate(envs):
-        observation, _ = single.reset(options={"instance": pinned[lane]})
-        assert_same(observations[lane], observation)
-    env.action_space.seed(0)
-    # One lane restarts after a step, so that lanes end at different steps where they are as long.
-    actions = env.action_space.sample()
-    env.step(actions)
-    for single, action in zip(envs, actions, strict=True):
-        single.step(action)
-    observations, _ = env.reset(options={"reset_mask": np.array([False, True, False])})
-    assert_same(observations[1], envs[1].reset()[0])
-    longest = max(single.num_slots() // single.batch for single in envs)
-    ends = 0
-    for _ in range(min(2 * longest + 4, 66)):
-        actions = env.action_space.sample()
-        expected = singles.step(list(actions))
-        observations, rewards, terminated, truncated, info = env.step(actions)
-        assert not terminated.any()
-        for lane, (observation, reward, end, lane_info, final) in enumerate(expected):
-            assert_same(observations[lane], observation)
-            assert rewards[lane] == reward
-            assert truncated[lane] == end
-            assert_held(info, lane, lane_info)
-            assert ("final_obs" in info and bool(info["_final_obs"][lane])) == (final is not None)
-            if final is not None:
-                assert_same(info["final_obs"][lane], final[0])
-                assert info["_final_info"][lane]
-                assert_held(info["final_info"], lane, final[1])
-            ends += end
-            core, single = env.unwrapped, envs[lane]
-            assert core.ledger(lane) == single.ledger()
-            assert_same(core.last_log(lane)._asdict(), single.last_log()._asdict())
-        if mode == AutoresetMode.DISABLED and truncated.any():
-            with pytest.raises(gym.error.ResetNeeded, match="reset"):
-                env.step(actions)
-            observations, _ = env.reset(options={"reset_mask": truncated})
-            for lane in np.flatnonzero(truncated):
-                observation, _ = envs[lane].reset()
-                singles.over[lane] = False
-                assert_same(observations[lane], observation)
-    assert ends >= 4
+LENGTHS = (1.0, 0.5, 0.75)
+"""Of lanes, as a share of the first."""
 
 
 def slower(instance, share):
@@ -132,47 +51,57 @@ def slower(instance, share):
     )
 
 
-def assert_held(batched, lane, info):
-    """The infos of single environments are in the info of the batch, under its masks."""
+def assert_held(batched, info):
+    """Entries of an info, and their masks, are those of another in the lanes of the masks."""
+    assert set(batched) == set(info)
     for key, value in info.items():
-        assert batched["_" + key][lane]
-        if isinstance(value, dict):
-            assert_held(batched[key], lane, value)
+        if key[0] == "_":
+            assert_same(batched[key], value)
+        elif isinstance(value, dict):
+            assert_held(batched[key], value)
         else:
-            assert np.array_equal(batched[key][lane], value)
+            assert_same(batched[key][info["_" + key]], value[info["_" + key]])
 
 
 @EVERY_MODE
-@pytest.mark.parametrize("rates", [(6.0, 6.0, 6.0), (6.0, 3.0, 4.0)])
-def test_gymnasiums_own_vector_environment_steps_alike(mode, rates):
-    """SyncVectorEnv over single environments returns the same arrays and masks of infos.
-
-    Where a lane is reset, its info is that of the reset; final_info is of ended lanes alone.
-    """
-    instances = [Instance(np.ones(6), 0.5, bandwidth=rate) for rate in rates]
-    more = SMALL[NCIS]
-    theirs = SyncVectorEnv([lambda: gym.make(NCIS, **more)] * 3, autoreset_mode=mode)
-    ours = batch(3, autoreset_mode=mode)
-    assert_same(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
-    for env, instance in zip(theirs.envs, instances, strict=True):
+@EVERY_ID_AND_FORM
+def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
+    """In SyncVectorEnv, of different bandwidths and so lengths, over several episodes."""
+    more = forms_of(name)[form]
+    theirs = SyncVectorEnv([lambda: bare(name, **more)] * 3, autoreset_mode=mode)
+    ours = batch(3, name, autoreset_mode=mode, **more)
+    core, singles = ours.unwrapped, theirs.envs
+    assert_same(ours.reset(seed=20), theirs.reset(seed=20))
+    pinned = [slower(env.instance, share) for env, share in zip(singles, LENGTHS, strict=True)]
+    for env, instance in zip(singles, pinned, strict=True):
         env.reset(options={"instance": instance})
-    ours.reset(options={"instance": instances})
+    ours.reset(options={"instance": pinned})
     assert_same(ours.reset(), theirs.reset())
     ours.action_space.seed(0)
-    for _ in range(30):
+    # One lane restarts after a step, so that lanes end at different steps where they are as long.
+    actions = ours.action_space.sample()
+    ours.step(actions), theirs.step(actions)
+    for env in (ours, theirs):
+        env.reset(options={"reset_mask": np.array([False, True, False])})
+    longest = max(single.num_slots() // single.batch for single in singles)
+    ends = 0
+    for _ in range(min(2 * longest + 4, 66)):
         actions = ours.action_space.sample()
         mine, yours = ours.step(actions), theirs.step(actions)
         assert_same(mine[:4], yours[:4])
-        finals = [step[4].pop("final_info", {}) for step in (mine, yours)]
-        assert set(finals[0]) == set(finals[1])
-        for key in ("requests", "hits", "reward/freshness") if finals[1] else ():
-            assert_same(finals[0]["_" + key], finals[1]["_" + key])
-            assert_same(np.where(mine[3], finals[0][key], 0.0), finals[1][key])
-        infos = [dict(sorted(step[4].items())) for step in (mine, yours)]
-        assert_same(*infos)
-        if mode == AutoresetMode.DISABLED and mine[3].any():
-            mask = {"reset_mask": mine[3]}
-            assert_same(ours.reset(options=dict(mask)), theirs.reset(options=dict(mask)))
+        assert_held(mine[4], yours[4])
+        ended = mine[3]
+        ends += ended.sum()
+        for lane, single in enumerate(singles):
+            assert core.ledger(lane) == single.ledger()
+            assert_same(core.last_log(lane)._asdict(), single.last_log()._asdict())
+        if mode == AutoresetMode.DISABLED and ended.any():
+            with pytest.raises(gym.error.ResetNeeded, match="reset"):
+                ours.step(actions)
+            both = [env.reset(options={"reset_mask": ended.copy()}) for env in (ours, theirs)]
+            assert_same(both[0][0], both[1][0])
+            assert_held(both[0][1], both[1][1])
+    assert ends >= 4
     theirs.close()
 
 

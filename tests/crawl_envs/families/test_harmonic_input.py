@@ -14,36 +14,7 @@ from tests.environments import HARMONIC, assert_same, bare
 
 RATED = {"num_pages": 8, "bandwidth": 6.0, "horizon": 12.0}
 
-BAD_ARGUMENTS = [
-    ("bandwidth", 0.0),
-    ("bandwidth", "fast"),
-    ("action", None),
-    ("epoch", 0.0),
-    ("epoch", math.nan),
-    ("epoch", "day"),
-    ("overspend", "ignore"),
-    ("bucket", 0.5),
-    ("bucket", -1.0),
-    ("bucket", math.nan),
-    ("bucket", math.inf),
-    ("bucket", "big"),
-    ("batch", 2),
-    ("batch", 0),
-    ("batch", 1.5),
-    ("probe", True),
-    ("reward", "praise"),
-    ("reward", "requests"),
-    ("num_sources", 2),
-    ("num_sources", 0),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), BAD_ARGUMENTS)
-def test_arguments(name, value):
-    complains(lambda: gym.make(HARMONIC, **{name: value}), name, repr(value))
-
-
-MORE_BAD_ARGUMENTS = {
+BAD_ARGUMENTS = {
     "a step at time 0": ({"bandwidth_steps": [(0.0, 2.0)]}, "bandwidth_steps", "0.0"),
     "a delay without a mean": ({"delay": {"kind": "constant"}}, "delay", "mean"),
     "no table": ({"objective": [0.0, 1.0, 3.0]}, "objective", "concave"),
@@ -58,9 +29,9 @@ MORE_BAD_ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("case", MORE_BAD_ARGUMENTS)
-def test_more_arguments(case):
-    given, *words = MORE_BAD_ARGUMENTS[case]
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+def test_arguments(case):
+    given, *words = BAD_ARGUMENTS[case]
     complains(lambda: gym.make(HARMONIC, **given), *words)
 
 

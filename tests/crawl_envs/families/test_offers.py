@@ -189,23 +189,12 @@ def test_lanes_of_other_seeds_hold_other_markets():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"action": "pages"}, "action must be one of"),
         ({"action": "scores", "probe": True}, "probe must be False with action 'scores'"),
-        ({"objective": "binary"}, "objective must be one of"),
-        ({"reward": "penalty"}, "reward must be one of"),
-        ({"price_history": "all"}, "price_history must be one of"),
-        ({"reveal": "everything"}, "reveal must be one of"),
-        ({"overspend": "never"}, "overspend must be one of"),
         ({"horizon": 0.05}, "horizon must hold at least one epoch"),
-        ({"num_pages": 0}, "num_pages must be"),
-        ({"bandwidth": -1.0}, "bandwidth must be"),
-        ({"first_day": 365}, "first_day must be"),
-        ({"world": -1}, "world must be"),
-        ({"colour": 1}, "colour"),
     ],
 )
 def test_bad_arguments(given, message):
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         gym.make(OFFERS, **given).reset(seed=0)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import policies
-from crawl_envs.checks import check_policy
 from policies import Exp3, Exp3IX, Exp3PlusPlus
 from policies.bandits.arms import ArmSet
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward
@@ -13,7 +12,7 @@ from policies.base.binding import ActingPolicy
 from policies.offers.rates import OfferRates
 from tests.naive.bandits import NaiveExp3, naive_draw
 from tests.policies.offers.fake_offer_env import OfferStandIn, play
-from tests.policies.small_environments import EVERY_PLACE, OFFERS, place
+from tests.policies.small_environments import OFFERS, place
 
 EVERY_BANDIT = pytest.mark.parametrize("bandit", [Exp3, Exp3IX, Exp3PlusPlus])
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
@@ -77,12 +76,6 @@ def test_exp3_is_algorithm_1(form, reward):
     )
     assert history.probabilities.shape == (len(arms), 2)
     assert history.probabilities[0].tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
-@EVERY_PLACE
-def test_every_family_and_form_with_its_own_arms(name, form, reveal):
-    check_policy(Exp3, lambda: place(name, form, reveal=reveal))
 
 
 def test_the_arms_of_offers_are_the_paper_s():

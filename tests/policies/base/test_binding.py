@@ -74,22 +74,6 @@ def check_shares(rates, shares, problem, bandwidth):
     np.testing.assert_allclose(decoded, exact, rtol=0.0, atol=2.0**-24)
 
 
-def test_single_observation_gets_a_single_action():
-    lane = random_lane(6, 1)
-    for form, shape, dtype in (
-        ("page", (), np.int64),
-        ("scores", (6,), np.float32),
-        ("refresh", (6,), np.int8),
-    ):
-        core = ReplayCore(lane, action_form=form)
-        observation = core.reset()[0]
-        action, _ = policies.GreedyNCIS(core).predict(observation)
-        assert np.shape(action) == shape
-        assert action.dtype == dtype
-        batched, _ = policies.GreedyNCIS(core).predict(observation[None])
-        np.testing.assert_array_equal(batched[0], action)
-
-
 @pytest.mark.parametrize("form", ["table", "flat", "dict", "flat_dict"])
 def test_bound_policies_take_any_observation(form):
     """They do not read it, only whether it is a batch; policies of columns still check them."""

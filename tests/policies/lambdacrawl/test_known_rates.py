@@ -10,7 +10,6 @@ import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.checks import check_policy
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.types import Instance
 from crawl_envs.types.compiled_policies import CompiledSequence
@@ -325,25 +324,6 @@ def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
 # With the environment
 
 
-@pytest.mark.parametrize(
-    ("name", "action"),
-    [
-        (name, action)
-        for name in RATE_POLICIES
-        for action in ("rates", "page")
-        if name in policies.names(action)
-    ],
-)
-def test_contract(name, action):
-    id = HARMONIC if action == "rates" else "CrawlNCIS-v0"
-    settings = {"num_pages": 12, "horizon": 8.0, "action": action, "bandwidth": 6.0}
-    check_policy(
-        lambda env: policies.make(name, env),
-        lambda: gymnasium.make(id, instance="mixed", **settings),
-        seed=3,
-    )
-
-
 @EVERY_ONE
 @pytest.mark.parametrize("steps", [(), ((2.5, 12.0), (4.0, 3.0))])
 def test_compiled_rates_crawl_as_steps_do(name, steps):
@@ -353,35 +333,6 @@ def test_compiled_rates_crawl_as_steps_do(name, steps):
     slow = list(evaluate(HARMONIC, chosen, range(3), compiled=False, **settings))
     assert [row.metric for row in fast] == [row.metric for row in slow]
     np.testing.assert_allclose([row.value for row in fast], [row.value for row in slow], rtol=1e-9)
-
-
-@EVERY_ONE
-def test_lanes_of_a_vector_have_their_own_rates(name):
-    settings = {"num_pages": 12, "horizon": 8.0, "bandwidth": 6.0}
-    lanes = gymnasium.make_vec(HARMONIC, num_envs=3, **settings)
-    single = gymnasium.make(HARMONIC, **settings)
-    policy, alone = policies.make(name, lanes), policies.make(name, single)
-    observation, _ = lanes.reset(seed=5)
-    actions, _ = policy.predict(observation)
-    assert actions.shape == (3, 12)
-    assert lanes.action_space.contains(actions)
-    for lane in range(3):
-        observation, _ = single.reset(seed=5 + lane)
-        np.testing.assert_array_equal(alone.predict(observation)[0], actions[lane])
-    lanes.close()
-    single.close()
-
-
-def test_overspending_is_never_declared():
-    env = gymnasium.make(HARMONIC, num_pages=30, overspend="error", bandwidth_steps=[(2.5, 9.0)])
-    for name in OWN:
-        policy = policies.make(name, env)
-        observation, _ = env.reset(seed=1)
-        for _ in range(5):
-            action, _ = policy.predict(observation)
-            assert env.action_space.contains(action)
-            observation, *_ = env.step(action)
-    env.close()
 
 
 def test_random_crawls_cost_what_the_formulas_say():

@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from crawl_envs.checks import check_policy
 from crawl_envs.instances import make as make_instance
 from policies.lambdacrawl import (
     AsyncMirrorSync,
@@ -52,11 +51,6 @@ def play(env, policy, seed=0, **options):
 
 
 @EVERY
-def test_the_contract_of_policies(policy_class, form):
-    check_policy(policy_class, lambda: harmonic(**form))
-
-
-@EVERY
 def test_what_is_revealed_is_not_used(policy_class, form):
     hidden, shown = harmonic(**form), harmonic(**form, reveal="parameters")
     first, _ = play(hidden, policy_class(hidden))
@@ -65,45 +59,6 @@ def test_what_is_revealed_is_not_used(policy_class, form):
     assert np.array_equal(policy.predict(observation)[0], first[0])
     if form["action"] == "page":  # where rates are revealed, what they may spend differs
         assert np.array_equal(play(shown, policy_class(shown))[0], first)
-
-
-@EVERY
-def test_observing_and_asking_twice_changes_nothing(policy_class, form):
-    env = harmonic(**form)
-    once, _ = play(env, policy_class(env), 3)
-    policy = policy_class(env)
-    observation, _ = env.reset(seed=3)
-    for action in once:
-        policy.observe(env.unwrapped.last_log())
-        policy.predict(observation)
-        assert np.array_equal(policy.predict(observation)[0], action)
-        observation, *_ = env.step(action)
-
-
-@EVERY
-def test_lanes_learn_by_themselves(policy_class, form):
-    batch = gym.make_vec("CrawlHarmonic-v0", num_envs=3, **{**WORLD, "horizon": 6.0}, **form)
-    policy = policy_class(batch)
-    observation, _ = batch.reset(seed=4)
-    actions, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        actions.append(action)
-        observation, _, _, over, _ = batch.step(action)
-        over = np.any(over)
-    for lane in range(3):
-        env = harmonic(horizon=6.0, **form)
-        alone, _ = play(env, policy_class(env), 4 + lane)
-        assert np.array_equal(np.array(actions)[:, lane], alone)
-
-
-@EVERY
-def test_episodes_start_from_nothing(policy_class, form):
-    env = harmonic(**form)
-    policy = policy_class(env)
-    first, _ = play(env, policy, 1)
-    play(env, policy, 2)
-    assert np.array_equal(play(env, policy, 1)[0], first)
 
 
 @pytest.mark.parametrize("policy_class", RATES)
@@ -116,25 +71,6 @@ def test_what_is_declared_keeps_to_the_budget_even_where_it_steps(policy_class):
     assert np.all(declared <= budget * (1.0 + 1e-9))
     if policy_class is LambdaLearnAndCrawl:
         assert declared == pytest.approx(budget, rel=1e-9)
-
-
-@pytest.mark.parametrize("policy_class", RATES)
-def test_a_state_is_a_new_start(policy_class):
-    env = harmonic(action="rates")
-    policy = policy_class(env)
-    observation, _ = env.reset(seed=2)
-    for _ in range(6):
-        observation, *_ = env.step(policy.predict(observation)[0])
-    before, _ = policy.predict(observation)
-    learned, state = policy.estimate(), env.unwrapped.get_state()
-    observation, *_ = env.step(before)
-    policy.predict(observation)
-    env.unwrapped.set_state(state)
-    fresh = policy_class(env)
-    action, _ = policy.predict(observation)
-    assert np.array_equal(action, fresh.predict(observation)[0])
-    assert np.array_equal(policy.estimate(), fresh.estimate())
-    assert not np.array_equal(policy.estimate(), learned)
 
 
 def test_the_last_declaration_before_a_step_counts():

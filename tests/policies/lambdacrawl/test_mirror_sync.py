@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from crawl_envs.types import Tracker
 from policies import solvers
 from policies.lambdacrawl import AsyncMirrorSync, AsyncPSGDSync, MirrorSync
 from policies.lambdacrawl.mirror_sync import SyncJobs, mirror_step, projected_step
@@ -162,20 +161,12 @@ def test_jobs_come_in_the_order_of_their_due_times():
 # The policies
 
 
-def bare(world):
-    """The world with a tracker of hardly anything: these policies look at the log alone."""
-    bare = dict.fromkeys(Tracker._fields, np.zeros(world.last.size))
-    bare |= {"problem": world.problem, "episode": 1}
-    world.tracker = lambda lane=0: Tracker(**bare | {"time": world.time})
-    return world
-
-
 def learned(policy_class, change_rate, rounds, seed, **arguments):
     """Mean costs of the rates at the end of every round; and the world."""
     m = change_rate.size
     bandwidth = 0.4 * m
-    world = bare(
-        SmallWorld(change_rate, bandwidth=bandwidth, horizon=40.0 * rounds, seed=seed, probe=True)
+    world = SmallWorld(
+        change_rate, bandwidth=bandwidth, horizon=40.0 * rounds, seed=seed, probe=True
     )
     policy = policy_class(world, **arguments)
     costs = []
@@ -210,7 +201,7 @@ def test_projected_steps_collapse_in_the_long_run_with_the_step_of_the_public_co
     even = mean_cost(np.full(20, 1.0 / 1.05), change_rate).mean()
     costs = {}
     for step_size in (None, 0.03):
-        world = bare(SmallWorld(change_rate, bandwidth=20.0, horizon=6000.0, seed=0, probe=True))
+        world = SmallWorld(change_rate, bandwidth=20.0, horizon=6000.0, seed=0, probe=True)
         policy = AsyncPSGDSync(world, step_size=step_size)
         play(world, policy, 100_000)
         at = []
@@ -223,7 +214,7 @@ def test_projected_steps_collapse_in_the_long_run_with_the_step_of_the_public_co
 
 
 def test_one_gap_of_the_slowest_arm_moves_a_projected_rate_by_about_the_mean_rate():
-    world = bare(SmallWorld(np.ones(100), bandwidth=40.0, horizon=50.0, seed=0, probe=True))
+    world = SmallWorld(np.ones(100), bandwidth=40.0, horizon=50.0, seed=0, probe=True)
     policy = AsyncPSGDSync(world)
     policy.predict(world.observation)
     rates = np.full(100, 0.4 / 1.05)
@@ -235,7 +226,7 @@ def test_one_gap_of_the_slowest_arm_moves_a_projected_rate_by_about_the_mean_rat
 
 def test_crawls_keep_to_the_rates_and_probes_to_their_share():
     change_rate = np.full(20, 1.0)
-    world = bare(SmallWorld(change_rate, bandwidth=8.0, horizon=400.0, seed=1, probe=True))
+    world = SmallWorld(change_rate, bandwidth=8.0, horizon=400.0, seed=1, probe=True)
     policy = MirrorSync(world, step_size=1e-12, probing=0.2)
     actions = play(world, policy)
     assert np.mean(actions >= 20) == pytest.approx(0.2 / 1.2, abs=0.01)
@@ -250,7 +241,7 @@ def test_importance_counts_relative_to_its_mean():
         world = SmallWorld(
             change_rate, bandwidth=4.0, horizon=200.0, seed=2, probe=True, importance=importance
         )
-        policy = AsyncMirrorSync(bare(world))
+        policy = AsyncMirrorSync(world)
         actions = play(world, policy)
         runs.append((actions, policy.rates()))
     assert np.array_equal(runs[0][0], runs[1][0])
@@ -270,11 +261,10 @@ def test_the_harmonic_penalty_of_pages_with_complete_observation():
 
 def test_nothing_but_what_crawls_and_probes_find_is_used():
     change_rate = np.linspace(0.1, 2.0, 8)
-    worlds = [
-        SmallWorld(change_rate, bandwidth=3.2, horizon=100.0, seed=3, probe=True) for _ in range(2)
-    ]
-    worlds[1].change_rate = change_rate[::-1].copy()  # the books; the events are the same
-    runs = [play(world, AsyncMirrorSync(world)) for world in worlds]
+    given = {"bandwidth": 3.2, "horizon": 100.0, "seed": 3, "probe": True}
+    world = SmallWorld(change_rate, **given)
+    other = SmallWorld(change_rate[::-1], changes=world.changes, **given)  # of the same events
+    runs = [play(each, AsyncMirrorSync(each)) for each in (world, other)]
     assert np.array_equal(*runs)
 
 
@@ -308,9 +298,9 @@ def test_bad_input_elsewhere():
         ValueError, match=r"env must let pages be probed \(probe=True\).* got 3 act"
     ):
         MirrorSync(plain).predict(plain.observation)
-    plain.action_form = "rates"
+    rated = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, form="rates")
     with pytest.raises(ValueError, match="action_form must be 'page' for MirrorSync, got 'rates'"):
-        MirrorSync(plain)
+        MirrorSync(rated)
     with pytest.raises(
         ValueError, match="env must be an environment or a description of pages for MirrorSync"
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-import gymnasium
 import mpmath as mp
 import numpy as np
 import pytest
@@ -339,20 +338,6 @@ def test_with_a_tiny_delay_it_is_nearly_greedy_ncis():
     assert late.freshness == pytest.approx(undelayed.freshness, abs=2e-3)
 
 
-@pytest.mark.parametrize("delay", DELAYS, ids=lambda delay: delay.kind)
-def test_steps_and_rollouts_crawl_alike(delay):
-    env = gymnasium.make("CrawlNCIS-v0", num_pages=30, bandwidth=50.0, horizon=6.0)
-    instance = noisy(30, 1, delay)
-    policy = GreedyNCISDelayed(env)
-    observation, _ = env.reset(seed=4, options={"instance": instance})
-    pages, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        pages.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    np.testing.assert_array_equal(simulate(instance, policy, 6.0, 4).crawls, pages)
-
-
 def mean_difference(first, second, settings, seeds):
     """Mean over seeds of the difference in freshness, and its standard error."""
     freshness = {"first": [], "second": []}
@@ -441,10 +426,3 @@ def test_without_the_log_of_an_environment_ages_are_not_known():
             np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3
         )[0]
     )
-
-
-def test_hidden_parameters():
-    env = gymnasium.make("CrawlNCIS-v0", reveal="importance", instance="delayed")
-    observation, _ = env.reset(seed=0)
-    with pytest.raises(ValueError, match="GreedyNCISDelayed needs"):
-        GreedyNCISDelayed(env).predict(observation)

@@ -13,9 +13,8 @@ from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import CrawlLog, Instance
-from crawl_envs.types.compiled_policies import CompilablePolicy
 from policies.ncis.learning_greedy import Learner, one_source
-from tests.worlds import single_of
+from tests.worlds import single_of, stepped
 
 PAGES, BANDWIDTH = 30, 32.0
 
@@ -23,29 +22,6 @@ PAGES, BANDWIDTH = 30, 32.0
 def noisy(horizon=10.0, **arguments):
     arguments = {"num_pages": PAGES, "bandwidth": BANDWIDTH, "reveal": "importance"} | arguments
     return gym.make("CrawlNCIS-v0", horizon=horizon, instance="noisy", **arguments)
-
-
-def play(env, policy, seed=None, options=None):
-    """Pages of an episode."""
-    observation, _ = env.reset(seed=seed, options=options)
-    crawls, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        crawls.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    return crawls
-
-
-def test_cold_start_in_every_family_by_name():
-    for env in (
-        noisy(horizon=3.0),
-        gym.make("CrawlTrace-v0", reveal="importance", days_per_crawl=1000.0),
-    ):
-        policy = policies.make("LearningGreedyNCIS", env)
-        assert not isinstance(policy, CompilablePolicy)
-        crawls = play(env, policy, seed=0)
-        assert len(crawls) == env.unwrapped.num_slots()
-        assert env.unwrapped.ledger().wasted == 0
 
 
 def test_near_the_informed_policy_and_above_round_robin():
@@ -81,19 +57,19 @@ def test_nothing_hidden_is_used():
     one, other = taped(5, (0.1, 0.2, 0.3)), taped(5, (3.0, 0.9, 0.01))
     shown = taped(5, (3.0, 0.9, 0.01), "parameters")
     first, second, third = (
-        play(env, policies.LearningGreedyNCIS(env)) for env in (one, other, shown)
+        stepped(env, policies.LearningGreedyNCIS(env)) for env in (one, other, shown)
     )
     assert first == second == third
     moved = taped(6, (0.1, 0.2, 0.3))
-    assert play(moved, policies.LearningGreedyNCIS(moved)) != first
+    assert stepped(moved, policies.LearningGreedyNCIS(moved)) != first
 
 
 def test_episodes_start_with_no_data_unless_kept():
     env = noisy(horizon=6.0)
     policy, keeping = policies.LearningGreedyNCIS(env), policies.LearningGreedyNCIS(env, keep=True)
-    once = [play(env, each, seed=1) for each in (policy, keeping)]
+    once = [stepped(env, each, seed=1) for each in (policy, keeping)]
     assert once[0] == once[1]
-    twice = [play(env, each, seed=1) for each in (policy, keeping)]
+    twice = [stepped(env, each, seed=1) for each in (policy, keeping)]
     assert twice[0] == once[0]
     assert twice[1] != once[1]
 
@@ -113,26 +89,13 @@ def rounded(seed):
 def test_unbound_with_the_wrapper_does_what_bound_does():
     env = noisy(horizon=8.0)
     options = {"instance": rounded(2)}
-    bound = play(env, policies.LearningGreedyNCIS(env), 0, options)
+    bound = stepped(env, policies.LearningGreedyNCIS(env), seed=0, options=options)
     policy = policies.LearningGreedyNCIS(features=env.unwrapped.features)
     seeing = Observing(env, policy)
-    assert play(seeing, policy, 0, options) == bound
-    assert play(seeing, policy, 0, options) == bound  # a reset starts with no data
+    assert stepped(seeing, policy, seed=0, options=options) == bound
+    assert stepped(seeing, policy, seed=0, options=options) == bound  # a reset starts with no data
     unseeing = policies.LearningGreedyNCIS(features=env.unwrapped.features)
-    assert play(env, unseeing, 0, options) != bound
-
-
-@pytest.mark.parametrize(("form", "arguments"), [("scores", {"batch": 4}), ("refresh", {})])
-def test_other_forms_of_action(form, arguments):
-    env = noisy(horizon=3.0, action=form, **arguments)
-    policy = policies.LearningGreedyNCIS(env)
-    observation, _ = env.reset(seed=0)
-    over = False
-    while not over:
-        action, _ = policy.predict(observation)
-        assert np.count_nonzero(action > 0) == arguments.get("batch", 1)
-        observation, _, _, over, _ = env.step(action)
-    assert np.all(policy.estimates()["signal_rate"] > 0.0)
+    assert stepped(env, unseeing, seed=0, options=options) != bound
 
 
 def test_several_sources_have_different_evidence():
@@ -142,7 +105,7 @@ def test_several_sources_have_different_evidence():
     instance = Instance(importance, change_rate + 0.3, recall, np.full((2, 12), 0.2), bandwidth=12)
     env = single_of(instance, horizon=60.0, reveal="importance")
     policy = policies.LearningGreedyNCIS(env)
-    play(env, policy, seed=0)
+    stepped(env, policy, seed=0)
     telling, idle = np.median(policy.estimates()["evidence"], axis=1)
     assert telling > 4.0 * idle
 
@@ -150,7 +113,7 @@ def test_several_sources_have_different_evidence():
 def test_groups_reach_the_beliefs():
     env = noisy(horizon=3.0)
     policy = policies.LearningGreedyNCIS(env, groups=np.arange(PAGES) % 3)
-    play(env, policy, seed=0)
+    stepped(env, policy, seed=0)
     assert policy.learner.beliefs[0].shape.shape == (3, 3)
 
 

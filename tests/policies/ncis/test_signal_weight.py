@@ -18,7 +18,7 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
 from policies.base.index import SignalPolicy
 from tests.policies.replay import SIGNAL, ReplayCore, random_lane
-from tests.worlds import single_of
+from tests.worlds import single_of, stepped
 
 
 @compiled(VALUE.signature)
@@ -41,16 +41,6 @@ class AgeWeighting(SignalPolicy):
 
     def _signal_weight(self, problem):
         return by_age
-
-
-def stepped(env, policy, seed):
-    observation, _ = env.reset(seed=seed)
-    pages, over = [], False
-    while not over:
-        action, _ = policy.predict(observation)
-        pages.append(int(action))
-        observation, _, _, over, _ = env.step(action)
-    return pages
 
 
 @pytest.mark.parametrize("window", [0.0, 0.2])

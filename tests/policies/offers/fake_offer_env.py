@@ -5,8 +5,9 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 
-from crawl_envs.types import CrawlLog, Problem, Tracker
+from crawl_envs.types import CrawlLog, Problem
 from crawl_envs.types.offer_features import OfferFeatures, OfferMetadata
+from policies.base.live import LivePages
 
 EPOCH = 1.0 / 12.0
 
@@ -79,18 +80,9 @@ class OfferStandIn:
         raise AssertionError("nobody has to")
 
     def tracker(self, lane=0):
-        m = self.problem.num_pages
-        return Tracker(
-            problem=self.problem,
-            episode=self.episode,
-            time=self.steps * EPOCH,
-            elapsed=(self.steps - self.last) * EPOCH,
-            signals=np.zeros(m, np.int64),
-            changed=self.changed.copy(),
-            alive=np.ones(m, np.bool_),
-            probed=np.full(m, -1, np.int8),
-            offers=self.offer_features,
-        )
+        now = {"episode": self.episode, "time": self.steps * EPOCH, "offers": self.offer_features}
+        seen = {"elapsed": (self.steps - self.last) * EPOCH, "changed": self.changed.copy()}
+        return LivePages(self.problem).tracker()._replace(**now, **seen)
 
     def last_log(self, lane=0):
         return self.log

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.types import Problem, Tracker
+from crawl_envs.types import Problem
+from policies.base.live import LivePages
 from tests.policies.offers.fake_offer_env import features_of as offer_features
 
 
@@ -26,17 +27,8 @@ class OfferLane:
         features = books[min(int(self.time + 1e-9), len(books) - 1)]
         num_pages = len(features.clicks_30)
         problem = Problem(num_pages, bandwidth, np.full(num_pages, 2.0), bandwidth_steps=steps)
-        return Tracker(
-            problem=problem,
-            episode=self.episode,
-            time=self.time,
-            elapsed=np.full(num_pages, self.time),
-            signals=np.zeros(num_pages, np.int64),
-            changed=np.full(num_pages, -1, np.int8),
-            alive=np.ones(num_pages, np.bool_),
-            probed=np.full(num_pages, -1, np.int8),
-            offers=features,
-        )
+        now = {"episode": self.episode, "time": self.time, "offers": features}
+        return LivePages(problem).tracker()._replace(**now, elapsed=np.full(num_pages, self.time))
 
 
 class OfferCore:

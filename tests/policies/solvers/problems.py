@@ -147,6 +147,16 @@ PROBLEMS = {
 }
 
 
+def random_pages(seed, num_pages=40):
+    """Return importance, rates of change, and which pages are observed in full."""
+    rng = np.random.default_rng(seed)
+    importance = rng.pareto(1.5, num_pages) + 0.1
+    change_rate = rng.lognormal(-1.0, 1.5, num_pages)
+    complete = rng.random(num_pages) < 0.3
+    complete[:2] = [True, False]
+    return importance, change_rate, complete
+
+
 def weights_of(problem, importance):
     return importance / importance.sum() if problem.shares else importance
 

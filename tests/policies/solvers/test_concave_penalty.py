@@ -13,6 +13,7 @@ from scipy.special import digamma
 from policies import solvers
 from policies.solvers.concave_penalties import penalty_curves
 from scripts.experiments.measures.costs import Pages, best_binary
+from tests.policies.solvers.problems import random_pages
 
 
 def harmonic_numbers(number):
@@ -25,15 +26,6 @@ PENALTIES = {
     "bounded": lambda number: -np.expm1(-number / 3.0),
     "table": [0.0, 1.0, 1.7, 2.0],
 }
-
-
-def random_pages(seed, num_pages=60):
-    rng = np.random.default_rng(seed)
-    importance = rng.pareto(1.5, num_pages) + 0.1
-    change_rate = rng.lognormal(-1.0, 1.5, num_pages)
-    complete = rng.random(num_pages) < 0.3
-    complete[:2] = [True, False]
-    return importance, change_rate, complete
 
 
 def values_of(penalty, count):
@@ -55,7 +47,7 @@ def plain_cost(importance, change_rate, rates, complete, penalty, count=4000):
 @pytest.mark.parametrize("bandwidth", [0.1, 5.0, 300.0])
 @pytest.mark.parametrize("signals", [False, True])
 def test_of_harmonic_numbers_it_is_lambdacrawl(seed, bandwidth, signals):
-    importance, change_rate, mask = random_pages(seed)
+    importance, change_rate, mask = random_pages(seed, 60)
     complete = mask if signals else None
     result = solvers.concave_penalty(importance, change_rate, bandwidth, harmonic_numbers, complete)
     known = solvers.harmonic(importance, change_rate, bandwidth, complete)
@@ -73,7 +65,7 @@ def test_of_harmonic_numbers_it_is_lambdacrawl(seed, bandwidth, signals):
 @pytest.mark.parametrize("bandwidth", [0.1, 5.0, 300.0])
 @pytest.mark.parametrize("penalty", [(0.0, 1.0), lambda number: np.minimum(number, 1.0)])
 def test_of_the_first_change_alone_it_is_the_binary_optimum(seed, bandwidth, penalty):
-    importance, change_rate, _ = random_pages(seed)
+    importance, change_rate, _ = random_pages(seed, 60)
     result = solvers.concave_penalty(importance, change_rate, bandwidth, penalty)
     known = solvers.binary_poisson(importance, change_rate, bandwidth)
     np.testing.assert_allclose(result.rates, known.rates, rtol=1e-8, atol=1e-15)
@@ -83,7 +75,7 @@ def test_of_the_first_change_alone_it_is_the_binary_optimum(seed, bandwidth, pen
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_signals_too_it_is_the_binary_optimum_of_another_algorithm(seed):
-    pages = Pages(*random_pages(seed))
+    pages = Pages(*random_pages(seed, 60))
     bandwidth = 0.15 * float(pages.change_rate.sum())
     result = solvers.concave_penalty(*pages[:2], bandwidth, [0.0, 1.0], pages.complete)
     known = best_binary(pages, bandwidth)

@@ -14,18 +14,10 @@ from hypothesis import strategies as st
 from policies import solvers
 from policies.values.lambert import HARMONIC_SERIES, harmonic_interval
 from tests.naive import solvers as naive_solvers
+from tests.policies.solvers.problems import random_pages
 from tests.reference import reference
 
 IMPORTANCE, CHANGE_RATE = np.array([1.0, 2.0, 4.0, 1.0]), np.array([0.1, 0.5, 2.0, 5.0])
-
-
-def random_pages(seed, num_pages=40):
-    rng = np.random.default_rng(seed)
-    importance = rng.pareto(1.5, num_pages) + 0.1
-    change_rate = rng.lognormal(-1.0, 1.5, num_pages)
-    complete = rng.random(num_pages) < 0.3
-    complete[:2] = [True, False]
-    return importance, change_rate, complete
 
 
 def test_golden_values_without_observation():

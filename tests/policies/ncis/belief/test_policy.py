@@ -114,24 +114,6 @@ def test_parameters_are_looked_at_only_where_they_are_revealed(reveal):
     assert np.array_equal(played[0.2], played[0.9]) == (reveal == "importance")
 
 
-@pytest.mark.parametrize("name", ["noisy", "deploys", "trace, both"])
-def test_time_may_go_back(name):
-    family, arguments = SETTINGS[name]
-    env = gym.make(family, **arguments)
-    observation, _ = env.reset(seed=4)
-    core, policy = env.unwrapped, policies.BeliefNCIS(env)
-    for k in range(70):
-        if k == 30:
-            state = core.get_state()
-        observation, *_ = env.step(policy.predict(observation)[0])
-    core.set_state(state)
-    other = policies.BeliefNCIS(env)
-    for _ in range(30):
-        for key, believed in policy.beliefs().items():
-            np.testing.assert_array_equal(believed, other.beliefs()[key])
-        observation, *_ = env.step(policy.predict(observation)[0])
-
-
 @pytest.mark.parametrize(("num_pages", "first"), [(8, 2), (3, 1)])
 def test_shared_beliefs_are_renewed_soon_and_then_at_each_round_of_crawls(num_pages, first):
     env = gym.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=4.0, horizon=20.0)
