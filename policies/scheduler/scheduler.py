@@ -48,10 +48,10 @@ class CrawlScheduler(PacedScheduler):
     strings or all integers. All arguments for pages are arrays; there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
-    The page of the largest crawl value is found exactly without evaluating all pages
-    (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to the page added first where ids are not
-    removed. Pages that are handed out are not handed out again until they are reported, or until
-    ``timeout`` has passed. Pages without a copy come first, by importance within one call of
+    The page of the largest crawl value is found exactly, with several sources of signals but for
+    rounding, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
+    the page added first where ids are not removed. Pages that are handed out are not handed out
+    again until they are reported, or until ``timeout`` has passed. Pages without a copy come first, by importance within one call of
     :meth:`add`; they take ``new_share`` of the fetches while other pages are ready.
 
     The clock is the largest time of the calls of :meth:`next`, :meth:`next_batch` and
