@@ -13,6 +13,10 @@ from policies.ncis.belief.policy import places_of
 
 MEANS = (0.0, 0.1, 0.3, 0.8, 2.0)
 
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
+STEPS, WEIGHTS = (1.0 + NODES) / 2.0, WEIGHTS / 2.0
+"""Shares of a span of time and their weights: the quadrature of a mean over it."""
+
 
 class Crawl(NamedTuple):
     """A crawl, with the believed probability of a change and the kind of state of its page."""
@@ -219,14 +223,13 @@ class Twin:
                 cosine += crawl.changed * float(np.mean(np.cos(self.angle(signals))))
                 sine += crawl.changed * float(np.mean(np.sin(self.angle(signals))))
             else:  # the mean direction of the time since the crawl before, by quadrature
-                steps = (np.arange(20000) + 0.5) / 20000
-                angles = self.angle(crawl.time - crawl.elapsed * steps)
-                cosine += (crawl.changed - crawl.expected) * float(np.mean(np.cos(angles)))
-                sine += (crawl.changed - crawl.expected) * float(np.mean(np.sin(angles)))
+                angles = self.angle(crawl.time - crawl.elapsed * STEPS)
+                cosine += (crawl.changed - crawl.expected) * float(WEIGHTS @ np.cos(angles))
+                sine += (crawl.changed - crawl.expected) * float(WEIGHTS @ np.sin(angles))
         cosine, sine = (2.0 * each / (2.0 + weight) for each in (cosine, sine))
         now, start = self.angle(self.now), self.angle(self.now - self.elapsed[page])
-        steps = start + (now - start) * (np.arange(20000) + 0.5) / 20000
-        usual = float(np.mean(cosine * np.cos(steps) + sine * np.sin(steps)))
+        steps = start + (now - start) * STEPS
+        usual = float(WEIGHTS @ (cosine * np.cos(steps) + sine * np.sin(steps)))
         days = self.elapsed[page]
         return [
             cosine * math.cos(now) + sine * math.sin(now),

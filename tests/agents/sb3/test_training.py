@@ -160,21 +160,21 @@ def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
     env_args = {**HEAVY["env_args"], **form}
     run = {**HEAVY, "algorithm": algorithm, "lanes": 8, "width": 8, "env_args": env_args}
     for folder in ("a", "b"):
-        train(TrainArguments(**run, steps=2048), tmp_path / folder)
+        train(TrainArguments(**run, steps=1024), tmp_path / folder)
     before = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
-    longer = TrainArguments(**run, steps=4096)
+    longer = TrainArguments(**run, steps=2048)
     one = train(longer, tmp_path / "a", resume=True)
     two = train(longer, tmp_path / "b", resume=True)
-    assert one.model.num_timesteps == 4096
+    assert one.model.num_timesteps == 2048
     first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert rows[: len(before)] == before
-    assert rows[-1].steps == 4096
+    assert rows[-1].steps == 2048
     assert rows[len(before)].seconds >= before[-1].seconds
-    assert agents.load(tmp_path / "a").arguments.steps == 4096
+    assert agents.load(tmp_path / "a").arguments.steps == 2048
     again = train(longer, tmp_path / "a", resume=True)
-    assert again.model.num_timesteps == 4096
+    assert again.model.num_timesteps == 2048
     assert read_rows(tmp_path / "a" / "curve.csv", CurveRow) == rows
 
 

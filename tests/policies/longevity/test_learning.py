@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -17,10 +19,17 @@ HIDDEN = {"reveal": "importance"}
 SCORES = {"m": 150, "horizon": 60.0, "batch": 15, **HIDDEN}
 
 
+@cache
+def learned(instance, reveal, **more):
+    """Return the mean divergence of three episodes, which several tests compare."""
+    env = fragments("scores", **{**SCORES, "instance": instance, "reveal": reveal, **more})
+    return mean_divergence(LearningLongevity, env, range(3))
+
+
 @pytest.mark.parametrize("instance", ["quality", "random"])
 def test_it_beats_the_policies_of_the_paper_on_a_budget(instance):
     env = fragments("scores", instance=instance, **SCORES)
-    ours = mean_divergence(LearningLongevity, env, range(3))
+    ours = learned(instance, "importance")
     assert ours < mean_divergence(UniformRefresh, env, range(3))
     for other in (CurveFitting, DivergenceBounds, ChoGarciaMolina):
         assert ours < mean_divergence(other, env, range(3)), other.__name__
@@ -45,10 +54,7 @@ def test_it_learns_which_pages_are_static():
 @pytest.mark.parametrize("reveal", ["parameters", "importance"])
 def test_signals_make_it_better(reveal):
     """Those without false ones, with given or learned quality."""
-    given = {**SCORES, "reveal": reveal}
-    without = mean_divergence(LearningLongevity, fragments("scores", **given), range(3))
-    revealed = fragments("scores", signals="partial", **given)
-    assert mean_divergence(LearningLongevity, revealed, range(3)) < 0.97 * without
+    assert learned("quality", reveal, signals="partial") < 0.97 * learned("quality", reveal)
 
 
 def test_a_higher_threshold_costs_less_and_is_staler():

@@ -109,29 +109,42 @@ def test_it_goes_on_after_every_start(tmp_path, policy):
 
 
 PLAY = """
-import sys
+import os, sys
 from tests.policies.scheduler.test_durable import answer, calls, new_scheduler
 from policies.scheduler import DurableScheduler
-durable = DurableScheduler(sys.argv[1], new_scheduler())
-for number, (call, arguments) in enumerate(calls(2, 10**6)):
-    answer(durable, call, arguments)
-    print(number, flush=True)
-    if number % 50 == 49:
-        durable.save()
+plain = new_scheduler()
+for call, arguments in calls(2, 100):
+    answer(plain, call, arguments)
+for folder in sys.stdin:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print("killed", flush=True)
+        continue
+    print(os.getpid(), flush=True)
+    durable = DurableScheduler(folder.strip(), new_scheduler())
+    for number, (call, arguments) in enumerate(calls(2, 10**6)):
+        answer(durable, call, arguments)
+        print(number, flush=True)
+        if number % 50 == 49:
+            durable.save()
 """
+"""A process with all compiled code at hand; for each folder on its input, a fork of it plays."""
 
 
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path):
-    rng = np.random.default_rng(0)
-    for run in range(4):
-        folder = tmp_path / str(run)
-        command = [sys.executable, "-c", PLAY, str(folder)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-            lines = [child.stdout.readline() for _ in range(int(rng.integers(1, 300)))]
+    rng, pipes = np.random.default_rng(0), {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", PLAY], text=True, **pipes) as parent:
+        for run in range(4):
+            folder = tmp_path / str(run)
+            print(folder, file=parent.stdin, flush=True)
+            child = int(parent.stdout.readline())
+            lines = [parent.stdout.readline() for _ in range(int(rng.integers(1, 300)))]
             time.sleep(rng.random() / 100.0)
-            os.kill(child.pid, signal.SIGKILL)
-            lines += child.stdout.readlines()
-        check_what_is_left(folder, acknowledged=len([line for line in lines if "\n" in line]))
+            os.kill(child, signal.SIGKILL)
+            lines += iter(parent.stdout.readline, "killed\n")
+            assert [int(line) for line in lines] == list(range(len(lines)))
+            check_what_is_left(folder, acknowledged=len(lines))
 
 
 def check_what_is_left(folder, acknowledged):

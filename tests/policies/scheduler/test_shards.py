@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import os
 import signal
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import policies
 from policies.scheduler import CrawlScheduler, ShardedScheduler
 from policies.scheduler.balance import Balance
 from policies.scheduler.ids import shards_of
+from policies.scheduler.workers import BACKENDS, LocalWorker
 from tests.policies.scheduler.test_durable import answer, calls
 
 RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
@@ -208,7 +211,9 @@ def test_a_folder_goes_on(tmp_path, backend):
 
 def kill(worker):
     """End the process of a worker at once."""
-    if hasattr(worker, "actor"):
+    if isinstance(worker, Mortal):
+        worker.kill()
+    elif hasattr(worker, "actor"):
         importlib.import_module("ray").kill(worker.actor)
     else:
         os.kill(worker.pid, signal.SIGKILL)
@@ -225,11 +230,34 @@ def test_a_killed_shard_goes_on_from_its_folder(tmp_path, backend):
             assert batches(kept, turn, turn + 1) == batches(plain, turn, turn + 1)
 
 
-def test_a_call_whose_answer_was_lost_is_made_once(tmp_path):
+class Mortal(LocalWorker):
+    """A shard in this process that dies as one of its own does; its folder is then free."""
+
+    died, dead = BrokenProcessPool, False
+
+    def kill(self):
+        self.dead = True
+        self.close()
+
+    def submit(self, payload):
+        """Make a call if this worker lives; return its answer."""
+        if not self.dead:
+            return super().submit(payload)
+        answer = Future()
+        answer.set_exception(BrokenProcessPool())
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("backend", "lost"),
+    [("mortal", ("signal", "next_batch", "report", "remove")), ("processes", ("next_batch",))],
+)
+def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, monkeypatch, backend, lost):
+    monkeypatch.setitem(BACKENDS, "mortal", Mortal)
     plain = filled(new(shards=2))
-    with new(shards=2, backend="processes", folder=tmp_path) as kept:
+    with new(shards=2, backend=backend, folder=tmp_path) as kept:
         filled(kept)
-        for turn, call in enumerate(("signal", "next_batch", "report", "remove")):
+        for turn, call in enumerate(lost):
             first, now = 8 * turn + 1, 4.0 * turn + 2.0
             assert batches(kept, first, first + 3) == batches(plain, first, first + 3)
             refused = [answer(each, "limit_hosts", {"gap": -1.0}) for each in (kept, plain)]

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
+from scipy.special import gammaln, xlogy
 from scipy.stats import poisson
 
 from policies.estimators.divergence import curve_fit as fitting
@@ -21,7 +22,8 @@ def curve(items, share, rate, ages):
     """Expected divergence, by summing over the number of updates."""
     gone = np.arange(items + 1)
     lost = 2 * share * gone / (items + share * gone)
-    chances = poisson.pmf(gone[:-1], rate * np.asarray(ages)[:, None])
+    mean, number = rate * np.asarray(ages)[:, None], gone[:-1]
+    chances = np.exp(xlogy(number, mean) - mean - gammaln(number + 1.0))  # of Poisson
     return chances @ lost[:-1] + (1 - chances.sum(1)) * lost[-1]
 
 
