@@ -51,8 +51,9 @@ class CrawlScheduler(PacedScheduler):
     The page of the largest crawl value is found exactly, with several sources of signals but for
     rounding, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
     the page added first where ids are not removed. Pages that are handed out are not handed out
-    again until they are reported, or until ``timeout`` has passed. Pages without a copy come first, by importance within one call of
-    :meth:`add`; they take ``new_share`` of the fetches while other pages are ready.
+    again until they are reported, or until ``timeout`` has passed. Pages without a copy come first,
+    by importance within one call of :meth:`add`; they take ``new_share`` of the fetches while other
+    pages are ready.
 
     The clock is the largest time of the calls of :meth:`next`, :meth:`next_batch` and
     :meth:`configure`; an earlier time counts as that one. A copy or a signal that is ahead of the
