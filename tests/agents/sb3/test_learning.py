@@ -38,9 +38,9 @@ RUNS = {
     "a2c": {"steps": 200_000, "model_args": ON_POLICY},
     "dqn": {"steps": 30_000, "learning_rate": 0.001},
     "maskableppo": PPO,
-    "recurrentppo": PPO,
+    "recurrentppo": {**PPO, "steps": 30_000},
     "sac": {
-        "steps": 60_000,
+        "steps": 20_000,
         "lanes": 16,
         "learning_rate": 0.001,
         "network": "mlp",
