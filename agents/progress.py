@@ -59,7 +59,7 @@ class ProgressBar(Progress):
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
         """Change the fields of a task, as :meth:`rich.progress.Progress.update`."""
-        super().update(task_id, refresh=not self.live.auto_refresh, **changes)
+        super().update(task_id, **{"refresh": not self.live.auto_refresh, **changes})
         self._write(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1.0) -> None:

@@ -307,7 +307,7 @@ def draw(path: Path, rows: list[Row]) -> None:
 
 
 Sites = Annotated[list[str], typer.Argument(help="Recorded sites: names or folders.")]
-Days = Annotated[float, typer.Option(help="Days of the record, at least 40.")]
+Days = Annotated[float, typer.Option(min=ROUND + LATE, help="Days of the record.")]
 Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
 Http = Annotated[
     bool, typer.Option("--http/--no-http", help="Crawl over HTTP too, for days / speed seconds.")

@@ -60,6 +60,8 @@ def test_items_are_counted(timed: bool) -> None:
         assert [*tracked("abc", "replayed", console, timed)] == ["a", "b", "c"]
         written = console.file.getvalue()  # type: ignore[attr-defined]
         assert ending in written
+        assert [*ProgressBar(COUNT, console=console, timed=timed).track("ab")] == ["a", "b"]
+        written = console.file.getvalue()  # type: ignore[attr-defined]
         assert [*tracked("", "replayed", console)] == []
         assert console.file.getvalue() == written  # type: ignore[attr-defined]
 

@@ -73,12 +73,20 @@ def test_a_web_that_ends_ends_the_crawls(
 
 
 @pytest.mark.slow
-def test_the_command_crawls_over_http(tmp_path: Path) -> None:
-    arguments = ["garden-handbook", "--days", "14", "--speed", "8", "--out", str(tmp_path / "out")]
+def test_the_command_crawls_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = "GreedyNCIS", "NutchAdaptive"  # one of a scheduler, one of a crawler's rule
+    monkeypatch.setattr(live_scrapy, "POLICIES", few)
+    arguments = ["garden-handbook", "--days", "40", "--speed", "8", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(live_scrapy.app, arguments)
     assert done.exit_code == 0, done.output
     with (tmp_path / "out" / "live_scrapy.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 4 * 4
+    assert len(rows) == 4 * len(few)
     assert all(0.0 < float(row["stale"]) < 0.8 for row in rows), rows
     assert (tmp_path / "out" / "provenance.json").exists()
+
+
+def test_few_days_are_refused() -> None:
+    done = CliRunner().invoke(live_scrapy.app, ["garden-handbook", "--days", "39"])
+    assert done.exit_code == 2
+    assert "'--days': Input should be greater than or equal to 40" in done.stderr
