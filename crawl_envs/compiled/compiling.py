@@ -12,7 +12,7 @@ import numba
 from numba import types
 
 import crawl_envs.compiled.compile_notice  # noqa: F401  # registers itself
-from crawl_envs.compiled.inlining import Inlined
+from crawl_envs.compiled.inlining import Inlined, KnownFlags
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -78,11 +78,13 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
     """
 
     def decorate(function: Function) -> Function:
-        kernel: Any = numba.njit(cache=True, error_model="numpy", **options)(function)
+        own = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
+        kernel: Any = numba.njit(cache=True, **own)(function)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)
             index._source_stamp = (index._source_stamp, sources_stamp(file))
+            kernel._compiler._customize_flags = KnownFlags
         kernel.signature = signature
         return cast(Function, kernel)
 

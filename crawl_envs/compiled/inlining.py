@@ -28,6 +28,7 @@ from numba.core import (
 Builder: Any = compiler.DefaultPassBuilder
 Compiler: Any = compiler.CompilerBase
 Dispatcher: Any = registry.CPUDispatcher
+Flags: Any = compiler.Flags
 FunctionCompiler: Any = dispatcher._FunctionCompiler  # type: ignore[attr-defined]
 Library: Any = codegen.JITCodeLibrary
 Lowering: Any = typed_passes.NativeLowering
@@ -96,6 +97,20 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
         return [passes]
 
 
+class KnownFlags(Flags):  # type: ignore[misc]
+    """Options of a compilation, which are collected once.
+
+    Numba compares them at each operation that it types, and collects them for each comparison,
+    which took a tenth of the first use of a family.
+    """
+
+    def values(self) -> dict[str, Any]:
+        """Return the options by name."""
+        if "known" not in vars(self):
+            self.known: dict[str, Any] = super().values()
+        return self.known
+
+
 class PartCompiler(FunctionCompiler):  # type: ignore[misc]
     """The compiler of a function that is not called where a table lacks what it needs."""
 
@@ -112,6 +127,9 @@ class PartCompiler(FunctionCompiler):  # type: ignore[misc]
         if args and self.needs in getattr(args[0], "lacking", ()):
             function = eval(f"lambda {', '.join(self.pysig.parameters)}: None")
         return function
+
+    def _customize_flags(self, flags: Any) -> KnownFlags:
+        return KnownFlags(flags)
 
 
 class Inlined(Dispatcher):  # type: ignore[misc]
