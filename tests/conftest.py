@@ -1,4 +1,4 @@
-"""Windows that tests open are not shown; the browser that opens pages."""
+"""Windows that tests open are not shown; one thread per process; the browser that opens pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+# There is a process of tests per processor: threads of BLAS or PyTorch would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

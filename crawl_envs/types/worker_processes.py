@@ -24,15 +24,33 @@ def new_pool(
 
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool that ends with the block: at once if that is left by an exception."""
+    """Yield a pool that ends with the block: at once if that is left by an exception.
+
+    Workers compute with one thread each, unless OMP_NUM_THREADS says otherwise: threads of several
+    workers would wait for each other.
+    """
     executor = new_pool(workers)
     try:
-        yield executor
+        with _environment("OMP_NUM_THREADS", "1"):
+            yield executor
     except BaseException:
         _kill(executor)
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for processes that start in the block, unless it is set."""
+    missing = name not in os.environ
+    if missing:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if missing:
+            del os.environ[name]
 
 
 def _kill(executor: ProcessPoolExecutor) -> None:

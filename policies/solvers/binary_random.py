@@ -192,10 +192,14 @@ def _search(
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
-    """Return the ``at`` of the budget if all useful pages were crawled, of finite reach."""
+    """Return the ``at`` of the budget if all useful pages were crawled, of finite reach.
+
+    Sums are not products of BLAS, whose threads wait for each other where all processors are busy:
+    then such a product of 20,000 pages takes 28 ms, and all of a search without it 0.2 ms.
+    """
     finite = np.where((value > 0.0) & np.isfinite(reach), reach, 0.0)
-    slope = float(finite @ value)
-    return (budget + float(finite @ (1.0 - value))) / slope if slope > 0.0 else 1.0
+    slope, missing = np.einsum("i,i", finite, value), np.einsum("i,i", finite, 1.0 - value)
+    return float((budget + missing) / slope) if slope > 0.0 else 1.0
 
 
 @compiled()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -154,6 +155,16 @@ def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
     fresh = Store(path, "test", [setting(horizon=3.0)])
     fresh.load(keep=False)
     assert fresh.rows == []
+
+
+def test_workers_compute_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with places.pool(1) as pool:
+        assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+    assert "OMP_NUM_THREADS" not in os.environ
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with places.pool(1) as pool:
+        assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "3"
 
 
 def test_workers_end_with_their_parent() -> None:
