@@ -146,7 +146,7 @@ SETTINGS = {
     for source in SOURCES
     for name, budget in BUDGETS.items()
 }
-QUICK_SETTINGS = tuple(setting_name(source, "10%") for source in SOURCES)
+QUICK_SETTINGS = tuple(setting_name(source, "10%") for source in (TRUTH, STALE_PREDICTED, OWN))
 MEASURES = {label: partial(played, label=label) for label in (LAMBDA, *CHOICES)}
 PICTURES = {
     METRIC: figures.dots(
