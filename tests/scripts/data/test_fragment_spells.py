@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime
 import json
 import random
 from pathlib import Path
@@ -15,10 +14,10 @@ from typer.testing import CliRunner
 from crawl_envs.instances import traces
 from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from scripts.data.git.versions import FragmentBook, read_version
-from scripts.data.trace_from_git import app, make_trace
+from scripts.data.trace_from_git import TraceOptions, app, make_trace
 from tests.scripts.data.repositories import Scratch
 
-START = datetime.date(2024, 1, 1)
+START = "2024-01-01"
 SCHEMA = pa.schema(
     [("page_id", pa.int32()), ("fragment", pa.uint32()), ("birth", pa.float64()),
      ("death", pa.float64())]
@@ -26,16 +25,11 @@ SCHEMA = pa.schema(
 Spell = tuple[int, float | None, float | None]
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
-    return Scratch(tmp_path / "site")
-
-
 def recorded(scratch: Scratch, **options: Any) -> dict[int, list[Spell]]:
     """By page, fragment, birth and death of every spell in the repository's trace."""
     out = scratch.folder.parent / "trace"
     options = {"start": START, "force": True, "fragment_modulus": 1} | options
-    make_trace(scratch.folder, out, **options)
+    make_trace(TraceOptions(path=scratch.folder, out=out, **options))
     trace = traces.load(out)
     assert trace.fragments is not None
     made = json.loads((out / "meta.json").read_text())
@@ -110,7 +104,7 @@ def test_what_was_there_before_the_window_has_no_birth(scratch: Scratch) -> None
         scratch.commit(11.0 + day)
     scratch.write("a.md", "beyond the window")
     scratch.commit(30.0)
-    assert recorded(scratch, start=datetime.date(2024, 1, 11), days=10.0) == {
+    assert recorded(scratch, start="2024-01-11", days=10.0) == {
         0: spells_of(("a b c", None, 1.0), ("b c d", None, None), ("c d 0", 1.0, 2.0),
                      ("c d 1", 2.0, 3.0), ("c d 2", 3.0, None)),
         1: spells_of(("x y z", None, None), ("y z 0", 1.0, 2.0), ("y z 1", 2.0, 3.0),
@@ -199,6 +193,7 @@ def test_the_command_takes_a_modulus(scratch: Scratch, tmp_path: Path) -> None:
     bad = CliRunner().invoke(app, [*arguments, "--force", "--fragment-modulus", "0"])
     assert bad.exit_code == 2
     assert bad.stderr.strip() == "error: fragment_modulus must be an integer >= 1, got 0"
-    made = make_trace(scratch.folder, tmp_path / "other", start=START)
+    other = TraceOptions(path=scratch.folder, out=tmp_path / "other", start=START)
+    made = make_trace(other)
     assert made["fragment_modulus"] == 8
     assert made["rows"]["fragments"] <= 5

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import random
@@ -14,23 +13,21 @@ from typer.testing import CliRunner
 from crawl_envs.instances import traces
 from scripts.data.git.trace_writing import path_hash
 from scripts.data.git.versions import read_version
-from scripts.data.trace_from_git import app, make_trace
+from scripts.data.trace_from_git import TraceOptions, app, make_trace
 from tests.scripts.data.repositories import Scratch, prose
 
-START = datetime.date(2024, 1, 1)
+START = "2024-01-01"
 TABLES = ("pages", "changes", "signals", "mentions")
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
-    return Scratch(tmp_path / "site")
+def record(path: Path, out: Path, **options: Any) -> dict[str, Any]:
+    return make_trace(TraceOptions(path=path, out=out, **options))
 
 
 def made(scratch: Scratch, **options: Any) -> dict[str, list[dict[str, Any]]]:
     """The rows of every table of the repository's trace, which the loader must accept."""
     out = scratch.folder.parent / "trace"
-    options = {"start": START, "force": True} | options
-    make_trace(scratch.folder, out, **options)
+    record(scratch.folder, out, **{"start": START, "force": True} | options)
     traces.load(out)
     return {name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in TABLES}
 
@@ -218,7 +215,7 @@ def test_what_was_there_before_the_window(scratch: Scratch) -> None:
     scratch.write("b.md", prose("beyond"))
     scratch.remove("back.md")
     scratch.commit(25.0)
-    rows = made(scratch, start=datetime.date(2024, 1, 11), days=10.0)
+    rows = made(scratch, start="2024-01-11", days=10.0)
     assert [row["created"] for row in rows["pages"]] == [-9.5, -9.5]
     assert [row["path_hash"] for row in rows["pages"]] == [path_hash("b.md"), path_hash("back.md")]
     assert [row["deleted"] for row in rows["pages"]] == [None, None]
@@ -234,10 +231,10 @@ def test_only_the_named_folders(scratch: Scratch) -> None:
     scratch.commit(1.0)
     scratch.move("docs/a.md", "code/a.md")
     scratch.commit(2.0)
-    rows = made(scratch, subdirs=["docs/"])
+    rows = made(scratch, subdir=["docs/"])
     assert changes(rows) == [(0, 0.5, "creation"), (0, 2.0, "deletion")]
     assert len(rows["signals"]) == 2
-    assert len(made(scratch, subdirs=["docs", "code"])["pages"]) == 2
+    assert len(made(scratch, subdir=["docs", "code"])["pages"]) == 2
 
 
 def test_by_default_the_window_ends_with_the_last_day(scratch: Scratch) -> None:
@@ -246,11 +243,11 @@ def test_by_default_the_window_ends_with_the_last_day(scratch: Scratch) -> None:
     scratch.write("a.md", prose("b"))
     scratch.commit(1500.25)
     out = scratch.folder.parent / "trace"
-    assert make_trace(scratch.folder, out)["window_days"] == 1096.0
+    assert record(scratch.folder, out)["window_days"] == 1096.0
     assert traces.load(out).change_time.tolist() == [1095.25]
-    meta = make_trace(scratch.folder, out, days=1501.0, force=True)
+    meta = record(scratch.folder, out, days=1501.0, force=True)
     assert (meta["window_start"], meta["window_start_weekday"]) == ("2024-01-01", "Mon")
-    meta = make_trace(scratch.folder, out, start=datetime.date(2023, 12, 31), force=True)
+    meta = record(scratch.folder, out, start="2023-12-31", force=True)
     assert meta["window_days"] == 1502.0
 
 
@@ -259,7 +256,7 @@ def test_bare_repositories_are_read_alike(scratch: Scratch, tmp_path: Path) -> N
     scratch.commit(0.5)
     expected = made(scratch)
     scratch.git("clone", "--quiet", "--bare", str(scratch.folder), str(tmp_path / "bare.git"))
-    meta = make_trace(tmp_path / "bare.git", tmp_path / "of-bare", start=START)
+    meta = record(tmp_path / "bare.git", tmp_path / "of-bare", start=START)
     assert meta["site"] == "bare"
     assert meta["head"] == scratch.git("rev-parse", "HEAD").strip()
     for name in TABLES:
@@ -414,7 +411,7 @@ def test_a_window_after_every_file_is_gone_is_refused(scratch: Scratch, tmp_path
     scratch.commit(1.0)
     scratch.commit(9.0)
     with pytest.raises(ValueError, match="no file exists"):
-        make_trace(scratch.folder, tmp_path / "trace", start=datetime.date(2024, 1, 8))
+        record(scratch.folder, tmp_path / "trace", start="2024-01-08")
 
 
 def test_force_replaces_traces_and_nothing_else(scratch: Scratch, tmp_path: Path) -> None:
@@ -422,16 +419,16 @@ def test_force_replaces_traces_and_nothing_else(scratch: Scratch, tmp_path: Path
     scratch.commit(0.5)
     out = tmp_path / "trace"
     out.mkdir()
-    make_trace(scratch.folder, out, force=True)
-    make_trace(scratch.folder, out, force=True)
+    record(scratch.folder, out, force=True)
+    record(scratch.folder, out, force=True)
     other = tmp_path / "letters"
     other.mkdir()
     (other / "dear.txt").write_text("keep me")
     with pytest.raises(ValueError, match="is no trace"):
-        make_trace(scratch.folder, other, force=True)
+        record(scratch.folder, other, force=True)
     assert (other / "dear.txt").read_text() == "keep me"
     with pytest.raises(ValueError, match="is no folder"):
-        make_trace(scratch.folder, other / "dear.txt", force=True)
+        record(scratch.folder, other / "dear.txt", force=True)
 
 
 def test_a_failed_run_leaves_the_old_trace(
@@ -440,7 +437,7 @@ def test_a_failed_run_leaves_the_old_trace(
     scratch.write("a.md", prose("a"))
     scratch.commit(0.5)
     out = tmp_path / "trace"
-    make_trace(scratch.folder, out, start=START)
+    record(scratch.folder, out, start=START)
     kept = {path.name: path.read_bytes() for path in out.iterdir()}
 
     def fail(*_: object, **__: object) -> str:
@@ -547,8 +544,8 @@ def edited(scratch: Scratch) -> None:
         ({"include": ["*.py", "docs/?.md"]}, ["code/c.py", "docs/a.md"]),
         ({"exclude": ["*.md"]}, ["code/c.py"]),
         ({"include": ["*.md"], "exclude": ["docs/deep/*"]}, ["docs/a.md", "large.md"]),
-        ({"include": ["*.md"], "subdirs": ["docs"]}, ["docs/a.md", "docs/deep/b.md"]),
-        ({"include": ["deep/*"], "subdirs": ["docs", "code"]}, ["docs/deep/b.md"]),
+        ({"include": ["*.md"], "subdir": ["docs"]}, ["docs/a.md", "docs/deep/b.md"]),
+        ({"include": ["deep/*"], "subdir": ["docs", "code"]}, ["docs/deep/b.md"]),
     ],
 )
 def test_only_files_that_match(scratch: Scratch, options: Any, paths: list[str]) -> None:
