@@ -16,7 +16,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import TASKS
-from scripts.present.filled_tables import spelled
+from scripts.present.filled_tables import grid, spelled
 from scripts.present.verdicts import Expected, Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
@@ -175,13 +175,13 @@ def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, 
 
 def scores_table(rows: Sequence[Row]) -> str:
     """Return the mean scores, a line per agent and world of training."""
-    lines = [["", "trained in", *WORLDS], ["---"] * (2 + len(WORLDS))]
+    lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
             found = _mean_scores(rows, setting, label)
             cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
             lines.append([label, "" if setting == GIVEN else setting, *cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return grid(["", "trained in", *WORLDS], lines)
 
 
 TABLES = {"transfer": scores_table}
