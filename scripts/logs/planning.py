@@ -22,6 +22,8 @@ SECOND = 1.0 / 86_400.0
 """Days to which the dates of feeds are rounded."""
 KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
+LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
+"""HOST:GAP or HOST:GAP:MOST."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -146,7 +148,7 @@ def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[s
         ValueError: a text is another, or a limit is out of its range.
     """
     for text in limits:
-        found = re.fullmatch(r"(.*?):([-\d.e]+)(?::(\d+))?", text)
+        found = LIMIT.fullmatch(text)
         if found is None:
             raise ValueError(f"limit must be HOST:GAP or HOST:GAP:MOST, got {text!r}")
         host, gap, most = found.groups()

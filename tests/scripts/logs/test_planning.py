@@ -199,5 +199,8 @@ def test_hosts_are_limited_by_texts() -> None:
     planning.limit_hosts(scheduler, [":0.5:2", "b:1e-1:1"])
     assert sorted(page // 3 for page in scheduler.next_batch(1.0, 6)) == [0, 1]
     assert planning.plan(scheduler, np.zeros(6), 3.0).page.size > 0
-    with pytest.raises(ValueError, match="limit must be HOST:GAP or HOST:GAP:MOST, got 'a'"):
-        planning.limit_hosts(scheduler, ["a"])
+    for text in ("a", "a:1.2.3", "a:e", "a:"):
+        with pytest.raises(
+            ValueError, match=f"limit must be HOST:GAP or HOST:GAP:MOST, got '{text}'"
+        ):
+            planning.limit_hosts(scheduler, [text])
