@@ -202,17 +202,15 @@ def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
 def scores_table(rows: Sequence[Row], few: bool) -> str:
     """Return the table of scores, at the smaller or the larger budget."""
     scores = table_of(rows, METRIC)
-    learners = [FEW.format(name) if few else name for name in STEPS]
     fixed = [] if few else [ROUND_ROBIN, BEST, INDEX, GENERALIST]
-    labels = [*fixed, *learners]
-    heads = [BEST if name == BEST else name.removesuffix(", a tenth") for name in labels]
+    labels = [*fixed, *(FEW.format(name) if few else name for name in STEPS)]
     lines = [[task, *(_cell(scores, task, label) for label in labels)] for task in ALL]
     middle: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.setting == TOGETHER:
             middle.setdefault(row.policy, {})[row.metric] = row.value
     lines.append([TOGETHER, *(_interval(middle.get(label, {})) for label in labels)])
-    return grid(["", *heads], lines)
+    return grid(["", *fixed, *STEPS], lines)
 
 
 def _interval(ends: Mapping[str, float]) -> str:
