@@ -71,7 +71,7 @@ class ScheduleOptions:
 
 def main(given: ScheduleOptions) -> None:
     """Write a schedule, or answer a crawler."""
-    source, columns, limits = given.pages, options.columns(given.column), given.limit or []
+    source, columns = given.pages, options.columns(given.column)
     table = None if source is None else read_page_table(source, columns)
     signals = given.learn or (table is not None and table.recall is not None)
     name = given.policy or ("GreedyNCIS" if signals else "Greedy")
@@ -80,22 +80,20 @@ def main(given: ScheduleOptions) -> None:
     for option in ("port", "feed"):
         if getattr(given, option) and not given.live:
             raise ValueError(f"{option} must be left out without --live")
-    if given.live:
-        first = schedules.first_day(table, given.start)
-        kept = given.folder, limits, live_answers.Polled(given.feed or [], given.poll)
-        live_answers.answer(
-            table, name, given.bandwidth, first, *kept, learn=given.learn, port=given.port
-        )
-    elif source is None or table is None:
+    if source is None and not given.live:
         raise ValueError("PAGES must be given: a table of pages")
-    else:
-        place = given.out or default_folder("schedule", source.name)
-        check_folder(place)
-        first = schedules.first_day(table, given.start)
-        span = first, schedules.last_day(given.until, first)
-        found = schedules.choose(table, name, given.bandwidth, span, limits, given.recheck_gone)
-        cautions = planning.cautions(table, rechecked=given.recheck_gone is not None)
-        schedules.write(table, found, cautions, name, given.bandwidth, span, place)
+    start = schedules.first_day(table, given.start)
+    asked = planning.Schedule(table, name, given.bandwidth, start, given.limit or [])
+    if source is None or given.live:
+        feeds = live_answers.Polled(given.feed or [], given.poll)
+        live_answers.answer(asked, given.folder, feeds, learn=given.learn, port=given.port)
+        return
+    place = given.out or default_folder("schedule", source.name)
+    check_folder(place)
+    end = schedules.last_day(given.until, start)
+    found = schedules.choose(asked, end, given.recheck_gone)
+    cautions = planning.cautions(table, rechecked=given.recheck_gone is not None)
+    schedules.write(asked, found, end, cautions, place)
 
 
 app = command_of(main, ScheduleOptions, __doc__)

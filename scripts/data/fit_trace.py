@@ -30,11 +30,11 @@ mention, and the cap applies to the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import typer
 from rich.console import Console
 
 from crawl_envs.instances import traces
@@ -42,7 +42,7 @@ from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.estimators.count_priors import fit_rate_prior, fit_share_prior
-from scripts.cli.commands import command, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
 
 RECALL_CAP = 0.99
 
@@ -169,25 +169,30 @@ def _said(pooled: Pooled, form: str) -> str:
     return " and ".join(format(value, form) for value in np.atleast_1d(pooled))
 
 
-def main(
-    folder: Annotated[str, typer.Argument(help="Folder of a trace, or name of a shipped one.")],
-    start: Annotated[float, typer.Option(help="Start of the training window, in days.")] = 0.0,
-    end: Annotated[
-        float | None, typer.Option(help="End of the window, in days. Default: half of the record.")
-    ] = None,
-    signals: Annotated[
-        str, typer.Option(help="Signals to use: directory, mentions, both or none.")
-    ] = "directory",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Output file. Default: FOLDER/parameters-SIGNALS.parquet."),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """Arguments of the command."""
+
+    POSITIONAL: ClassVar = ("folder",)
+
+    folder: str
+    """Folder of a trace, or name of a shipped one."""
+    start: float = 0.0
+    """Start of the training window, in days."""
+    end: float | None = None
+    """End of the window, in days [half of the record]."""
+    signals: str = "directory"
+    """Signals to use: directory, mentions, both or none."""
+    out: Path | None = None
+    """Output file [FOLDER/parameters-SIGNALS.parquet]."""
+
+
+def main(options: FitOptions) -> None:
     """Fit, write and print a summary."""
-    kind = traces.check_signals(signals)
-    trace = traces.load(traces.find(folder))
-    parameters = fit(trace, start, end, kind)
-    path = out or traces.parameters_path(trace.folder, kind)
+    kind = traces.check_signals(options.signals)
+    trace = traces.load(traces.find(options.folder))
+    parameters = fit(trace, options.start, options.end, kind)
+    path = options.out or traces.parameters_path(trace.folder, kind)
     with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
     recall = _said(parameters.pooled_recall, ".3f")
@@ -202,7 +207,9 @@ def main(
     )
 
 
-app = command(main, "Fit change rates and signal quality to a trace's training window.")
+app = command_of(
+    main, FitOptions, "Fit change rates and signal quality to a trace's training window."
+)
 
 if __name__ == "__main__":
     app()

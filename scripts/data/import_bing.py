@@ -20,57 +20,63 @@ appears when complete. (A gzipped file of histories is unpacked again up to that
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
 
-from scripts.cli.commands import command, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.bing.example import make_example
 from scripts.data.bing.importing import Summary, import_set
 from scripts.data.progress import progress_bars
 
 OUT = "urls.parquet"
+Example = Annotated[
+    int | None,
+    typer.Option(
+        "--make-example", min=1, help="Write synthetic files of this many URLs to FOLDER."
+    ),
+]
 
 
-def main(
-    folder: Annotated[Path, typer.Argument(help="Folder of the five files of the set.")],
-    out: Annotated[
-        Path | None, typer.Option(help=f"File to write. FOLDER/{OUT} by default.")
-    ] = None,
-    histories: Annotated[
-        bool, typer.Option("--histories", help="Also write the crawl histories.")
-    ] = False,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing", help="Leave out URLs with neither a history nor a change rate."
-        ),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace OUT and the parts of another import.")
-    ] = False,
-    example: Annotated[
-        int | None,
-        typer.Option(
-            "--make-example", min=1, help="Write synthetic files of this many URLs to FOLDER."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the example.")] = 0,
-    packed: Annotated[bool, typer.Option("--gzip", help="Gzip the example.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """Arguments of the command."""
+
+    POSITIONAL: ClassVar = ("folder",)
+
+    folder: Path
+    """Folder of the five files of the set."""
+    out: Path | None = None
+    """File to write [FOLDER/urls.parquet]."""
+    histories: bool = False
+    """Also write the crawl histories."""
+    allow_missing: bool = False
+    """Leave out URLs with neither a history nor a change rate."""
+    force: bool = False
+    """Replace OUT and the parts of another import."""
+    example: Example = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the example.")] = 0
+    gzip: bool = False
+    """Gzip the example."""
+
+
+def main(options: ImportOptions) -> None:
     """Import or make an example, and print a summary."""
-    path = out or folder / OUT
+    folder, example = options.folder, options.example
+    path = options.out or folder / OUT
     stopped = "stopped" if example else "stopped; the same command goes on"
     with one_line_errors(stopped, path), progress_bars() as bars:
         if example is not None:
-            made = make_example(folder, example, seed, packed=packed, bars=bars)
+            made = make_example(folder, example, options.seed, packed=options.gzip, bars=bars)
             message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"
         else:
-            options = {"histories": histories, "allow_missing": allow_missing}
-            message = _said(import_set(folder, path, force=force, bars=bars, **options))
-            message = f"{message} -> {path}"
+            named = {
+                name: getattr(options, name) for name in ("histories", "allow_missing", "force")
+            }
+            message = f"{_said(import_set(folder, path, bars=bars, **named))} -> {path}"
     Console().print(message, soft_wrap=True, highlight=False)
 
 
@@ -86,7 +92,7 @@ def _said(summary: Summary) -> str:
     )
 
 
-app = command(main, "Import the public Bing set as one Parquet table of URLs.")
+app = command_of(main, ImportOptions, "Import the public Bing set as one Parquet table of URLs.")
 
 if __name__ == "__main__":
     app()

@@ -32,6 +32,8 @@ from starlette.routing import Route
 from crawl_envs.instances.traces import Trace, find, load
 from crawl_envs.types.arguments import one_of, quantity, share
 from scripts.cli.commands import command
+from scripts.cli.options import plain_value
+from scripts.data.copies import changes_by_page, fresh_days
 from scripts.present.tables import console
 
 WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
@@ -120,9 +122,7 @@ class ReplayedWeb:
         self.quality, self.seed = quality or Quality(), seed
         self.begin, self.log = math.nan, list[Asked]()
         rng, m = np.random.default_rng(seed), trace.num_pages
-        order = np.argsort(trace.change_page, kind="stable")
-        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
-        self.changes = np.split(trace.change_time[order], ends)
+        self.changes = changes_by_page(trace)
         drawn = rng.random((4, m))
         self.validated, self.undated = drawn[0] < VALIDATED, drawn[1] < self.quality.missing
         self.lying = drawn[2] < self.quality.lying
@@ -273,14 +273,11 @@ class ReplayedWeb:
         for page in np.flatnonzero(sound).tolist():
             begin, end = max(since, self.trace.created[page]), min(until, self.trace.deleted[page])
             lived += max(end - begin, 0.0)
-            taken = np.array(copies.get(page, []))
-            after = np.searchsorted(self.changes[page], taken, side="right")
-            stale = np.append(self.changes[page], math.inf)[after]
-            stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
-            fresh += np.maximum(stops - np.maximum(taken, begin), 0.0).sum()
-            new += max(min(float(taken[0]) if taken.size else end, end) - begin, 0.0)
+            taken = copies.get(page, [])
+            fresh += fresh_days(taken, self.changes[page], begin, end)
+            new += max(min([*taken[:1], end]) - begin, 0.0)
         counts = Counter(asked.status for asked in log)
-        stale_share = 1.0 - float(fresh) / lived if lived else math.nan
+        stale_share = 1.0 - fresh / lived if lived else math.nan
         told = {"stale": stale_share, "new": new / lived if lived else math.nan}
         told["fetches"] = float(len(log))
         return told | {str(status): float(count) for status, count in sorted(counts.items())}
@@ -364,7 +361,7 @@ def main(
     faults = {}
     for text in fault or []:
         name, _, number = text.partition(":")
-        faults[one_of("fault", name, FAULTS)] = share("fault", float(number or "nan"))
+        faults[one_of("fault", name, FAULTS)] = share("fault", plain_value(number))
     quality = Quality(
         share("recall", recall), share("precision", precision, above=True), faults=faults
     )

@@ -27,7 +27,7 @@ from scripts.cli.commands import command
 from scripts.data.fit_trace import fit
 from scripts.data.git.recorded_history import midnight
 from scripts.data.git.trace_writing import check_target
-from scripts.data.trace_from_git import make_trace
+from scripts.data.trace_from_git import TraceOptions, make_trace
 
 NAME = "garden-handbook"
 SEED = 20240304
@@ -239,7 +239,8 @@ def make_shipped_trace(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
         repository, made = Path(scratch) / f"{NAME}.git", Path(scratch) / NAME
         make_repository(repository)
-        make_trace(repository, made, start=START, days=float(DAYS), fragment_modulus=1)
+        given = {"start": START.isoformat(), "days": float(DAYS), "fragment_modulus": 1}
+        make_trace(TraceOptions(path=repository, out=made, **given))
         trace = traces.load(made)
         for signals in traces.SIGNALS:
             parameters = fit(trace, signals=signals)

@@ -31,14 +31,15 @@ Rules:
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import typer
 from rich.console import Console
 
 from crawl_envs.types.arguments import whole
-from scripts.cli.commands import command, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.git.git_history import (
     Repository,
     branches,
@@ -51,8 +52,7 @@ from scripts.data.git.trace_writing import Tables, check_target, tables, write_t
 from scripts.data.progress import Bars, no_bars, progress_bars
 
 COMMAND_VERSION = 2
-FRAGMENT_MODULUS = 8
-MAX_BYTES = 1 << 20
+HEAD, MAX_BYTES = "HEAD", 1 << 20
 MOST_BRANCHES = 50
 """Branches, those of the latest commits, whose files are counted."""
 NO_FRAGMENTS = (
@@ -61,25 +61,48 @@ NO_FRAGMENTS = (
 )
 
 
-def make_trace(
-    path: Path,
-    out: Path,
-    *,
-    start: datetime.date | None = None,
-    days: float | None = None,
-    subdirs: list[str] | None = None,
-    include: list[str] | None = None,
-    exclude: list[str] | None = None,
-    branch: str = "HEAD",
-    name: str | None = None,
-    force: bool = False,
-    fragment_modulus: int = FRAGMENT_MODULUS,
-    max_bytes: int = MAX_BYTES,
-    bars: Bars = no_bars,
-) -> dict[str, Any]:
-    """Write the trace of a repository and return its ``meta.json``.
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """Arguments of the command."""
 
-    The arguments are those of the command; ``start`` is a date (UTC), ``bars`` shows progress.
+    POSITIONAL: ClassVar = ("path",)
+
+    path: Path
+    """Top folder of a repository, or a bare one."""
+    out: Path
+    """Output folder."""
+    start: str | None = None
+    """First day of the window, YYYY-MM-DD, UTC [1096 days back]."""
+    days: float | None = None
+    """Length of the window in days [up to the last commit]."""
+    subdir: list[str] | None = None
+    """Use only this folder; repeatable."""
+    name: str | None = None
+    """Name of the site [name of the repository]."""
+    include: list[str] | None = None
+    """Use only files like '*.md'; repeatable."""
+    exclude: list[str] | None = None
+    """Use no files like 'test/*'; repeatable."""
+    branch: str = HEAD
+    """Branch, tag or commit whose main line is read."""
+    force: bool = False
+    """Replace the trace in OUT."""
+    fragment_modulus: int = 8
+    """Keep about one fragment in so many; 1 keeps all."""
+    max_bytes: int = MAX_BYTES
+    """Bytes of a file that are read."""
+
+    @property
+    def first_day(self) -> datetime.date | None:
+        """First day of the window, None for the default; ValueError if it is no date."""
+        try:
+            return None if self.start is None else datetime.date.fromisoformat(self.start)
+        except ValueError:
+            raise ValueError(f"start must be a date YYYY-MM-DD, got {self.start!r}") from None
+
+
+def make_trace(options: TraceOptions, bars: Bars = no_bars) -> dict[str, Any]:
+    """Write the trace of a repository and return its ``meta.json``; ``bars`` shows progress.
 
     Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, there is no such
@@ -87,26 +110,28 @@ def make_trace(
             window, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
-    whole("fragment_modulus", fragment_modulus, 1)
-    whole("max_bytes", max_bytes, 1)
-    check_target(out, force)
-    filters = {"include": include or [], "exclude": exclude or []}
-    repository = open_repository(path, subdirs or [], branch=branch, **filters)
-    window = choose_window(main_line(repository), start, days)
-    history = read_history(repository, window, fragment_modulus, max_bytes, bars)
+    path, subdirs, modulus = options.path, options.subdir or [], options.fragment_modulus
+    whole("fragment_modulus", modulus, 1)
+    whole("max_bytes", options.max_bytes, 1)
+    start = options.first_day
+    check_target(options.out, options.force)
+    filters = {"include": options.include or [], "exclude": options.exclude or []}
+    repository = open_repository(path, subdirs, branch=options.branch, **filters)
+    window = choose_window(main_line(repository), start, options.days)
+    history = read_history(repository, window, modulus, options.max_bytes, bars)
     if not history.num_fragments:
         raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
     contents = tables(history)
     meta = _describe(repository, window, history, contents)
-    meta |= {"site": name or repository.name, "subdirs": subdirs or []}
-    meta["fragment_modulus"] = fragment_modulus
+    meta |= {"site": options.name or repository.name, "subdirs": subdirs}
+    meta["fragment_modulus"] = modulus
     meta |= {key: patterns for key, patterns in filters.items() if patterns}
-    meta |= {"branch": branch} if branch != "HEAD" else {}
-    if max_bytes != MAX_BYTES:
-        meta["max_bytes"] = max_bytes
+    meta |= {"branch": options.branch} if options.branch != HEAD else {}
+    if options.max_bytes != MAX_BYTES:
+        meta["max_bytes"] = options.max_bytes
     if repository.partial:
         meta["missing_versions"] = len(history.missing)
-    write_trace(out, contents, meta)
+    write_trace(options.out, contents, meta)
     return meta
 
 
@@ -133,57 +158,20 @@ def _describe(
     }
 
 
-def main(
-    path: Annotated[Path, typer.Argument(help="Top folder of a repository, or a bare one.")],
-    out: Annotated[Path, typer.Option(help="Output folder.")],
-    start: Annotated[
-        str | None,
-        typer.Option(help="First day of the window, YYYY-MM-DD, UTC. Default: 1096 days back."),
-    ] = None,
-    days: Annotated[
-        float | None,
-        typer.Option(help="Length of the window in days. Default: up to the last commit."),
-    ] = None,
-    subdir: Annotated[
-        list[str] | None,
-        typer.Option(help="Use only this folder; repeatable."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the site. Default: name of the repository.")
-    ] = None,
-    include: Annotated[
-        list[str] | None, typer.Option(help="Use only files like '*.md'; repeatable.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="Use no files like 'test/*'; repeatable.")
-    ] = None,
-    branch: Annotated[
-        str, typer.Option(help="Branch, tag or commit whose main line is read.")
-    ] = "HEAD",
-    force: Annotated[bool, typer.Option("--force", help="Replace the trace in OUT.")] = False,
-    fragment_modulus: Annotated[
-        int, typer.Option(help="Keep about one fragment in so many; 1 keeps all.")
-    ] = FRAGMENT_MODULUS,
-    max_bytes: Annotated[int, typer.Option(help="Bytes of a file that are read.")] = MAX_BYTES,
-) -> None:
+def main(options: TraceOptions) -> None:
     """Write the trace and print a summary."""
-    filters: dict[str, Any] = {"subdirs": subdir, "include": include, "exclude": exclude}
-    filters["branch"] = branch
-    limits = {"fragment_modulus": fragment_modulus, "max_bytes": max_bytes}
-    first = _date(start) if start is not None else None
-    about = {"start": first, "days": days, "name": name, "force": force}
-    with one_line_errors(place=out), progress_bars() as bars:
-        meta = make_trace(path, out, bars=bars, **about, **filters, **limits)
-    if branch == "HEAD" and (better := _larger_branch(path)):
+    with one_line_errors(place=options.out), progress_bars() as bars:
+        meta = make_trace(options, bars)
+    if options.branch == HEAD and (better := _larger_branch(options.path)):
         typer.echo(f"warning: {better}", err=True)
     if meta.get("missing_versions"):
         typer.echo(f"warning: {meta['missing_versions']} versions of files are missing", err=True)
     if not meta["rows"]["fragments"]:
-        typer.echo(NO_FRAGMENTS.format(fragment_modulus), err=True)
+        typer.echo(NO_FRAGMENTS.format(options.fragment_modulus), err=True)
     rows = ", ".join(f"{count} {table}" for table, count in meta["rows"].items())
     Console().print(
         f"{meta['site']}: {meta['window_days']:g} days from {meta['window_start']}, "
-        f"{meta['commits']} commits, {rows} -> {out}",
+        f"{meta['commits']} commits, {rows} -> {options.out}",
         soft_wrap=True,
         highlight=False,
     )
@@ -191,23 +179,19 @@ def main(
 
 def _larger_branch(path: Path) -> str | None:
     """Return a sentence that names a branch of over ten times the files of HEAD, if any."""
-    here = num_files(path, "HEAD")
+    here = num_files(path, HEAD)
     sizes = {name: num_files(path, name) for name in branches(path)[:MOST_BRANCHES]}
-    largest = max(sizes, key=lambda name: sizes[name], default="HEAD")
+    largest = max(sizes, key=lambda name: sizes[name], default=HEAD)
     if sizes.get(largest, 0) <= 10 * here:
         return None
     return f"HEAD has {here} files and {largest} {sizes[largest]}: --branch {largest} records that"
 
 
-def _date(text: str) -> datetime.date:
-    """Parse a date, or raise ValueError."""
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"start must be a date YYYY-MM-DD, got {text!r}") from None
-
-
-app = command(main, "Make a trace of a git repository: files are pages, commits their changes.")
+app = command_of(
+    main,
+    TraceOptions,
+    "Make a trace of a git repository: files are pages, commits their changes.",
+)
 
 if __name__ == "__main__":
     app()

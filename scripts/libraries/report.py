@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from scripts.libraries.interfaces import ABSENT, FAILS, LIBRARIES, WORKS, Outcome
+from scripts.present.filled_tables import grid
 
 SIGNS = {WORKS: "✓", FAILS: "✗", ABSENT: "-"}
 HEAD, TAIL = 50, 110
@@ -50,17 +51,15 @@ def table_of(rows: Sequence[Outcome]) -> Table:
 
 def page_of(rows: Sequence[Outcome]) -> str:
     """Return the page."""
-    names = list(dict.fromkeys(row.library for row in rows))
-    head = ["id", *names]
-    lines = [head, ["---", *(":-:" for _ in names)]]
-    lines += [[f"`{id}`", *signs] for id, *signs in _cells(rows)]
+    names = dict.fromkeys(row.library for row in rows)
+    lines = [[f"`{id}`", *signs] for id, *signs in _cells(rows)]
     tried = []
     for name, last in {row.library: row for row in rows}.items():
         found = f"{LIBRARIES[name].package} {last.version}".rstrip()
         of = last.message if last.outcome == ABSENT else found
         tried.append(f"- {name} ({of}): {LIBRARIES[name].about}.")
     return PAGE.format(
-        table="\n".join(f"| {' | '.join(line)} |" for line in lines),
+        table=grid(["id", *names], lines, ":-:"),
         tried="\n".join(tried),
         failed="\n".join(failures(rows)) or "Nothing.",
     )

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import typer
 
-from crawl_envs.logs import PageTable
 from policies.live import messages
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs import planning
@@ -24,34 +23,21 @@ FETCHES_SAVED = 20.0
 
 
 def answer(
-    table: PageTable | None,
-    policy: str,
-    bandwidth: float,
-    first: float,
-    folder: Path | None,
-    limits: Sequence[str],
-    feeds: Polled,
-    *,
-    learn: bool,
-    port: int | None,
+    wanted: planning.Schedule, folder: Path | None, feeds: Polled, *, learn: bool, port: int | None
 ) -> None:
     """Answer lines of standard input, or requests to a port."""
     count = len(feeds.addresses)
     listening = None if port is None else listen(port)
-    if port is not None and bandwidth > 0.0:
-        first -= FETCHES_SAVED / bandwidth
+    if port is not None and wanted.bandwidth > 0.0:
+        wanted = wanted._replace(start=wanted.start - FETCHES_SAVED / wanted.bandwidth)
     kept = folder is not None and DurableScheduler.holds(folder)
     if kept:
         said = f"{folder} goes on with its own pages, policy and bandwidth, not those given here"
         typer.echo(said, err=True)
-    scheduler = (
-        None
-        if kept
-        else planning.new_scheduler(table, policy, bandwidth, first, learn=learn, feeds=count)
-    )
+    scheduler = None if kept else wanted.scheduler(learn=learn, feeds=count)
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
-        planning.limit_hosts(asked, limits)
+        planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder):
             if listening is not None:
                 serve_requests(asked, listening)

@@ -22,6 +22,8 @@ SECOND = 1.0 / 86_400.0
 """Days to which the dates of feeds are rounded."""
 KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
+LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
+"""HOST:GAP or HOST:GAP:MOST."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -79,52 +81,64 @@ def copies_of(table: PageTable) -> FloatArray:
     return table.last_crawl
 
 
-def new_scheduler(
-    table: PageTable | None,
-    policy: str,
-    bandwidth: float,
-    start: float,
-    ids: IntArray | None = None,
-    learn: bool = False,
-    feeds: int = 0,
-) -> CrawlScheduler:
-    """Return a scheduler of the table's pages that are not gone, or one without pages.
+class Schedule(NamedTuple):
+    """What is to be scheduled.
 
-    Args:
-        table: the pages.
+    Attributes:
+        table: the pages, if any are known.
         policy: name of a policy.
         bandwidth: fetches per day.
         start: the first day.
-        ids: ids of the pages in place of their URLs, (m,).
-        learn: whether rates are learned from what fetches find.
-        feeds: number of feeds; with some, pages that are gone are kept, so that none brings them
-            back.
-
-    Raises:
-        ValueError: the policy needs a column that the table lacks, or a copy is after the start;
-            the table's sources are fewer than the feeds, or its days are no dates.
+        limits: limits of hosts, as of :func:`limit_hosts`.
     """
-    sources = len(table.sources) if table is not None else 0
-    if feeds and table is not None and not newest_copy(table)[1]:
-        raise ValueError("feed must be left out where last_crawl are numbers, as feeds have dates")
-    if feeds > sources and (sources or not learn):
-        raise ValueError(
-            f"feed must be given with --learn, or once for each source of the table, which has "
-            f"{counted(sources, 'source')}, got {feeds}"
-        )
-    about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn}
-    if feeds:
-        about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
-    scheduler = CrawlScheduler(policy, bandwidth, start=start, **about)
-    if table is not None:
-        rows = np.arange(table.num_pages) if feeds else living(table)
-        given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
-        if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
-            known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
-        scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
-        if feeds and table.gone is not None:
-            scheduler.report(given[table.gone], start, "gone")
-    return scheduler
+
+    table: PageTable | None
+    policy: str
+    bandwidth: float
+    start: float
+    limits: Sequence[str] = ()
+
+    def scheduler(
+        self, ids: IntArray | None = None, learn: bool = False, feeds: int = 0
+    ) -> CrawlScheduler:
+        """Return a scheduler of the table's pages that are not gone, or one without pages.
+
+        Its hosts are not limited yet.
+
+        Args:
+            ids: ids of the pages in place of their URLs, (m,).
+            learn: whether rates are learned from what fetches find.
+            feeds: number of feeds; with some, pages that are gone are kept, so that none brings
+                them back.
+
+        Raises:
+            ValueError: the policy needs a column that the table lacks, or a copy is after the
+                start; the table's sources are fewer than the feeds, or its days are no dates.
+        """
+        table = self.table
+        sources = len(table.sources) if table is not None else 0
+        if feeds and table is not None and not newest_copy(table)[1]:
+            raise ValueError(
+                "feed must be left out where last_crawl are numbers, as feeds have dates"
+            )
+        if feeds > sources and (sources or not learn):
+            raise ValueError(
+                f"feed must be given with --learn, or once for each source of the table, which has "
+                f"{counted(sources, 'source')}, got {feeds}"
+            )
+        about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn}
+        if feeds:
+            about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
+        scheduler = CrawlScheduler(self.policy, self.bandwidth, start=self.start, **about)
+        if table is not None:
+            rows = np.arange(table.num_pages) if feeds else living(table)
+            given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
+            if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
+                known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
+            scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
+            if feeds and table.gone is not None:
+                scheduler.report(given[table.gone], self.start, "gone")
+        return scheduler
 
 
 def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[str]) -> None:
@@ -134,7 +148,7 @@ def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[s
         ValueError: a text is another, or a limit is out of its range.
     """
     for text in limits:
-        found = re.fullmatch(r"(.*?):([-\d.e]+)(?::(\d+))?", text)
+        found = LIMIT.fullmatch(text)
         if found is None:
             raise ValueError(f"limit must be HOST:GAP or HOST:GAP:MOST, got {text!r}")
         host, gap, most = found.groups()

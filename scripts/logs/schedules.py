@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -55,16 +54,10 @@ def last_day(until: str, start: float) -> float:
     return end
 
 
-def choose(
-    table: PageTable,
-    policy: str,
-    bandwidth: float,
-    span: tuple[float, float],
-    limits: Sequence[str],
-    recheck_gone: float | None,
-) -> planning.Plan:
-    """Return the fetches from the first day of ``span`` to the last."""
-    first, end = span
+def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> planning.Plan:
+    """Return the fetches up to the day ``end``; of pages that are gone every so many days."""
+    table, _, bandwidth, first, limits = asked
+    assert table is not None
     newest, dated = planning.newest_copy(table)
     if newest > first:
         raise ValueError(
@@ -89,7 +82,7 @@ def choose(
     if not table.importance[planning.living(table)].any():
         raise ValueError("importance must be above 0 for a page that is not gone, got 0 for all")
     rows = np.arange(table.num_pages)
-    scheduler = planning.new_scheduler(table, policy, left, first, ids=rows)
+    scheduler = asked._replace(bandwidth=left).scheduler(ids=rows)
     planning.limit_hosts(scheduler, limits)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
@@ -103,17 +96,13 @@ def choose(
 
 
 def write(
-    table: PageTable,
-    found: planning.Plan,
-    cautions: list[str],
-    policy: str,
-    bandwidth: float,
-    span: tuple[float, float],
-    folder: Path,
+    asked: planning.Schedule, found: planning.Plan, end: float, cautions: list[str], folder: Path
 ) -> None:
-    """Write the schedule and the picture, and print the first fetches."""
+    """Write the fetches up to the day ``end`` and the picture, and print the first fetches."""
     from scripts.logs.pictures import draw_budgets
 
+    table, policy, bandwidth, first, _ = asked
+    assert table is not None
     _, dated = planning.newest_copy(table)
     times = [_text(time, dated) for time in found.time]
     reasons = planning.reasons(found, table)
@@ -136,7 +125,7 @@ def write(
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
         f"{tables.counted(np.unique(found.page).size, 'page')} with {policy}, "
-        f"{_text(span[0], dated)} to {_text(span[1], dated)} -> {folder}",
+        f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
         soft_wrap=True,
     )
 

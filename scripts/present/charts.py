@@ -195,6 +195,7 @@ def _scale(axes: Axes, which: str, axis: Axis) -> None:
     if axis.scale != "linear":
         more = {"linthresh": axis.linear} if axis.scale == "symlog" else {}
         getattr(axes, f"set_{which}scale")(axis.scale, **more)
+        axes.autoscale(axis=which)  # with margins of this scale
     if axis.ticks is not None:
         side = getattr(axes, f"{which}axis")
         side.set_major_locator(FixedLocator([float(tick) for tick in axis.ticks]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from crawl_envs.evaluation import Row
@@ -14,6 +14,12 @@ from scripts.study.intervals import ENDS
 
 Key = tuple[str, str, str]
 """Setting, policy and metric of a cell."""
+
+
+def grid(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---") -> str:
+    """Return a Markdown table of texts; ``rule`` is that of all columns but the first."""
+    table = [head, ["---", *[rule] * (len(head) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
 def markdown(rows: Sequence[Row], heads: Sequence[str], lines: Mapping[str, Sequence[Key]]) -> str:
@@ -28,11 +34,8 @@ def markdown(rows: Sequence[Row], heads: Sequence[str], lines: Mapping[str, Sequ
         lines: the cells of each line, by its name.
     """
     value = {(row.setting, row.policy, row.metric): row.value for row in rows}
-    table = [["", *heads], ["---"] * (1 + len(heads))]
-    for name, keys in lines.items():
-        cells = [_cell(value, *key) for key in keys]
-        table += [[name, *cells]] if any(cells) else []
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+    cells = {name: [_cell(value, *key) for key in keys] for name, keys in lines.items()}
+    return grid(["", *heads], [[name, *line] for name, line in cells.items() if any(line)])
 
 
 def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) -> str:

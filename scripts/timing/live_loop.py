@@ -24,6 +24,7 @@ import typer
 from crawl_envs.instances.traces import Trace, find, load
 from policies.scheduler import CrawlScheduler
 from scripts.cli.commands import command
+from scripts.data.copies import changes_by_page, fresh_days
 from scripts.timing.commands import QUICK_OUT, Measurement, measure
 
 SECOND = 1.0 / 86_400.0
@@ -65,9 +66,7 @@ class Loop:
         self.trace, self.days, self.faults, self.rng = trace, days, faults, rng
         m = trace.num_pages
         self.dead, alive = rng.random(m) < DEAD, trace.created <= 0.0
-        order = np.argsort(trace.change_page, kind="stable")
-        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
-        self.changes = np.split(trace.change_time[order], ends)
+        self.changes = changes_by_page(trace)
         self.entries = self._feeds(np.random.default_rng(seed + 1))
         self.copies: list[list[float]] = [[] for _ in range(m)]
         self.bandwidth = alive.sum() / ROUND
@@ -115,17 +114,11 @@ class Loop:
         return Row(self.trace.name, run, float(stale / lived), used, failed, gap, self.fetches)
 
     def stale(self, page: int) -> tuple[float, float]:
-        """Return the times in which a page was stale and in which it lived.
-
-        It is stale until its first copy, and from the first change after a copy until the next one.
-        """
+        """Return the times in which a page had no fresh copy and in which it lived."""
         begin = max(float(self.trace.created[page]), 0.0)
         end = min(float(self.trace.deleted[page]), self.days)
-        copies, changes = self.copies[page], np.append(self.changes[page], np.inf)
-        first, *until = (*copies, end)
-        changed = changes[np.searchsorted(changes, copies, side="right")]
-        stale = max(first - begin, 0.0) + np.maximum(until - changed, 0.0).sum()
-        return float(stale), max(end - begin, 0.0)
+        lived = max(end - begin, 0.0)
+        return lived - fresh_days(self.copies[page], self.changes[page], begin, end), lived
 
     def _at(self, time: float, name: str, argument: Any) -> None:
         self.number += 1

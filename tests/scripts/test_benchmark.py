@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import csv
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from crawl_envs.evaluation import summarize
 from scripts import rank
@@ -15,6 +12,7 @@ from scripts.benchmark import app
 from scripts.cli.options import plain_value
 from scripts.study.comparisons import WINDOWS, Sizes, compare
 from scripts.study.rows import read_rows
+from tests.scripts.commands import done, records, refused, run
 
 TINY = ["--num-pages", "5", "--bandwidth", "5", "--horizon", "4", "--seeds", "3", "--workers", "1"]
 POLICIES = ["--policies", "Greedy,GreedyNCISApprox:terms=2,RoundRobin"]
@@ -23,13 +21,10 @@ SIZES = Sizes(5, 5.0, 4.0, 10.0, "mentions")
 
 def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
     settings = ["--settings", "noisy,garden-handbook"]
-    result = CliRunner().invoke(app, [*TINY, *POLICIES, *settings, "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    result = done(run(app, *TINY, *POLICIES, *settings, out=tmp_path))
     rows, about = read_rows(tmp_path / "rows.parquet")
-    with (tmp_path / "rows.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == len(rows)
-    with (tmp_path / "summary.csv").open() as file:
-        summary = list(csv.DictReader(file))
+    assert len(records(tmp_path / "rows.csv")) == len(rows)
+    summary = records(tmp_path / "summary.csv")
     assert {(line["setting"], line["reference"]) for line in summary} == {
         ("noisy", "OPTIMUM"),
         ("noisy", "BASELINE"),
@@ -54,8 +49,7 @@ def test_rows_are_added_and_fresh_starts_over(tmp_path: Path) -> None:
         (["--policies", "RoundRobin"], {"BASELINE", "Greedy", "RoundRobin"}),
         (["--policies", "RoundRobin", "--fresh"], {"BASELINE", "RoundRobin"}),
     ):
-        result = CliRunner().invoke(app, [*arguments, *more])
-        assert result.exit_code == 0, result.output
+        done(run(app, *arguments, *more))
         assert {row.policy for row in read_rows(tmp_path / "rows.parquet")[0]} == policies
 
 
@@ -75,8 +69,7 @@ def test_pages_with_fragments_are_judged_by_divergence(tmp_path: Path) -> None:
     sizes = ["--num-pages", "10", "--horizon", "30", "--seeds", "2", "--workers", "1"]
     named = ["--policies", "CurveFitting,FragmentStatic,FragmentDynamic"]
     arguments = [*sizes, *named, "--settings", "random", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    result = done(run(app, *arguments))
     rows, about = read_rows(tmp_path / "rows.parquet")
     assert about["settings"]["random"]["id"] == "CrawlLongevity-v0"
     assert about["settings"]["random"]["arguments"]["bandwidth"] == pytest.approx(1.0)
@@ -112,46 +105,12 @@ def test_values_are_read_as_people_write_them(text: str, value: object) -> None:
     assert type(plain_value(text)) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--settings", "unifrom"], "setting 'unifrom' is unknown; did you mean uniform"),
-        (["--settings", ","], "--settings must be names separated by commas, got ','"),
-        (["--policies", "Gredy"], "policy or agent 'Gredy' is unknown; did you mean Greedy or"),
-        (["--policies", "Greedy:terms"], "must be Name or Name:key=value, got 'Greedy:terms'"),
-        (["--policies", "GreedyNCISApprox:terms=0"], "setting uniform: terms must be"),
-        (["--policies", "Greedy:color=1"], "setting uniform: unknown argument 'color'"),
-        (["--policies", "CurveFitting"], "setting uniform: env must be .* with fragments"),
-        (["--bandwidth", "0"], "--bandwidth must be finite and > 0, got 0"),
-        (["--workers", "-1"], "--workers must be >= 1, got -1"),
-        (["--horizon", "0.001"], "setting uniform: horizon must hold"),
-        (["--trace", "/nowhere"], "trace must be a folder"),
-        (["--trace", "garden-handbook", "--signals", "smoke"], "signals must be one of"),
-        (["--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
-        (["--agents", "runs/mine"], "policy or agent 'runs/mine' is unknown"),
-        (["--score"], "--score does not apply without --suite"),
-        (["--suite", "mini", "--settings", "noisy"], "--settings does not apply with --suite"),
-        (["--suite", "mini", "--quick"], "--quick does not apply with --suite"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, ["--out", str(tmp_path / "out"), *arguments])
-    assert result.exit_code == 2
-    assert isinstance(result.exception, SystemExit)
-    [line] = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    assert re.search(message, line), line
-    assert not (tmp_path / "out" / "rows.parquet").exists()
-
-
 def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"something else" + os.urandom(8))
     before = path.read_bytes()
     for more in ([], ["--fresh"]):
-        result = CliRunner().invoke(app, [*TINY, "--out", str(tmp_path), *more])
-        assert result.exit_code == 2
-        assert "not a whole Parquet file" in result.stderr
+        refused(run(app, *TINY, *more, out=tmp_path), "not a whole Parquet file")
     assert path.read_bytes() == before
 
 
@@ -159,8 +118,7 @@ def test_a_suite_is_ranked_by_the_command_of_its_own(monkeypatch: pytest.MonkeyP
     asked: list[rank.RankOptions] = []
     monkeypatch.setattr(rank, "main", lambda options, module: asked.append(options))
     given = ["--suite", "mini", "--policies", "a:B,a:C", "--fresh", "--workers", "2"]
-    result = CliRunner().invoke(app, given)
-    assert result.exit_code == 0
+    result = done(run(app, *given))
     same = "the same as python -m scripts.rank mini --policies a:B,a:C --fresh --workers 2"
     assert set(result.output.split()) == set(same.split())
     assert asked == [rank.RankOptions(suite="mini", policies="a:B,a:C", workers=2, fresh=True)]
@@ -168,7 +126,6 @@ def test_a_suite_is_ranked_by_the_command_of_its_own(monkeypatch: pytest.MonkeyP
 
 def test_agents_are_compared_as_policies_are(tmp_path: Path) -> None:
     entrants = ["--settings", "noisy", "--policies", "Greedy", "--agents", "noisy-index"]
-    result = CliRunner().invoke(app, [*TINY, *entrants, "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    done(run(app, *TINY, *entrants, out=tmp_path))
     policies = {row.policy for row in read_rows(tmp_path / "rows.parquet")[0]}
     assert {"Greedy", "noisy-index"} < policies

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -14,7 +13,7 @@ from typer.testing import CliRunner
 
 from agents.sb3.bridge import CrawlVecEnv
 from scripts import evaluate, train, tune
-from tests.scripts.commands import SMALL, done, refused, run
+from tests.scripts.commands import SMALL, done, records, refused, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "train.md"
 SHORT = ["--steps", "600", "--lanes", "4", "--episodes", "3", "--policies", "GreedyNCIS,Greedy"]
@@ -29,8 +28,7 @@ def example(words):
 
 
 def ranked(folder):
-    with (folder / "ranking.csv").open(encoding="utf-8") as file:
-        return [row["policy"] for row in csv.DictReader(file)]
+    return [row["policy"] for row in records(folder / "ranking.csv")]
 
 
 def row_of(policy, out):

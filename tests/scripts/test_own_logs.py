@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import signal
 from pathlib import Path
@@ -20,7 +19,7 @@ from scripts.logs.backtesting import Backtest
 from scripts.study.rows import read_rows
 from tests.crawl_envs.logs.test_imputation import simulated
 from tests.scripts import commands
-from tests.scripts.commands import done, refused
+from tests.scripts.commands import done, files_in, records, refused
 
 START = np.datetime64("2026-03-01T00:00:00")
 
@@ -61,8 +60,7 @@ def spelled(arguments: list[object]) -> list[str]:
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return records(path)
 
 
 def column(rows: list[dict[str, str]], name: str) -> FloatArray:
@@ -80,7 +78,7 @@ def estimated(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_estimates_are_a_table_of_pages(estimated: Path) -> None:
     names = {"summary.csv", "log.png", "pages.csv", "audit.csv", "audit.png"}
-    assert {path.name for path in estimated.iterdir()} == names
+    assert files_in(estimated) == names
     rows = rows_of(estimated / "pages.csv")
     table = read_page_table(estimated / "pages.csv")
     assert table.sources == ("feed",)
@@ -209,7 +207,7 @@ def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) 
     result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
     names = {"summary.csv", "log.png", "backtest.csv", "backtest.png", "provenance.json"}
     names.add("rows.parquet")
-    assert {path.name for path in tmp_path.iterdir()} == names
+    assert files_in(tmp_path) == names
     rows = rows_of(tmp_path / "backtest.csv")
     assert [row["policy"] for row in rows if row["share of crawls"] == "1.0"] == [
         "your crawls",
@@ -224,7 +222,7 @@ def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) 
     before = (tmp_path / "rows.parquet").read_bytes()
     done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
     assert (tmp_path / "rows.parquet").read_bytes() == before
-    assert {path.name for path in tmp_path.iterdir()} == names
+    assert files_in(tmp_path) == names
     refused(commands.run(backtest.app, *given(files), *few, "--seed", 1, out=tmp_path), "--fresh")
     done(commands.run(backtest.app, *given(files), *few, "--seed", 1, "--fresh", out=tmp_path))
     assert (tmp_path / "rows.parquet").read_bytes() != before

@@ -89,20 +89,3 @@ def test_closing_the_window_ends_without_a_table(pygame, monkeypatch):
     result = run()
     assert result.exit_code == 0
     assert "stopped after 0 of 8 crawls: no comparison" in result.output
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--seed", "-1"], "seed must be"),
-        (["--policies", "Gredy"], "did you mean"),
-        (["--env-arg", "num_pages=41"], "num_pages must be <= 40 in play, got 41"),
-        (["--env-arg", "pages=4"], "CrawlNCIS-v0: unknown argument 'pages'"),
-        (["--env-arg", "action=rates"], "action must be 'page', got 'rates'"),
-    ],
-)
-def test_bad_input_gets_one_line(words, message):
-    result = run(*words)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1

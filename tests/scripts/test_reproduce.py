@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from scripts import experiments
 from scripts.present.experiment import (
@@ -22,6 +20,7 @@ from scripts.present.verdicts import Level, Range, Trend
 from scripts.reproduce import app
 from scripts.study.rows import read_rows, write_rows
 from scripts.study.settings import Measurement, Setting
+from tests.scripts.commands import done, files_in, refused, run
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ["--quick", "--seeds", "2", "--workers", "1"]
@@ -89,49 +88,30 @@ def test_what_is_not_declared_is_told_before_anything_is_played(
             monkeypatch.delattr(experiments.find("ncis_fig9"), name)
         else:
             monkeypatch.setattr(experiments.find("ncis_fig9"), name, value, raising=False)
-    result = CliRunner().invoke(app, ["ncis_fig9", *QUICK, "--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert message in result.stderr
+    refused(run(app, "ncis_fig9", *QUICK, out=tmp_path), message)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_figure_is_made_and_gone_on_with(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    done(run(app, "ncis_fig6", *QUICK, out=tmp_path))
     folder = tmp_path / "ncis" / "fig6"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "accuracy.png",
-        "provenance.json",
-        "rows.parquet",
-        "summary.csv",
-    ]
+    assert files_in(folder) == {"accuracy.png", "provenance.json", "rows.parquet", "summary.csv"}
     made = json.loads((folder / "provenance.json").read_text())
     assert made["rows"] == len(read_rows(folder / "rows.parquet")[0])
     assert made["wall_seconds"] > 0.0
-    again = CliRunner().invoke(app, ["ncis_fig6", *QUICK, "--out", str(tmp_path)])
-    assert again.exit_code == 0
+    again = done(run(app, "ncis_fig6", *QUICK, out=tmp_path))
     assert "All rows exist" in again.output
 
 
 def test_changed_rows_are_refused_and_replayed(tmp_path: Path) -> None:
-    arguments = [
-        "ncis_fig4",
-        *QUICK[:1],
-        "--repetitions",
-        "1",
-        "--workers",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    words = f"ncis_fig4 --quick --repetitions 1 --workers 1 --out {tmp_path}"
+    arguments = words.split()
+    done(run(app, *arguments))
     path = tmp_path / "ncis" / "fig4" / "rows.parquet"
     rows, about = read_rows(path)
     write_rows(path, [row._replace(value=0.5) for row in rows], about)
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert "--fresh" in result.stderr
-    assert CliRunner().invoke(app, [*arguments, "--fresh"]).exit_code == 0
+    refused(run(app, *arguments), "--fresh")
+    done(run(app, *arguments, "--fresh"))
     assert read_rows(path)[0] == rows
 
 
@@ -156,7 +136,7 @@ def test_several_are_scored_without_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["ncis_fig9", "ncis_fig3", *QUICK, "--out", str(tmp_path)]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    done(run(app, *arguments))
     kept = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     assert {path.name for path in kept} >= {"claims.md", "limit.png", "verdicts.csv"}
     for path in kept:
@@ -164,8 +144,7 @@ def test_several_are_scored_without_simulation(
             path.unlink()
     monkeypatch.setattr(Measurement, "play", None)
     monkeypatch.setattr(Setting, "play", None)
-    result = CliRunner().invoke(app, [*arguments, "--score"])
-    assert result.exit_code == 0, result.output
+    done(run(app, *arguments, "--score"))
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == kept
 
 
@@ -179,35 +158,14 @@ def test_a_page_gets_the_tables_of_its_rows(
     kept = ROOT / "results" / "ncis" / "fig9" / "rows.parquet"
     (folder / "rows.parquet").write_bytes(kept.read_bytes())
     (folder / "README.md").write_text("<!-- number -->\n<!-- end of number -->\n", "utf-8")
-    result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    done(run(app, "ncis_fig9", "--score", out=tmp_path))
     count = len(with_derived(experiments.find("ncis_fig9"), read_rows(kept)[0]))
     assert f"\n{count} rows\n" in (folder / "README.md").read_text("utf-8")
 
 
 def test_nothing_to_score(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["ncis_fig9", "--score", "--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "has no rows to score: without --score, the same command makes them" in result.stderr
+    refused(
+        run(app, "ncis_fig9", "--score", out=tmp_path),
+        "has no rows to score: without --score, the same command makes them",
+    )
     assert not list(tmp_path.rglob("*.*"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fig99"], "figure 'fig99' is unknown; did you mean fig"),
-        (
-            ["fig3"],
-            "figure 'fig3' is in several papers: name lambdacrawl_fig3 or",
-        ),
-        (["ncis_fig3", "--seeds", "0"], "seeds must be an integer >= 1, got 0"),
-        (["ncis_fig3", "--workers", "0"], "--workers must be >= 1, got 0"),
-        (["ncis_fig3", "--fresh", "--score"], "--fresh and --score exclude each other"),
-        (["ncis_fig3", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
-    ],
-)
-def test_bad_input_gets_one_line(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    [line] = result.stderr.splitlines()
-    assert re.search(f"^error: .*{message}", line), line

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from scripts.speed import app
 from scripts.timing.comparisons import SOLVED, comparisons
@@ -8,6 +7,7 @@ from scripts.timing.figures import judged, measure_comparison
 from scripts.timing.growth import MOST_CELLS, cells
 from scripts.timing.parts import PARTS
 from scripts.timing.turns import Spread, repeated, spread, timed
+from tests.scripts.commands import refused, run
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,4 @@ def test_growth_stays_within_memory():
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_timed(tmp_path):
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(app, ["--out", str(tmp_path / "file" / "below")])
-    assert result.exit_code == 2
-    assert "error: cannot write" in result.output
+    refused(run(app, out=tmp_path / "file" / "below"), "error: cannot write")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -34,7 +33,7 @@ from scripts.training.jobs import job_of
 from scripts.training.ranking import best_first, measured, rank_policies, without_duplicates
 from scripts.training.requests import Request
 from tests.scripts import commands
-from tests.scripts.commands import SMALL, done, refused
+from tests.scripts.commands import SMALL, done, files_in, records, refused
 
 SHORT = ["--steps", "600", "--lanes", "4", "--episodes", "3", "--policies", "GreedyNCIS,Greedy"]
 NOISY = ["--env-arg", "instance=noisy"]
@@ -60,11 +59,11 @@ def test_a_run_from_end_to_end(tmp_path):
     for name in ("ppo", "ppo, drawn", "RandomCrawl", "RoundRobin", "GreedyNCIS", "3 seeds"):
         assert name in result.stdout
     assert "best analytic" in result.stderr
-    assert sorted(path.name for path in out.iterdir()) == [
+    assert files_in(out) == {
         *("baselines.parquet", "config.json", "curve.csv", "curve.png", "model.zip"),
         *("provenance.json", "ranking.csv", "ranking.png", "rows.csv", "run.json"),
         "validation.csv",
-    ]
+    }
     validated = [row.steps for row in read_rows(out / "validation.csv", ValidationRow)]
     assert validated == [0, 256, 512, 768]  # at the start, and after each update
     assert (out / "curve.png").read_bytes().startswith(PNG)
@@ -101,8 +100,7 @@ def test_the_table_says_what_was_played(tmp_path):
     means["ppo"] = mean_rewards(lambda env: agent, arguments, episodes=3)
     best = max("GreedyNCIS", "Greedy", key=lambda name: means[name].mean())
     low, high = means["RandomCrawl"].mean(), means[best].mean()
-    with (tmp_path / "ranking.csv").open(encoding="utf-8") as file:
-        result = {row["policy"]: row for row in csv.DictReader(file)}
+    result = {row["policy"]: row for row in records(tmp_path / "ranking.csv")}
     for name, values in means.items():
         mean, half = mean_and_half_width(list(values))
         assert float(result[name]["mean"]) == pytest.approx(mean)
@@ -236,77 +234,12 @@ def test_agents_are_compared_as_policies_are(tmp_path):
     done(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, out=tmp_path / "one"))
     named = ["--policies", f"Greedy,{tmp_path / 'one'},noisy-index"]
     done(run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT[:-2], *named, out=tmp_path / "two"))
-    with (tmp_path / "two" / "ranking.csv").open(encoding="utf-8") as file:
-        result = {row["policy"]: row for row in csv.DictReader(file)}
+    result = {row["policy"]: row for row in records(tmp_path / "two" / "ranking.csv")}
     arguments = TrainArguments(env_args={"num_pages": 4, "bandwidth": 4, "horizon": 5})
     for name, folder in (("one", tmp_path / "one"), ("noisy-index", "noisy-index")):
         rewards = mean_rewards(lambda env, of=folder: agents.load(of, env), arguments, episodes=3)
         assert float(result[name]["mean"]) == pytest.approx(rewards.mean())
     assert float(result["Greedy"]["normalised_score"]) == 1.0  # the best analytic policy
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["sarsa", "CrawlNCIS-v0"], ["algorithm", "'sarsa'", "mean sac"]),
-        (["ppo", "CrawlNothing-v0"], ["env_id", "'CrawlNothing-v0'", "CrawlNCIS-v0"]),
-        (["ppo", "CrawlNCIS-v0", "--steps", "0"], ["steps", "in [1, ", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--lanes", "0"], ["lanes", "in [1, ", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--episodes", "0"], ["episodes", ">= 1", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages"], ["name=value", "'num_pages'"]),
-        (["ppo", "CrawlNCIS-v0", "--env-arg", "pages=3"], ["env_args", "'pages'"]),
-        (["ppo", "CrawlNCIS-v0", "--env-arg", "num_pages=0"], ["num_pages", "got 0"]),
-        (["dqn", "CrawlNCIS-v0", "--env-arg", "action=scores"], ["dqn", "page"]),
-        (["ppo", "CrawlNCIS-v0", "--instance", "/nowhere.json"], ["/nowhere.json"]),
-        (["ppo", "CrawlNCIS-v0", "--teacher", "Greedy"], ["option of ppo", "--teacher"]),
-        (["ppo", "CrawlNCIS-v0", "--start", "/nowhere"], ["/nowhere"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "batch"], ["set", "name=value", "'batch'"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "batches=3"], ["batches"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "env_id=3"], ["env_id", "the command"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "batch_size=0"], ["batch_size", ">= 2", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "ent_coef=x"], ["ent_coef", ">= 0", "got 'x'"]),
-        (["ppo", "CrawlNCIS-v0", "--set", "learning_rate=x"], ["learning_rate", "got 'x'"]),
-        (["ppo", "CrawlNCIS-v0", "--start", "noisy-clone"], ["start", "model.zip", "noisy-clone"]),
-        (["ppo", "CrawlNCIS-v0", "--hyperparameters", "/no.yml"], ["/no.yml"]),
-        (["ppo", "CrawlNCIS-v0", "--policies", "Nobody"], ["Nobody"]),
-        (["clone", "CrawlNCIS-v0", "--teacher", "Nobody"], ["teacher", "'Nobody'"]),
-        (["clone", "CrawlNCIS-v0", "--start", "x"], ["option of clone", "--start"]),
-        (["es", "CrawlNCIS-v0"], ["algorithm", "'es'", "index"]),
-        (["index", "CrawlNCIS-v0", "--gamma", ".9"], ["option of index", "--gamma"]),
-        (["index", "CrawlNCIS-v0", "--set", "gamma=1"], ["settings of index", "'gamma'"]),
-        (["index", "CrawlNCIS-v0", "--env-arg", "reveal=none"], ["env-arg", "'reveal'"]),
-        (["ppo", "CrawlNCIS-v0", "--seeds", "0"], ["seeds", ">= 1", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--seeds", "2", "--lanes", "0"], ["lanes", "got 0"]),
-        (["ppo", "CrawlNCIS-v0", "--validation", "-1"], ["validation", ">= 0", "got -1"]),
-        (["ppo", "CrawlNCIS-v0", "--callback", "nowhere:X"], ["callback", "nowhere"]),
-        (["ppo", "CrawlNCIS-v0", "--callback", "json:dumps"], ["BaseCallback", "json:dumps"]),
-        (["clone", "CrawlNCIS-v0", "--tensorboard"], ["option of clone", "--tensorboard"]),
-        (["index", "CrawlTrace-v0"], ["env_id", "index", "'CrawlTrace-v0'"]),
-        (["index", "CrawlNCIS-v0", "--set", "crawls=0"], ["crawls", ">= 1", "got 0"]),
-        (["ppo"], ["ppo", "ENV_ID", "--resume"]),
-        (["ppo", "CrawlNCIS-v0", "more"], ["ppo takes ENV_ID", "'more'"]),
-        (["--steps", "3", "ppo", "CrawlNCIS-v0"], ["algorithm", "'--steps'", "ppo"]),
-        (["generalist", "CrawlNCIS-v0"], ["generalist takes its options", "'CrawlNCIS-v0'"]),
-        (["ppo", "CrawlNCIS-v0", "-o", "x"], ["option of ppo", "'-o'", "--out"]),
-        (["ppo", "CrawlNCIS-v0", "--steps", ""], ["must not be empty", "--steps"]),
-        (["generalist", "--steps", "3"], ["option of generalist", "--seed", "'--steps'"]),
-        (["index", "CrawlNCIS-v0", "--log", "x.csv"], ["index --log", "'CrawlNCIS-v0'"]),
-        (["index", "--log=x.csv", "--gamma", "2"], ["option of index --log", "'--gamma'"]),
-        (["index", "CrawlNCIS-v0", "--merge", "www"], ["option of index", "'--merge'"]),
-        (["ppo", "CrawlTrace-v0", "--train-pages", "5"], ["train_pages", "CrawlTrace-v0", "got 5"]),
-        (["ppo", "CrawlNCIS-v0", "--train-pages", "-1"], ["train_pages", "[0, ", "got -1"]),
-        (["ppo", "CrawlNCIS-v0", "--train-pages", str(10**9)], ["train_pages", str(10**9)]),
-        (["ppo", "CrawlNCIS-v0", "--train-pages", "1e9"], ["--train-pages", "integer", "1e9"]),
-        (
-            ["ppo", "CrawlNCIS-v0", "--train-pages", "5", "--network", "mlp"],
-            ["train_pages must be 0 but for the network 'pages'", "got 5"],
-        ),
-    ],
-)
-def test_bad_input_gets_one_line(arguments, words, tmp_path):
-    out = tmp_path / "out"
-    refused(run(*arguments, out=out), *words)
-    assert not out.exists()
 
 
 def test_a_policy_that_cannot_act_is_named(tmp_path):
@@ -405,15 +338,13 @@ def test_runs_of_several_seeds(tmp_path):
     curves = [
         read_rows(several / f"seed-{seed}" / "validation.csv", ValidationRow) for seed in (3, 4)
     ]
-    with (several / "curve.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = records(several / "curve.csv")
     assert [int(row["after"]) for row in rows] == [row.steps for row in curves[0]]
     pair = [curve[-1].mean_reward for curve in curves]
     mean, half = mean_and_half_width(pair)
     assert float(rows[-1]["mean"]) == pytest.approx(mean)
     assert float(rows[-1]["half"]) == pytest.approx(half)
-    with (several / "runs.csv").open(encoding="utf-8") as file:
-        runs = {row["run"]: float(row["mean_reward"]) for row in csv.DictReader(file)}
+    runs = {row["run"]: float(row["mean_reward"]) for row in records(several / "runs.csv")}
     agent = agents.load(several / "seed-4")
     environment = TrainArguments.from_json((several / "seed-4" / "config.json").read_text())
     own = mean_rewards(lambda env: agent, environment, episodes=3)

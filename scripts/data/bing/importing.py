@@ -62,6 +62,20 @@ FIELDS = {
 """What each small file tells of its ids."""
 
 
+class Source(NamedTuple):
+    """The files of the set, read in blocks of so many bytes; ``bars`` shows progress."""
+
+    paths: Mapping[str, Path]
+    bars: Bars
+    block: int
+
+    def blocks(self, name: str, start: int = 0) -> Iterator[tuple[int, list[Any]]]:
+        """Return the blocks of a file after ``start`` lines, as :func:`files.read`."""
+        path = self.paths[name]
+        advance = self.bars(path.name, path.stat().st_size)
+        return files.read(name, path, start=start, block=self.block, advance=advance)
+
+
 class Summary(NamedTuple):
     """Summary of an import; the means are published or follow from published numbers.
 
@@ -104,20 +118,20 @@ def import_set(
     """
     import pyarrow.parquet as pq
 
-    paths = files.find(folder)
+    source = Source(files.find(folder), bars, block)
     if out.is_dir() or (out.exists() and not force):
         raise ValueError(f"{out}: exists; use --force to replace it")
-    about = _about(paths, histories)
+    about = _about(source.paths, histories)
     parts_folder = out.with_name(out.name + ".parts")
     parts = _parts(parts_folder, about, force)
-    urls = _read_urls(paths, bars, block)
+    urls = _read_urls(source)
     taken, lines = np.zeros(len(urls), np.bool_), 0
     for part in parts:
         ids = pq.read_table(part, columns=["url_id"])["url_id"].to_numpy()
         taken[urls.index.get_indexer(ids)], lines = True, lines + ids.size
     parts_folder.mkdir(parents=True, exist_ok=True)
     try:
-        for table in _tables(paths, urls, taken, lines, histories, bars, block):
+        for table in _tables(source, urls, taken, lines, histories):
             parts.append(parts_folder / f"part-{len(parts):06d}.parquet")
             with replacing(parts[-1]) as unfinished:
                 marked = table.replace_schema_metadata({"about": about})
@@ -153,16 +167,15 @@ def _parts(folder: Path, about: str, force: bool) -> list[Path]:
     return []
 
 
-def _read_urls(paths: Mapping[str, Path], bars: Bars, block: int) -> pd.DataFrame:
+def _read_urls(source: Source) -> pd.DataFrame:
     """Return importance, host_id, constrained and given_rate (NaN if none) of URLs, by their id.
 
     Raises:
         ValueError: a malformed line, a duplicate id, an id that the file it refers to does not
             have, or a URL without importance or host.
     """
-    importance, hosts, urls, rates = (
-        _by_id(name, paths[name], field, bars, block) for name, field in FIELDS.items()
-    )
+    importance, hosts, urls, rates = (_by_id(source, *item) for item in FIELDS.items())
+    paths = source.paths
     _places(paths[URLS], urls.index, importance.index, paths[IMPORTANCE])
     _places(paths[URLS], urls["host_id"].to_numpy(), hosts.index, paths[HOSTS])
     _places(paths[GIVEN_RATES], rates.index, importance.index, paths[IMPORTANCE])
@@ -176,10 +189,9 @@ def _read_urls(paths: Mapping[str, Path], bars: Bars, block: int) -> pd.DataFram
     return importance.join(urls.astype(np.int64)).join(hosts, on="host_id").join(rates)
 
 
-def _by_id(name: str, path: Path, field: str, bars: Bars, block: int) -> pd.DataFrame:
+def _by_id(source: Source, name: str, field: str) -> pd.DataFrame:
     """Return the column of a small file by its ids, none of which may come twice."""
-    advance = bars(path.name, path.stat().st_size)
-    read = files.read(name, path, block=block, advance=advance)
+    path, read = source.paths[name], source.blocks(name)
     blocks = [[files.numbers(column) for column in columns] for _, columns in read]
     if not blocks and name != GIVEN_RATES:
         raise ValueError(f"{path}: expected at least one line, got an empty file")
@@ -211,18 +223,11 @@ def _places(path: Path, ids: Any, known: pd.Index, owner: Path, line: int = 1) -
 
 
 def _tables(
-    paths: Mapping[str, Path],
-    urls: pd.DataFrame,
-    taken: BoolArray,
-    start: int,
-    histories: bool,
-    bars: Bars,
-    block: int,
+    source: Source, urls: pd.DataFrame, taken: BoolArray, start: int, histories: bool
 ) -> Iterator[Any]:
     """Read, fit and join histories after ``start`` lines; yield a table per block."""
-    path = paths[HISTORIES]
-    advance = bars(path.name, path.stat().st_size)
-    for line, columns in files.read(HISTORIES, path, start=start, block=block, advance=advance):
+    path = source.paths[HISTORIES]
+    for line, columns in source.blocks(HISTORIES, start):
         ids, first_crawl = map(files.numbers, columns[:2])
         offsets, intervals, changed = files.crawls(columns[2])
         impossible = np.flatnonzero((changed == 1) & (intervals <= 0.0))
@@ -230,7 +235,7 @@ def _tables(
             row = int(np.searchsorted(offsets, impossible[0], "right")) - 1
             expected, got = files.FORMATS[HISTORIES].line, columns[2][row].as_py()
             raise files.malformed(path, line + row, expected, got)
-        place = _places(path, ids, urls.index, paths[IMPORTANCE], line)
+        place = _places(path, ids, urls.index, source.paths[IMPORTANCE], line)
         _once(path, ids, taken[place], line)
         taken[place] = True
         yield _table(urls.iloc[place], first_crawl, (offsets, intervals, changed), histories)

@@ -305,14 +305,11 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     """
     from scripts.study.means import means, table
 
-    values = table(rows, METRIC)
-    site = values.setting.str.partition(", ")
-    budgets = set(site[2][site[0].isin([TOGETHER])])
-    days = {text.partition(",")[0] for text in budgets}
-    importances = {text.partition(", ")[2] for text in budgets}
-    whole = {each for each in days if all(f"{each}, {name}" in budgets for name in importances)}
-    single = ~site[0].isin([TOGETHER, EIGHT]) & site[2].str.partition(",")[0].isin(whole)
-    drawn = means(values[single]).rename(columns={"mean": "value"})
+    values = recorded.parsed(table(rows, METRIC))
+    played = values[values.site == TOGETHER].groupby("days").importance.nunique()
+    whole = values.days.isin(played.index[played == played.max()])
+    single = ~values.site.isin([TOGETHER, EIGHT])
+    drawn = means(values[single & whole]).rename(columns={"mean": "value"})
     recorded.draw_scores(drawn, path, title=TITLE, labels=LABELS)
 
 
@@ -322,7 +319,7 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
     from scripts.study.means import table
 
     group = _group(rows)
-    kept = [row for row in rows if row.setting.startswith(group)]
+    kept = [row for row in rows if recorded.site_of(row.setting) == group]
     ends = dict(zip((METRIC + end for end in intervals.ENDS), ("y", "low", "high"), strict=True))
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
     data = recorded.parsed(values.rename(columns=ends).reset_index())
@@ -346,7 +343,7 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
 
 def _group(rows: Sequence[Row]) -> str:
     """Return the sites that are shown together: the eight, if all have rows."""
-    return EIGHT if any(row.setting.startswith(EIGHT) for row in rows) else TOGETHER
+    return EIGHT if EIGHT in map(recorded.site_of, {row.setting for row in rows}) else TOGETHER
 
 
 def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:

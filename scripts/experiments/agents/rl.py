@@ -12,7 +12,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.agents.setup import trainings
-from scripts.present.filled_tables import spelled
+from scripts.present.filled_tables import grid, spelled
 from scripts.present.verdicts import Expected, Trend
 from scripts.study import intervals
 from scripts.study.intervals import ENDS
@@ -202,19 +202,15 @@ def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
 def scores_table(rows: Sequence[Row], few: bool) -> str:
     """Return the table of scores, at the smaller or the larger budget."""
     scores = table_of(rows, METRIC)
-    learners = [FEW.format(name) if few else name for name in STEPS]
     fixed = [] if few else [ROUND_ROBIN, BEST, INDEX, GENERALIST]
-    labels = [*fixed, *learners]
-    heads = [BEST if name == BEST else name.removesuffix(", a tenth") for name in labels]
-    lines = [["", *heads], ["---"] * (1 + len(labels))]
-    for task in ALL:
-        lines.append([task, *(_cell(scores, task, label) for label in labels)])
+    labels = [*fixed, *(FEW.format(name) if few else name for name in STEPS)]
+    lines = [[task, *(_cell(scores, task, label) for label in labels)] for task in ALL]
     middle: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.setting == TOGETHER:
             middle.setdefault(row.policy, {})[row.metric] = row.value
     lines.append([TOGETHER, *(_interval(middle.get(label, {})) for label in labels)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return grid(["", *fixed, *STEPS], lines)
 
 
 def _interval(ends: Mapping[str, float]) -> str:
@@ -229,7 +225,7 @@ def times_table(rows: Sequence[Row]) -> str:
     share = f"to {SHARES[1]:.2f} of the best formula"
     steps, seconds = table_of(rows, f"steps {share}"), table_of(rows, f"seconds {share}")
     runs = table_of(rows, "seconds")
-    lines = [["", *STEPS], ["---"] * (1 + len(STEPS))]
+    lines = []
     for task in ALL:
         cells = []
         for label in STEPS:
@@ -242,15 +238,14 @@ def times_table(rows: Sequence[Row]) -> str:
             whole = len(reached) == len(played)
             cells.append(text if whole else f"{text} ({len(reached)} of {len(played)})".strip())
         lines.append([task, *cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return grid(["", *STEPS], lines)
 
 
 def memory_table(rows: Sequence[Row]) -> str:
     """Return the scores by what agents know of hidden rates."""
     scores = table_of(rows, METRIC)
-    lines = [["", *MEMORY.values()], ["---"] * (1 + len(MEMORY))]
-    lines += [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
+    return grid(["", *MEMORY.values()], lines)
 
 
 TABLES = {

@@ -16,7 +16,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import TASKS
-from scripts.present.filled_tables import spelled
+from scripts.present.filled_tables import grid, spelled
 from scripts.present.verdicts import Expected, Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
@@ -38,8 +38,8 @@ WORLDS = (
 """Tasks of the suite that agents are played in, all with revealed parameters."""
 HOMES = ("noisy", "noisy-tight", "noisy-ample", "partial", "bursty", "deploys")
 """Those that agents are trained in."""
-LEFT_OUT = ("bursty", "periodic", "deploys", "shifting")
-"""Laws that a generalist is trained without."""
+LEFT_OUT = {f"without {law}": law for law in ("bursty", "periodic", "deploys", "shifting")}
+"""Laws that a generalist is trained without, by setting."""
 PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
 RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
 GIVEN, EVERYWHERE = "given", "all laws"
@@ -119,9 +119,9 @@ def measurements(quick: bool) -> Sequence[Measurement]:
             INDEX: partial(train, kind=INDEX, steps=None),
         }
         made.append(Measurement(home, each, trained=(PPO, INDEX)))
-    for law in LEFT_OUT:
+    for name, law in LEFT_OUT.items():
         train = partial(without, law=law, episodes=EPISODES_OF_LAW, worlds=worlds)
-        made.append(Measurement(f"without {law}", {GENERALIST: train}, trained=(GENERALIST,)))
+        made.append(Measurement(name, {GENERALIST: train}, trained=(GENERALIST,)))
     return made
 
 
@@ -129,7 +129,7 @@ CLAIMS = ()
 LOSS = "left-out law, less BeliefNCIS"
 EXPECTED: tuple[Expected, ...] = (
     *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
-    *(Range(GENERALIST, -0.02, 1.0, (f"without {law}",), SOURCE, LOSS) for law in LEFT_OUT),
+    *(Range(GENERALIST, -0.02, 1.0, (name,), SOURCE, LOSS) for name in LEFT_OUT),
 )
 
 
@@ -158,8 +158,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for world, value in of_worlds.items()
         ]
         derived.append(row._replace(metric="least score", value=min(of_worlds.values())))
-        law = setting.removeprefix("without ")
-        if law != setting and (belief := found.get((GIVEN, BELIEF, seed))):
+        law, belief = LEFT_OUT.get(setting), found.get((GIVEN, BELIEF, seed))
+        if law and belief:
             derived.append(row._replace(metric=LOSS, value=of_worlds[law] - belief[law]))
     return derived
 
@@ -175,13 +175,13 @@ def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, 
 
 def scores_table(rows: Sequence[Row]) -> str:
     """Return the mean scores, a line per agent and world of training."""
-    lines = [["", "trained in", *WORLDS], ["---"] * (2 + len(WORLDS))]
+    lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
             found = _mean_scores(rows, setting, label)
             cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
             lines.append([label, "" if setting == GIVEN else setting, *cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return grid(["", "trained in", *WORLDS], lines)
 
 
 TABLES = {"transfer": scores_table}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import gymnasium
+import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.measures import pictures, plays
@@ -26,7 +29,7 @@ from scripts.experiments.longevity.measures.entrants import (
 from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.present import charts
 from scripts.present.verdicts import Trend
-from scripts.study.means import means, numbered, paired, table
+from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement
 
 TITLE = "Hard budgets, and signals of changes"
@@ -114,15 +117,24 @@ def panel_of(name: str, signals: str) -> str:
     return f"{name}, {'no' if signals == 'none' else signals} signals"
 
 
-def name_of(name: str, signals: str, budget: float) -> str:
-    """Return the name of a setting."""
-    return f"{panel_of(name, signals)}, budget {budget:g}"
+class Cell(NamedTuple):
+    """A set of pages, its signals, and the budget."""
+
+    pages: str
+    signals: str
+    budget: float
+
+
+CELLS = {
+    f"{panel_of(*cell[:2])}, budget {cell[2]:g}": Cell(*cell)
+    for cell in product(SETS, SIGNALS, BUDGETS)
+}
+"""By the name of the setting."""
+NAMES = {cell: name for name, cell in CELLS.items()}
 
 
 def _where(signals: Sequence[str] = SIGNALS) -> tuple[str, ...]:
-    return tuple(
-        name_of(name, kind, budget) for kind in signals for name in SETS for budget in BUDGETS
-    )
+    return tuple(NAMES[Cell(*cell)] for kind in signals for cell in product(SETS, (kind,), BUDGETS))
 
 
 CLAIMS = ()
@@ -143,39 +155,45 @@ def measurements(quick: bool) -> list[Measurement]:
     """Return all policies on both sets, with and without signals, at every budget."""
     entrants = KNOWING | LEARNING
     measures = {label: partial(played, entrant=entrant) for label, entrant in entrants.items()}
-    settings = []
-    for name in SETS:
-        for signals in SIGNALS:
-            for budget in BUDGETS[1:2] if quick else BUDGETS:
-                given = {
-                    "instance": name,
-                    "signals": signals,
-                    "num_pages": plays.QUICK_PAGES if quick else PAGES,
-                    "budget": budget,
-                    "decisions": QUICK_DECISIONS if quick else DECISIONS,
-                }
-                setting = name_of(name, signals, budget)
-                settings.append(Measurement(setting, measures, given, plays.ID))
-    return settings
+    size = {
+        "num_pages": plays.QUICK_PAGES if quick else PAGES,
+        "decisions": QUICK_DECISIONS if quick else DECISIONS,
+    }
+    return [
+        Measurement(
+            name,
+            measures,
+            {"instance": cell.pages, "signals": cell.signals, "budget": cell.budget, **size},
+            plays.ID,
+        )
+        for name, cell in CELLS.items()
+        if not quick or cell.budget == BUDGETS[1]
+    ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the staleness that signals save each policy, on the same pages and changes."""
     value = {row[1:4]: row.value for row in rows if row.metric == METRIC}
-    without, noisy = (panel_of("", signals) for signals in SIGNALS)
+    silent = {name: NAMES[cell._replace(signals=SIGNALS[0])] for name, cell in CELLS.items()}
     return [
         Row(plays.ID, setting, label, seed, SAVED, value[before] - stale)
         for (setting, label, seed), stale in value.items()
-        if (before := (setting.replace(noisy, without), label, seed)) in value and noisy in setting
+        if (before := (silent[setting], label, seed)) in value and silent[setting] != setting
     ]
+
+
+def _with_cells(data: pd.DataFrame) -> pd.DataFrame:
+    """Add the panel and the budget of each setting."""
+    cells = [CELLS[name] for name in data.setting]
+    panels = [panel_of(cell.pages, cell.signals) for cell in cells]
+    return data.assign(panel=panels, budget=[cell.budget for cell in cells])
 
 
 def _budgets(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness of some policies against the budget, a panel per set and kind of signals."""
     labels = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
-    data = means(table([row for row in rows if row.policy in labels], METRIC))
-    data = data.assign(panel=data.setting.str.partition(", budget ")[0])
-    data = numbered(data, "budget ").rename(columns={"policy": "label", "mean": "y"})
+    data = _with_cells(means(table([row for row in rows if row.policy in labels], METRIC)))
+    data = data.rename(columns={"policy": "label", "mean": "y", "budget": "x"})
     charts.lines(
         data,
         path,
@@ -193,12 +211,11 @@ def _budgets(rows: Sequence[Row], path: Path) -> None:
 def _differences(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness minus that of uniform refreshing, on the same seeds."""
     values = table(rows, METRIC)
-    data = means(paired(values, values[values.policy == UNIFORM]))
-    parts = data.setting.str.partition(", budget ")
-    data = data.assign(panel=parts[0], label=parts[2]).rename(columns={"policy": "y", "mean": "x"})
+    data = _with_cells(means(paired(values, values[values.policy == UNIFORM])))
+    data = data.rename(columns={"policy": "y", "mean": "x"})
     data = data[data.y != UNIFORM]
     charts.dots(
-        data.assign(label=data.label + " crawls per page and day"),
+        data.assign(label=data.budget.map("{:g} crawls per page and day".format)),
         path,
         charts.Frame(
             f"{TITLE}: differences on the same pages and changes\n"

@@ -8,12 +8,11 @@ multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pa
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-import pandas as pd
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.measures import curves, plays, sites
@@ -110,9 +109,19 @@ def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
     return plays.sweep(env, entrant, seed, partial(plays.steady, num_pages=alive))
 
 
+NAME = re.compile(r"(?P<site>[^,]*)(?P<end>, .*)")
+"""Names of settings: a site, and days per crawl or thresholds."""
+
+
 def name_of(site: str, days: int) -> str:
     """Return the name of a setting with a budget."""
     return f"{site}, {days} days"
+
+
+def _site_and_end(row: Row) -> tuple[str, str]:
+    found = NAME.fullmatch(row.setting)
+    assert found is not None
+    return found["site"], found["end"]
 
 
 def _expected() -> Iterator[Trend]:
@@ -180,19 +189,14 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             (LOGARITHM, math.log(row.value / base[row.setting])),
         )
     ]
-    names = sorted({_site(row) for row in kept})
+    names = sorted({_site_and_end(row)[0] for row in kept})
     together = [
-        row._replace(
-            setting=row.setting.replace(_site(row), TOGETHER, 1), seed=names.index(_site(row))
-        )
+        row._replace(setting=f"{TOGETHER}{end}", seed=names.index(site))
         for row in [*rows, *derived]
         if row.metric in (METRIC, RELATIVE, LOGARITHM)
+        for site, end in (_site_and_end(row),)
     ]
     return derived + together
-
-
-def _site(row: Row) -> str:
-    return row.setting.partition(",")[0]
 
 
 def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict[str, str]) -> None:
@@ -204,16 +208,15 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
         labels: policies, from the top.
         panels: titles by ends of settings.
     """
-    values = table([row for row in rows if _site(row) != TOGETHER], RELATIVE)
-    data = pd.concat(
-        values[values.setting.str.endswith(end)].assign(panel=name) for end, name in panels.items()
-    )
-    count = data.setting.str.split(",").str[0].nunique()
+    values = table(rows, RELATIVE)
+    data = values.join(values.setting.str.extract(NAME))
+    data = data[(data.site != TOGETHER) & data.end.isin(panels)]
     charts.points(
-        data.rename(columns={"policy": "y", "value": "x"}),
+        data.assign(panel=data.end.map(panels)).rename(columns={"policy": "y", "value": "x"}),
         path,
         charts.Frame(
-            f"{TITLE}: a dot per site, {count} at most; diamond: their median with a 95% interval\n"
+            f"{TITLE}: a dot per site, {data.site.nunique()} at most; diamond: their median with a "
+            "95% interval\n"
             f"staleness over that of uniform refreshing (1: as stale; cut at {MOST_RELATIVE:g})",
             charts.Axis("relative staleness", limits=(0.0, MOST_RELATIVE)),
             columns=4,

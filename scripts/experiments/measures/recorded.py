@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -226,16 +227,26 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     return History(window.time, page, kind, window.alive, window.duration)
 
 
+NAME = re.compile(r"(?P<site>.*), (?P<days>[.\d]+) days, (?P<importance>.*)")
+"""Names of settings, as of :func:`name_of`."""
+
+
 def name_of(site: str, days: int, importance: str) -> str:
     """Return the name of a setting."""
     return f"{site}, {days} days, {importance}"
 
 
+def site_of(setting: str) -> str:
+    """Return the site of a setting, or the group of sites."""
+    found = NAME.fullmatch(setting)
+    assert found is not None
+    return found["site"]
+
+
 def parsed(values: pd.DataFrame) -> pd.DataFrame:
     """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
-    parts = values.setting.str.extract(r"^(.*), ([.\d]+) days, (.*)$")
-    parts.columns = ["site", "days", "importance"]
-    return values.join(parts.astype({"days": float})).sort_values("days", kind="stable")
+    parts = values.setting.str.extract(NAME).astype({"days": float})
+    return values.join(parts).sort_values("days", kind="stable")
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:

@@ -128,19 +128,16 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for label, value in mean.items()
             if high > low and label not in (REFERENCE, CLAIRVOYANT)
         ]
-    sites = {site: number for number, site in enumerate(sorted({_site(row) for row in kept}))}
+    site_of = {row.setting: recorded.site_of(row.setting) for row in kept}
+    place = {site: number for number, site in enumerate(sorted({*site_of.values()}))}
     together = [
         row._replace(
-            setting=row.setting.replace(_site(row), TOGETHER, 1),
-            seed=recorded.QUARTERS * sites[_site(row)] + row.seed,
+            setting=row.setting.replace(site_of[row.setting], TOGETHER, 1),
+            seed=recorded.QUARTERS * place[site_of[row.setting]] + row.seed,
         )
         for row in kept
     ]
     return scores + together
-
-
-def _site(row: Row) -> str:
-    return row.setting.partition(",")[0]
 
 
 def draw_scores(rows: Sequence[Row], path: Path) -> None:
@@ -155,9 +152,9 @@ def draw_differences(rows: Sequence[Row], path: Path) -> None:
     from scripts.present import charts
     from scripts.study.means import means, paired, table
 
-    kept = [row for row in rows if row.setting.endswith(IMPORTANCES[0]) and _site(row) != TOGETHER]
-    values = table(kept, METRIC)
+    values = table(rows, METRIC)
     data = recorded.parsed(means(paired(values, values[values.policy == REFERENCE])))
+    data = data[(data.importance == IMPORTANCES[0]) & (data.site != TOGETHER)]
     data = data.rename(columns={"policy": "label", "mean": "x", "site": "y"})
     charts.dots(
         data.assign(panel=data.days.map("a crawl per page in {:g} days".format)),

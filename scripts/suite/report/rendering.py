@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from scripts.present.filled_tables import grid
 from scripts.present.tables import counted
 from scripts.suite import tables
 from scripts.suite.kinds import KINDS
@@ -29,7 +29,7 @@ def page_of(played: Played, folder: Path) -> str:
         cells[3] = _linked(cells[3], target(folder, entrant.page))
         board.append(cells)
     over = sorted(set(played.scores[played.scores.state == OVER].policy))
-    return rendered("leaderboard.md", played, folder, table=_table, board=board, over=over)
+    return rendered("leaderboard.md", played, folder, table=grid, board=board, over=over)
 
 
 def rendered(template: str, played: Played, folder: Path, **contents: Any) -> str:
@@ -79,8 +79,3 @@ def _code(text: str) -> Any:
 
 def _linked(text: str, place: str) -> str:
     return f"[{text}]({place})" if text and place else text
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -14,6 +14,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.lanes import make_lanes
 from agents.sb3.training import train
+from tests.agents.weights import same_weights
 
 FEW = {"num_pages": 6, "bandwidth": 6.0, "horizon": 6.0, "instance": "noisy"}
 BRIEF = {"rounds": 3, "every": 2, "updates": 20, "minibatch": 32}
@@ -22,14 +23,6 @@ BRIEF = {"rounds": 3, "every": 2, "updates": 20, "minibatch": 32}
 def arguments_of(**changes) -> TrainArguments:
     plain = {"env_args": FEW, "lanes": 4, "width": 8, "learning_rate": 3e-3}
     return TrainArguments(**{**plain, **changes})
-
-
-def weights(agent):
-    return agent.model.policy.state_dict()
-
-
-def equal(one, two) -> bool:
-    return all(torch.equal(value, two[name]) for name, value in one.items())
 
 
 def agreement(agent, teacher: str, arguments: TrainArguments) -> float:
@@ -110,13 +103,13 @@ def test_a_run_that_was_stopped_starts_anew_and_a_finished_one_is_kept(tmp_path,
             clone(arguments_of(), cloning, tmp_path / "parts")
     assert not (tmp_path / "parts" / "model.zip").exists()
     again = clone(arguments_of(), cloning, tmp_path / "parts", resume=True)
-    assert equal(weights(again), weights(whole))
+    assert same_weights(again.model, whole.model)
     names = {path.name for path in (tmp_path / "parts").iterdir()}
     assert names == {"model.zip", "config.json", "clone.json", "rounds.csv"}
     assert len(read_rows(tmp_path / "parts" / "rounds.csv", Round)) == BRIEF["rounds"]
     monkeypatch.setattr(_Cloning, "go", stopped)
     kept = clone(arguments_of(), cloning, tmp_path / "parts", resume=True)
-    assert equal(weights(kept), weights(whole))
+    assert same_weights(kept.model, whole.model)
 
 
 def test_a_seed_gives_the_same_clone_every_time(tmp_path):
@@ -124,8 +117,8 @@ def test_a_seed_gives_the_same_clone_every_time(tmp_path):
     one = clone(arguments_of(), cloning, tmp_path / "1")
     two = clone(arguments_of(), cloning, tmp_path / "2")
     other = clone(arguments_of(seed=1), cloning, tmp_path / "3")
-    assert equal(weights(one), weights(two))
-    assert not equal(weights(one), weights(other))
+    assert same_weights(one.model, two.model)
+    assert not same_weights(one.model, other.model)
 
 
 def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
@@ -136,8 +129,7 @@ def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
         arguments_of(env_args=larger, start=start, steps=64, rollout=16, learning_rate=1e-12),
         tmp_path / "tuned",
     )
-    for name, value in weights(agent).items():
-        torch.testing.assert_close(weights(tuned)[name], value, rtol=0.0, atol=1e-6)
+    assert same_weights(agent.model, tuned.model, tolerance=1e-6)
     own, after = (each.model.reward_scale for each in (agent, tuned))
     played = 4 * 36  # steps of the first round
     assert own.rewards.count == pytest.approx(played, abs=0.1)

@@ -7,7 +7,6 @@ import csv
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -16,6 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecCheckNan, VecFrameStack, VecMonitor, VecNormalize
 
 from agents.sb3.bridge import CrawlVecEnv
+from tests.agents.weights import same_weights
 
 SMALL = {"num_pages": 5, "bandwidth": 4.0, "horizon": 3.0, "instance": "noisy", "resample": True}
 STEPS = 12
@@ -149,9 +149,9 @@ def test_evaluations_and_checkpoints_are_written(tmp_path):
         "ppo_vecnormalize_96_steps.pkl",
     ]
     # The second checkpoint was taken before the second update.
-    saved = PPO.load(tmp_path / "saved" / "ppo_96_steps.zip").policy.state_dict()
-    once = model(VecNormalize(VecMonitor(bridge()))).learn(48).policy.state_dict()
-    assert all(torch.equal(saved[name], once[name]) for name in once)
+    saved = PPO.load(tmp_path / "saved" / "ppo_96_steps.zip")
+    once = model(VecNormalize(VecMonitor(bridge()))).learn(48)
+    assert same_weights(saved, once)
     assert learner.num_timesteps == 192
     assert PPO.load(tmp_path / "best" / "best_model.zip").num_timesteps in (48, 96, 144, 192)
 
@@ -169,11 +169,8 @@ def test_tensorboard_gets_the_episodes(tmp_path):
 
 
 def test_training_on_the_bridge_is_training_on_dummy_vec_env():
-    learners = []
-    for env in (VecMonitor(bridge()), dummy()):
-        learners.append(model(env).learn(192))
-    ours, theirs = (learner.policy.state_dict() for learner in learners)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    ours, theirs = (model(env).learn(192) for env in (VecMonitor(bridge()), dummy()))
+    assert same_weights(ours, theirs)
 
 
 def test_masked_training_and_evaluation_on_traces(tmp_path):
@@ -194,8 +191,7 @@ def test_masked_training_and_evaluation_on_traces(tmp_path):
         env.seed(3)
         scores = evaluate_masked(learners[-1], env, 3, return_episode_rewards=True)
         rewards.append(scores[0])
-    ours, theirs = (learner.policy.state_dict() for learner in learners)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert same_weights(*learners)
     np.testing.assert_allclose(rewards[0], rewards[1], atol=1e-5)
 
 

@@ -17,6 +17,7 @@ from agents.sb3.lanes import make_lanes
 from agents.sb3.loading import ENCODER, HEAD, SCORER_FORMAT, Agent, load_scorer, start_from
 from agents.sb3.model_file import load_model, save_model
 from agents.sb3.training import fresh_model, train
+from tests.agents.weights import same_weights
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
 FORMS = {
@@ -377,8 +378,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
     larger = untrained(env_args={**SMALL, "num_pages": 9, "bandwidth": 3.0}, seed=1)
     start_from(larger.model, folder)
     other, _ = load_model(folder / "model.zip")
-    for name, value in larger.model.policy.state_dict().items():
-        assert torch.equal(value, other.policy.state_dict()[name])
+    assert same_weights(larger.model, other)
     assert larger.model.policy.features_extractor.scaling.cycle == 3.0
     with pytest.raises(ValueError, match="start must be an agent with the network of the new one"):
         start_from(untrained(network="mlp").model, folder)

@@ -32,6 +32,7 @@ from agents.sb3.curve import CurveRow
 from agents.sb3.lanes import make_lanes, pages_in_words, recommended
 from agents.sb3.scaled_rewards import ScaledRewards
 from agents.sb3.training import train
+from tests.agents.weights import same_weights
 
 SMALL = {"num_pages": 4, "bandwidth": 4.0, "horizon": 5.0, "instance": "noisy"}
 HEAVY = {
@@ -106,10 +107,9 @@ def test_a_seed_gives_the_same_agent_every_time(algorithm, tmp_path):
         one.predict(observations, deterministic=True)[0],
         two.predict(observations, deterministic=True)[0],
     )
-    first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    other = train(short(algorithm=algorithm, seed=1), tmp_path / "3").model.policy.state_dict()
-    assert not all(torch.equal(first[name], other[name]) for name in first)
+    assert same_weights(one.model, two.model)
+    other = train(short(algorithm=algorithm, seed=1), tmp_path / "3")
+    assert not same_weights(one.model, other.model)
 
 
 @pytest.mark.parametrize("network", ["pages", "mlp", "plain"])
@@ -166,8 +166,7 @@ def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
     one = train(longer, tmp_path / "a", resume=True)
     two = train(longer, tmp_path / "b", resume=True)
     assert one.model.num_timesteps == 2048
-    first, second = one.model.policy.state_dict(), two.model.policy.state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert same_weights(one.model, two.model)
     rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert rows[: len(before)] == before
     assert rows[-1].steps == 2048
@@ -234,10 +233,9 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
     arguments = short(start=str(tmp_path / "taught"), seed=5, learning_rate=1e-12, steps=64)
     on = train(arguments, tmp_path / "on")
     new = train(short(seed=5, learning_rate=1e-12, steps=64), tmp_path / "new")
-    first, second, third = (agent.model.policy.state_dict() for agent in (taught, on, new))
     # A rate of next to nothing leaves the weights where they started.
-    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
-    assert not all(torch.allclose(first[name], third[name], atol=1e-6) for name in first)
+    assert same_weights(taught.model, on.model, tolerance=1e-6)
+    assert not same_weights(taught.model, new.model, tolerance=1e-6)
 
 
 def test_the_progress_bar_shows_the_given_text(tmp_path, capsys):
@@ -409,9 +407,7 @@ def test_a_network_of_ones_own_is_trained_and_loaded(tmp_path, monkeypatch):
     name = f"{__name__}:OwnFeatures"
     agent = train(short(network=name, steps=256), tmp_path)
     assert isinstance(agent.model.policy.features_extractor, OwnFeatures)
-    again = agents.load(tmp_path)
-    one, two = agent.model.policy.state_dict(), again.model.policy.state_dict()
-    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert same_weights(agent.model, agents.load(tmp_path).model)
     monkeypatch.delitem(sys.modules, __name__)
     with pytest.raises(ValueError, match=r"network must be module:Class .* imported, got"):
         agents.load(tmp_path)
@@ -468,9 +464,7 @@ def test_an_algorithm_of_ones_own_is_trained_and_loaded(name, given, base, tmp_p
     assert (type(agent.model).__name__, derived_from(name)) == (name.rpartition(":")[-1], base)
     assert getattr(agent.model, "fade", 0.25) == 0.25
     assert getattr(agent.model, "n_epochs", 1) == 1
-    again = agents.load(tmp_path)
-    one, two = agent.model.policy.state_dict(), again.model.policy.state_dict()
-    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert same_weights(agent.model, agents.load(tmp_path).model)
     monkeypatch.delitem(sys.modules, name.partition(":")[0])
     with pytest.raises(ValueError, match=r"algorithm must be module:Class .* imported, got"):
         agents.load(tmp_path)

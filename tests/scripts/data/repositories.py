@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 DAY = 86400
 ORIGIN = 1704067200
@@ -47,8 +49,19 @@ class Scratch:
         target.parent.mkdir(parents=True, exist_ok=True)
         (self.folder / old).rename(target)
 
-    def commit(self, day: float, subject: str = "Edit", authored: float | None = None) -> None:
-        """Commit everything that is in the folder."""
+    def commit(
+        self,
+        day: float,
+        files: Mapping[str, str | None] = MappingProxyType({}),
+        subject: str = "Edit",
+        authored: float | None = None,
+    ) -> None:
+        """Write files, or remove those of None, and commit everything that is in the folder."""
+        for path, text in files.items():
+            if text is None:
+                self.remove(path)
+            else:
+                self.write(path, text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "-m", subject, **dates(day, authored))
 

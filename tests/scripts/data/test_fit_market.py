@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import csv
 import io
 import json
 
 import numpy as np
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 from agents.predictors import FEATURES, TASKS
 from crawl_envs.instances.market import MarketShape, market
@@ -22,14 +20,13 @@ from scripts.data.fit_market import (
     shares,
     show,
 )
+from tests.scripts.commands import done, files_in, records, run
 
 
 def test_quick_run(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_market, "QUICK", {"offers": 400, "days": 20, "per_day": 200})
-    words = ["--quick", "--out", str(tmp_path), "--set", "click_share=0.2", "--train-seed", "3"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "market.csv").read_text("utf-8"))))
+    done(run(app, "--quick", "--set", "click_share=0.2", "--train-seed", 3, out=tmp_path))
+    rows = records(tmp_path / "market.csv")
     assert [row["task"] for row in rows if row["what"] == "positives"] == list(TASKS)
     pairs = [(row["task"], row["features"]) for row in rows if row["what"] == "auc"]
     assert pairs == [(task, features) for task in TASKS for features in FEATURES]
@@ -78,26 +75,6 @@ def test_a_shape_by_words():
     assert shape == MarketShape(merchants=7, drift=0.5)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--set", "merchant=3"], "set 'merchant' is unknown; did you mean merchants"),
-        (["--set", "merchants=some"], "set must be merchants=NUMBER, got 'merchants=some'"),
-        (["--set", "drift"], "set must be drift=NUMBER, got 'drift'"),
-        (["--set", "drift=-1"], "drift must be"),
-        (["--set", "change_rate=1e6"], "change_rate must lie in [0, 1000], got 1000000.0"),
-        (["--model", "forest"], "model must be one of"),
-        (["--seed", "-1"], "seed must be"),
-        (["--train-seed", "-2"], "train_seed must be"),
-    ],
-)
-def test_bad_input_ends_in_one_line(tmp_path, words, message):
-    done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path), *words])
-    assert done.exit_code == 2
-    assert message in done.output
-    assert not list(tmp_path.iterdir())
-
-
 def interrupted(*arguments, **named):
     raise KeyboardInterrupt
 
@@ -118,7 +95,7 @@ def interrupted(*arguments, **named):
 def test_an_interrupt_anywhere_ends_in_one_line(tmp_path, monkeypatch, where, message, files):
     monkeypatch.setattr(fit_market, "QUICK", {"offers": 400, "days": 20, "per_day": 200})
     monkeypatch.setattr(fit_market, where, interrupted)
-    done = CliRunner().invoke(app, ["--quick", "--out", str(tmp_path)])
-    assert done.exit_code == 130, done.output
-    assert done.output.splitlines()[-1] == message.format(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    result = run(app, "--quick", out=tmp_path)
+    assert result.exit_code == 130, result.output
+    assert result.output.splitlines()[-1] == message.format(tmp_path)
+    assert files_in(tmp_path) == {*files}

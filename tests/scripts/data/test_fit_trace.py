@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
 from crawl_envs.types import FloatArray
 from scripts.data.fit_trace import RECALL_CAP, app, count_events, fit
 from tests.crawl_envs.instances.recorded import tiny_tables, tiny_trace, write
+from tests.scripts.commands import done, refused, run
 
 
 def drawn_trace(
@@ -217,26 +217,17 @@ def test_by_default_the_first_half_is_fitted(tmp_path: Path) -> None:
     assert (result.start, result.end, result.signals) == (0.0, 5.0, "directory")
 
 
-def command(*arguments: object) -> tuple[int, str]:
-    """Exit code and what is said on both outputs."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.output.strip()
-
-
 def test_the_command_writes_beside_the_trace(tmp_path: Path) -> None:
     folder = write(tmp_path / "tiny", tiny_tables())
     trace = traces.load(folder)
-    code, said = command(folder, "--signals", "mentions", "--end", 8)
-    assert code == 0, said
+    done(run(app, folder, "--signals", "mentions", "--end", 8))
     path = traces.parameters_path(folder, "mentions")
     result = traces.load_parameters(path, trace)
     expected = fit(trace, 0.0, 8.0, "mentions")
     for field in dataclasses.fields(result):
         assert np.array_equal(getattr(result, field.name), getattr(expected, field.name))
     elsewhere = tmp_path / "mine.parquet"
-    code, said = command(folder, "--out", elsewhere)
-    assert (code, str(elsewhere) in said) == (0, True)
+    assert str(elsewhere) in done(run(app, folder, out=elsewhere)).stdout
     assert traces.load_parameters(elsewhere, trace).signals == "directory"
 
 
@@ -250,7 +241,5 @@ def test_bad_input_is_one_clear_line(tmp_path: Path) -> None:
         ((folder, "--end", 11), "end must lie in"),
         ((folder, "--out", tmp_path / "no" / "such" / "file"), "cannot read or write"),
     ):
-        code, said = command(*arguments)
-        assert (code, len(said.splitlines())) == (1 if "read or" in message else 2, 1), said
-        assert message in said
+        refused(run(app, *arguments), message, code=1 if "read or" in message else 2)
     assert not list(folder.glob("parameters*"))

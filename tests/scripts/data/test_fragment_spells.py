@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime
 import json
 import random
 from pathlib import Path
@@ -15,10 +14,11 @@ from typer.testing import CliRunner
 from crawl_envs.instances import traces
 from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from scripts.data.git.versions import FragmentBook, read_version
-from scripts.data.trace_from_git import app, make_trace
+from scripts.data.trace_from_git import TraceOptions, app, make_trace
+from tests.scripts.commands import done, run
 from tests.scripts.data.repositories import Scratch
 
-START = datetime.date(2024, 1, 1)
+START = "2024-01-01"
 SCHEMA = pa.schema(
     [("page_id", pa.int32()), ("fragment", pa.uint32()), ("birth", pa.float64()),
      ("death", pa.float64())]
@@ -26,16 +26,11 @@ SCHEMA = pa.schema(
 Spell = tuple[int, float | None, float | None]
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
-    return Scratch(tmp_path / "site")
-
-
 def recorded(scratch: Scratch, **options: Any) -> dict[int, list[Spell]]:
     """By page, fragment, birth and death of every spell in the repository's trace."""
     out = scratch.folder.parent / "trace"
     options = {"start": START, "force": True, "fragment_modulus": 1} | options
-    make_trace(scratch.folder, out, **options)
+    make_trace(TraceOptions(path=scratch.folder, out=out, **options))
     trace = traces.load(out)
     assert trace.fragments is not None
     made = json.loads((out / "meta.json").read_text())
@@ -61,16 +56,11 @@ def spells_of(*rows: tuple[str, float | None, float | None]) -> list[Spell]:
 
 
 def test_a_page_s_fragments_from_birth_to_death(scratch: Scratch) -> None:
-    scratch.write("a.md", "one two three four\n")
-    scratch.commit(0.5)
-    scratch.write("a.md", "one two three five\n")
-    scratch.commit(1.0)
-    scratch.write("a.md", "one   two three five\n")
-    scratch.commit(2.0)
-    scratch.write("a.md", "one two three four\n")
-    scratch.commit(3.0)
-    scratch.remove("a.md")
-    scratch.commit(4.0)
+    scratch.commit(0.5, {"a.md": "one two three four\n"})
+    scratch.commit(1.0, {"a.md": "one two three five\n"})
+    scratch.commit(2.0, {"a.md": "one   two three five\n"})
+    scratch.commit(3.0, {"a.md": "one two three four\n"})
+    scratch.commit(4.0, {"a.md": None})
     assert recorded(scratch) == {
         0: spells_of(
             ("one two three", 0.5, 4.0),
@@ -89,8 +79,7 @@ def test_pages_with_fewer_than_three_changes_are_left_out(scratch: Scratch) -> N
         for name in ("few", "some")[day == 3.0 :]:
             scratch.write(f"{name}.md", f"{name} words {day:.0f}")
         scratch.commit(day)
-    scratch.remove("few.md")
-    scratch.commit(4.0)
+    scratch.commit(4.0, {"few.md": None})
     assert recorded(scratch) == {
         1: spells_of(("some old words", 0.5, 1.0), ("some words 1", 1.0, 2.0),
                      ("some words 2", 2.0, 3.0), ("some words 3", 3.0, None))
@@ -98,19 +87,12 @@ def test_pages_with_fewer_than_three_changes_are_left_out(scratch: Scratch) -> N
 
 
 def test_what_was_there_before_the_window_has_no_birth(scratch: Scratch) -> None:
-    scratch.write("a.md", "a b c")
-    scratch.write("back.md", "x y z")
-    scratch.commit(0.5)
-    scratch.write("a.md", "a b c d")
-    scratch.remove("back.md")
-    scratch.commit(8.0)
+    scratch.commit(0.5, {"a.md": "a b c", "back.md": "x y z"})
+    scratch.commit(8.0, {"a.md": "a b c d", "back.md": None})
     for day in range(3):
-        scratch.write("a.md", f"b c d {day}")
-        scratch.write("back.md", f"x y z {day}")
-        scratch.commit(11.0 + day)
-    scratch.write("a.md", "beyond the window")
-    scratch.commit(30.0)
-    assert recorded(scratch, start=datetime.date(2024, 1, 11), days=10.0) == {
+        scratch.commit(11.0 + day, {"a.md": f"b c d {day}", "back.md": f"x y z {day}"})
+    scratch.commit(30.0, {"a.md": "beyond the window"})
+    assert recorded(scratch, start="2024-01-11", days=10.0) == {
         0: spells_of(("a b c", None, 1.0), ("b c d", None, None), ("c d 0", 1.0, 2.0),
                      ("c d 1", 2.0, 3.0), ("c d 2", 3.0, None)),
         1: spells_of(("x y z", None, None), ("y z 0", 1.0, 2.0), ("y z 1", 2.0, 3.0),
@@ -119,17 +101,13 @@ def test_what_was_there_before_the_window_has_no_birth(scratch: Scratch) -> None
 
 
 def test_renames_and_short_absences_end_no_spell(scratch: Scratch) -> None:
-    scratch.write("old/a.md", "a b c d")
-    scratch.commit(0.5)
+    scratch.commit(0.5, {"old/a.md": "a b c d"})
     scratch.move("old/a.md", "new/a.md")
     scratch.commit(1.0)
-    scratch.remove("new/a.md")
-    scratch.commit(2.0)
-    scratch.write("new/a.md", "a b c d")
-    scratch.commit(3.0)
+    scratch.commit(2.0, {"new/a.md": None})
+    scratch.commit(3.0, {"new/a.md": "a b c d"})
     for day, text in ((4.0, "a b c e"), (5.0, "a b c d e"), (6.0, "")):
-        scratch.write("new/a.md", text)
-        scratch.commit(day)
+        scratch.commit(day, {"new/a.md": text})
     assert recorded(scratch) == {
         0: spells_of(("a b c", 0.5, 6.0), ("b c d", 0.5, 4.0), ("b c e", 4.0, 5.0),
                      ("b c d e", 5.0, 6.0))
@@ -176,8 +154,7 @@ def test_a_random_history_agrees_with_whole_versions(modulus: int, born: bool) -
 
 def test_a_modulus_samples_fragments_whole(scratch: Scratch) -> None:
     for day, text in enumerate(random_texts(random.Random(3), 12)):
-        scratch.write("a.md", text)
-        scratch.commit(day + 0.5)
+        scratch.commit(day + 0.5, {"a.md": text})
     whole, sample = recorded(scratch)[0], recorded(scratch, fragment_modulus=2)[0]
     chosen = {
         int(fragment)
@@ -190,15 +167,14 @@ def test_a_modulus_samples_fragments_whole(scratch: Scratch) -> None:
 
 def test_the_command_takes_a_modulus(scratch: Scratch, tmp_path: Path) -> None:
     for day in range(4):
-        scratch.write("a.md", f"one two three {day}")
-        scratch.commit(day + 0.5)
+        scratch.commit(day + 0.5, {"a.md": f"one two three {day}"})
     arguments = [str(scratch.folder), "--out", str(tmp_path / "trace"), "--start", "2024-01-01"]
-    result = CliRunner().invoke(app, [*arguments, "--fragment-modulus", "1"])
-    assert result.exit_code == 0, result.stderr
+    result = done(run(app, *arguments, "--fragment-modulus", "1"))
     assert "5 fragments" in result.stdout
     bad = CliRunner().invoke(app, [*arguments, "--force", "--fragment-modulus", "0"])
     assert bad.exit_code == 2
     assert bad.stderr.strip() == "error: fragment_modulus must be an integer >= 1, got 0"
-    made = make_trace(scratch.folder, tmp_path / "other", start=START)
+    other = TraceOptions(path=scratch.folder, out=tmp_path / "other", start=START)
+    made = make_trace(other)
     assert made["fragment_modulus"] == 8
     assert made["rows"]["fragments"] <= 5

@@ -24,6 +24,7 @@ from scripts.data.bing.example import make_example
 from scripts.data.bing.files import FORMATS, GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
 from scripts.data.bing.importing import IMAGINARY, import_set
 from scripts.data.import_bing import app
+from tests.scripts.commands import done, run
 
 PAGES = 1500
 BLOCK = 2**17
@@ -281,19 +282,39 @@ def history_lines(folder):
     return (folder / f"{HISTORIES}.txt").read_bytes().splitlines()
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_missing_file(copy, name):
-    (copy / f"{name}.txt").unlink()
-    with pytest.raises(ValueError, match=rf"no file {name}.txt or {name}.txt.gz"):
-        import_set(copy, copy / "urls.parquet")
+SPOILT = [  # a file, its text in place of its own or None, and what is said
+    *((f"{name}.txt", None, f"no file {name}.txt or {name}.txt.gz") for name in FORMATS),
+    (f"{URLS}.tsv", "", f"expected one of {URLS}.txt and {URLS}.tsv"),
+    *(
+        (f"{name}.txt", "", f"{name}.txt: expected at least one line")
+        for name in (HOSTS, IMPORTANCE)
+    ),
+    (
+        f"{HISTORIES}.txt",
+        "3\t0\t[[1, 1]]\n7\t" + 200 * "1",
+        f"{HISTORIES}.txt: expected lines of at most 100 bytes",
+    ),
+    (
+        f"{URLS}.txt",
+        "http://a/\t7\t1\nhttp://a/x y\t12\t1\n",
+        r"every URL id .* 1 are missing, the first of them 3",
+    ),
+]
 
 
-def test_two_files_of_a_name_and_no_folder(copy):
-    (copy / f"{URLS}.tsv").write_text("")
-    with pytest.raises(ValueError, match=f"expected one of {URLS}.txt and {URLS}.tsv"):
-        import_set(copy, copy / "urls.parquet")
+@pytest.mark.parametrize(("name", "text", "message"), SPOILT)
+def test_a_file_that_is_missing_or_spoilt(small, name, text, message):
+    if text is None:
+        (small / name).unlink()
+    else:
+        (small / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        import_set(small, small / "urls.parquet", block=100)
+
+
+def test_no_folder(tmp_path):
     with pytest.raises(ValueError, match="no such folder"):
-        import_set(copy / "none", copy / "urls.parquet")
+        import_set(tmp_path / "none", tmp_path / "urls.parquet")
 
 
 BAD_LINES = [
@@ -390,26 +411,6 @@ def test_a_truncated_gzip_file_and_one_that_is_none(copy):
         import_set(copy, copy / "urls.parquet", block=BLOCK, force=True)
 
 
-def test_a_line_without_end(small):
-    (small / f"{HISTORIES}.txt").write_text("3\t0\t[[1, 1]]\n7\t" + 200 * "1")
-    with pytest.raises(ValueError, match=f"{HISTORIES}.txt: expected lines of at most 100 bytes"):
-        import_set(small, small / "urls.parquet", block=100)
-
-
-@pytest.mark.parametrize("name", [HOSTS, IMPORTANCE])
-def test_an_empty_file(copy, name):
-    (copy / f"{name}.txt").write_text("")
-    with pytest.raises(ValueError, match=f"{name}.txt: expected at least one line"):
-        import_set(copy, copy / "urls.parquet")
-
-
-def test_a_url_that_the_table_of_urls_lacks(small):
-    path = small / f"{URLS}.txt"
-    path.write_text("http://a/\t7\t1\nhttp://a/x y\t12\t1\n")
-    with pytest.raises(ValueError, match=r"every URL id .* 1 are missing, the first of them 3"):
-        import_set(small, small / "urls.parquet")
-
-
 @pytest.mark.parametrize("history", ["", "3\t0\t[]\n"])
 def test_urls_that_nothing_is_known_of(small, history):
     """URL 3 has no crawls; URL 7 has none either, but a given rate."""
@@ -451,17 +452,15 @@ def test_numbers_agree_with_python(small):
 
 def test_the_command(tmp_path):
     folder = tmp_path / "set"
-    made = CliRunner().invoke(app, [str(folder), "--make-example", "300", "--gzip", "--seed", "3"])
-    assert made.exit_code == 0, made.output
+    done(run(app, str(folder), "--make-example", "300", "--gzip", "--seed", "3"))
     assert sorted(os.listdir(folder)) == sorted(f"{name}.txt.gz" for name in FORMATS)
-    result = CliRunner().invoke(app, [str(folder)])
-    assert result.exit_code == 0, result.output
+    result = done(run(app, str(folder)))
     assert re.search(r"\d+ URLs, .*% with complete observation", result.output)
     again = CliRunner().invoke(app, [str(folder)])
     assert again.exit_code == 2
     assert "exists; use --force" in again.output
     assert "Traceback" not in again.output
-    assert CliRunner().invoke(app, [str(folder), "--force"]).exit_code == 0
+    done(run(app, str(folder), "--force"))
     assert CliRunner().invoke(app, [str(folder), "--make-example", "5", "--gzip"]).exit_code == 2
 
 
@@ -471,7 +470,7 @@ def test_the_command_is_interrupted(small, monkeypatch):
     assert result.exit_code == 130
     assert "stopped; the same command goes on" in result.output
     monkeypatch.undo()
-    assert CliRunner().invoke(app, [str(small)]).exit_code == 0
+    done(run(app, str(small)))
 
 
 def test_the_command_names_what_is_wrong(small):

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from crawl_envs.instances import traces
 from scripts.data.shipped_trace import NAME, app, write_handbook
+from tests.scripts.commands import done, files_in, refused, run
 
 TABLES = ("pages", "changes", "signals", "mentions", "fragments")
 
@@ -19,14 +19,13 @@ TABLES = ("pages", "changes", "signals", "mentions", "fragments")
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("shipped") / NAME
-    result = CliRunner().invoke(app, ["--out", str(out)])
-    assert result.exit_code == 0, result.stderr
+    done(run(app, out=out))
     return out
 
 
 def test_the_committed_trace_is_what_the_command_makes(rebuilt: Path) -> None:
     committed = traces.find(NAME)
-    assert {path.name for path in rebuilt.iterdir()} == {path.name for path in committed.iterdir()}
+    assert files_in(rebuilt) == files_in(committed)
     for name in TABLES:
         made = pq.read_table(rebuilt / f"{name}.parquet")
         assert made.to_pylist() == pq.read_table(committed / f"{name}.parquet").to_pylist()
@@ -103,7 +102,5 @@ def test_the_handbook_depends_on_its_seed_alone() -> None:
 
 def test_what_is_no_trace_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "dear.txt").write_text("keep me")
-    result = CliRunner().invoke(app, ["--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "is no trace" in result.stderr
+    refused(run(app, out=tmp_path), "is no trace")
     assert [path.name for path in tmp_path.iterdir()] == ["dear.txt"]

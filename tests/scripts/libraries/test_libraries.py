@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
-from typer.testing import CliRunner
 
 from scripts.compatibility import app
 from scripts.libraries import interfaces
 from scripts.libraries.interfaces import ABSENT, FAILS, IDS, LIBRARIES, WORKS, Library, Outcome
 from scripts.libraries.report import page_of, table_of
+from tests.scripts.commands import done, records, refused, run
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMITTED = ROOT / "results" / "compatibility"
@@ -23,8 +22,7 @@ LIGHT = ("Gymnasium", "CleanRL's loop")
 
 
 def _rows(folder: Path) -> list[Outcome]:
-    with (folder / "rows.csv").open(encoding="utf-8", newline="") as file:
-        return [Outcome(**row) for row in csv.DictReader(file)]
+    return [Outcome(**row) for row in records(folder / "rows.csv")]
 
 
 def _fails(id: str) -> None:
@@ -89,18 +87,16 @@ def test_a_missing_module_is_named_for_a_library_that_is_installed() -> None:
 def test_the_command_writes_rows_and_a_page(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("scripts.compatibility.IDS", IDS[2:3])
     arguments = ["--only", ", ".join(LIGHT), "--out", str(tmp_path)]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
+    result = done(run(app, *arguments))
     rows = _rows(tmp_path)
     assert [row.library for row in rows] == list(LIGHT)
     assert (tmp_path / "README.md").read_text("utf-8") == page_of(rows)
-    assert "CleanRL's loop" in done.output
+    assert "CleanRL's loop" in result.output
 
 
 def test_an_unknown_library_is_one_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["--only", "Gymnasum", "--out", str(tmp_path / "out")])
-    assert done.exit_code == 2
-    assert done.stderr == "error: only 'Gymnasum' is unknown; did you mean Gymnasium?\n"
+    result = run(app, "--only", "Gymnasum", out=tmp_path / "out")
+    refused(result, "only 'Gymnasum' is unknown; did you mean Gymnasium?")
     assert not (tmp_path / "out").exists()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import crawl_envs
 import policies
@@ -18,22 +17,20 @@ import scripts.datasets
 import scripts.libraries.datasets
 from crawl_envs.evaluation import evaluate
 from scripts.libraries.recording import FAMILIES, LEVELS, PATH, datasets_in, name_of
+from tests.scripts.commands import done, refused, run
 
 minari = pytest.importorskip("minari")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Minari's
 
 
 def _made(folder: Path, *more: str) -> Any:
-    return CliRunner().invoke(
-        scripts.datasets.app, ["--episodes", "2", "--out", str(folder), *more]
-    )
+    return run(scripts.datasets.app, "--episodes", 2, *more, out=folder)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: Any) -> Path:
     place = tmp_path_factory.mktemp("datasets")
-    done = _made(place)
-    assert done.exit_code == 0, done.output
+    done(_made(place))
     return place
 
 
@@ -43,12 +40,12 @@ def _bytes(place: Path) -> dict[str, bytes]:
 
 
 def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    assert _made(tmp_path, "--families", "harmonic,ncis").exit_code == 0
+    done(_made(tmp_path, "--families", "harmonic,ncis"))
     again = _bytes(tmp_path)
     assert len(again) > 2 * 3 * 2 * 2
     first = _bytes(folder)
     assert {name: first[name] for name in again} == again
-    assert _made(tmp_path, "--families", "ncis", "--seed", "1", "--fresh").exit_code == 0
+    done(_made(tmp_path, "--families", "ncis", "--seed", "1", "--fresh"))
     other = _bytes(tmp_path)
     assert set(other) == set(again)
     changed = {name for name in again if other[name] != again[name]}
@@ -99,7 +96,7 @@ def test_the_table_of_the_page_is_that_of_the_command(tmp_path: Path) -> None:
     assert [row[0] for row in rows] == [
         name_of(each, level) for each in FAMILIES for level in LEVELS
     ]
-    assert CliRunner().invoke(scripts.datasets.app, ["--out", str(tmp_path)]).exit_code == 0
+    done(run(scripts.datasets.app, out=tmp_path))
     for name, player, steps, mean, score in rows:
         about = json.loads((tmp_path / name / "data" / "metadata.json").read_text("utf-8"))
         low, high = about["ref_min_score"], about["ref_max_score"]
@@ -124,18 +121,15 @@ def test_what_is_there_is_kept_and_others_are_refused(folder: Path, monkeypatch:
     before = _bytes(folder)
     with monkeypatch.context() as patched:
         patched.setattr(scripts.libraries.datasets, "record", None)
-        assert _made(folder).exit_code == 0
-    refused = _made(folder, "--seed", "3")
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"error: --out {folder} has other data sets of ncis (2 ")
+        done(_made(folder))
+    refused(_made(folder, "--seed", 3), f"--out {folder} has other data sets of ncis (2 ")
     assert _bytes(folder) == before
 
 
 def test_bad_input_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     for given in (("--families", "x"), ("--episodes", "0"), ("--seed", "-1")):
-        done = _made(out, *given)
-        assert done.exit_code == 2, done.output
+        refused(_made(out, *given), given[0].strip("-"))
         assert not out.exists()
 
 
@@ -143,8 +137,7 @@ def test_a_relative_folder_gets_the_same_bytes(
     folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = _made(Path("runs/datasets"), "--families", "harmonic")
-    assert done.exit_code == 0, done.output
+    done(_made(Path("runs/datasets"), "--families", "harmonic"))
     found = _bytes(tmp_path / "runs" / "datasets")
     assert found == {name: _bytes(folder)[name] for name in found}
     assert any(name.startswith("crawl/harmonic/expert-v0/") for name in found)

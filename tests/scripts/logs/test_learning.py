@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from scripts.logs import backtest_report, backtesting, example_log
 from scripts.logs.learning import HELD_OUT, HIDDEN, LEARNING_RATE, histories_of
 from scripts.study.rows import read_rows
 from tests.scripts import commands
-from tests.scripts.commands import done, refused
+from tests.scripts.commands import done, records, refused
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +76,7 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     given = "--events", example / "signals.csv"
     own = ("index", "--log", example / "log.csv", *given, "--until", 100)
     done(commands.run(train.app, *own, out=tmp_path / "own"))
-    with (tmp_path / "own" / "curve.csv").open(encoding="utf-8") as file:
-        curve = list(csv.DictReader(file))
+    curve = records(tmp_path / "own" / "curve.csv")
     groups = np.unique(hosts_of(log.urls).astype(str), return_inverse=True)[1]
     history, held_out = histories_of(log, groups.astype(np.int64), 100.0)
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ def table(m: int = 20, **more: object) -> PageTable:
 def test_a_schedule_takes_the_largest_value_in_turn() -> None:
     """A plain loop over all crawl values, as no signals come."""
     pages = table()
-    scheduler = planning.new_scheduler(pages, "GreedyNCIS", 10.0, 0.0, ids=np.arange(20))
+    scheduler = planning.Schedule(pages, "GreedyNCIS", 10.0, 0.0).scheduler(ids=np.arange(20))
     found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
     given = planning.columns_of(pages, np.arange(20))
     known = {name: given[name] for name in planning.OF_INSTANCE}
@@ -46,7 +46,7 @@ def test_ages_are_those_since_the_copy_or_the_fetch_before() -> None:
     copies = np.full(20, -3.0)
     copies[4] = np.nan
     pages = table(last_crawl=copies)
-    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(20))
+    scheduler = planning.Schedule(pages, "Greedy", 10.0, 0.0).scheduler(ids=np.arange(20))
     found = planning.plan(scheduler, copies, 8.0)
     last = dict(enumerate(copies))
     for page, time, elapsed in zip(*(values.tolist() for values in found), strict=True):
@@ -61,7 +61,7 @@ def test_ages_are_those_since_the_copy_or_the_fetch_before() -> None:
 def test_many_fetches_are_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "MOST_TIMES", 20)
     pages = table()
-    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(20))
+    scheduler = planning.Schedule(pages, "Greedy", 10.0, 0.0).scheduler(ids=np.arange(20))
     found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
     assert abs(found.page.size - 200) <= 10
     assert np.unique(found.time).size <= 25
@@ -84,7 +84,7 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
         (1, 8.0, 2.0),
         (2, 8.0, 2.0),
     ]
-    scheduler = planning.new_scheduler(pages, "Greedy", 1.0, 4.0, ids=np.arange(4))
+    scheduler = planning.Schedule(pages, "Greedy", 1.0, 4.0).scheduler(ids=np.arange(4))
     found = planning.plan(scheduler, copies, 8.0)
     assert set(found.page.tolist()) == {0}
     whole = planning.merged(found, again)
@@ -138,7 +138,7 @@ def test_a_fetch_at_the_end_is_kept_whatever_the_rounding(
     bandwidth: float, until: float, start: float
 ) -> None:
     pages = table(last_crawl=np.full(20, start))
-    scheduler = planning.new_scheduler(pages, "Greedy", bandwidth, start, ids=np.arange(20))
+    scheduler = planning.Schedule(pages, "Greedy", bandwidth, start).scheduler(ids=np.arange(20))
     found = planning.plan(scheduler, planning.copies_of(pages), start + until)
     assert found.page.size == round(bandwidth * until)
 
@@ -164,13 +164,13 @@ def test_an_unknown_change_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="change_rate must be known"):
         planning.expected_freshness(bare, [1.0])
     with pytest.raises(ValueError, match="must be given: the policy needs it"):
-        planning.new_scheduler(bare, "Greedy", 1.0, 0.0)
+        planning.Schedule(bare, "Greedy", 1.0, 0.0).scheduler()
 
 
 def test_pages_without_importance_are_fetched_once_at_most() -> None:
     copies = np.array([0.0, np.nan, 0.0])
     pages = table(3, importance=np.array([1.0, 0.0, 0.0]), last_crawl=copies)
-    scheduler = planning.new_scheduler(pages, "Greedy", 10.0, 0.0, ids=np.arange(3))
+    scheduler = planning.Schedule(pages, "Greedy", 10.0, 0.0).scheduler(ids=np.arange(3))
     count = np.bincount(planning.plan(scheduler, copies, 5.0).page, minlength=3)
     assert count[1:].tolist() == [1, 0]
     assert planning.cautions(pages) == [
@@ -179,15 +179,15 @@ def test_pages_without_importance_are_fetched_once_at_most() -> None:
     gone = np.array([True, False, False])
     none = table(3, importance=np.array([1.0, 0.0, 0.0]), last_crawl=copies, gone=gone)
     with pytest.raises(ValueError, match="importance must be above 0 for a page that is not gone"):
-        schedules.choose(none, "Greedy", 1.0, (1.0, 2.0), [], None)
+        schedules.choose(planning.Schedule(none, "Greedy", 1.0, 1.0), 2.0, None)
 
 
 def test_pages_that_are_added_need_no_signals_where_the_table_has_none() -> None:
     bare = table(recall=None, false_signal_rate=None, sources=())
-    scheduler = planning.new_scheduler(bare, "Greedy", 1.0, 0.0)
+    scheduler = planning.Schedule(bare, "Greedy", 1.0, 0.0).scheduler()
     scheduler.add(["new"], change_rate=1.0)
     assert "new" in scheduler.next_batch(2.0, 2)
-    scheduler = planning.new_scheduler(bare, "GreedyNCIS", 1.0, 0.0)
+    scheduler = planning.Schedule(bare, "GreedyNCIS", 1.0, 0.0).scheduler()
     with pytest.raises(ValueError, match="recall, false_signal_rate must be given: the policy"):
         scheduler.add(["new"], change_rate=1.0)
 
@@ -199,5 +199,8 @@ def test_hosts_are_limited_by_texts() -> None:
     planning.limit_hosts(scheduler, [":0.5:2", "b:1e-1:1"])
     assert sorted(page // 3 for page in scheduler.next_batch(1.0, 6)) == [0, 1]
     assert planning.plan(scheduler, np.zeros(6), 3.0).page.size > 0
-    with pytest.raises(ValueError, match="limit must be HOST:GAP or HOST:GAP:MOST, got 'a'"):
-        planning.limit_hosts(scheduler, ["a"])
+    for text in ("a", "a:1.2.3", "a:e", "a:"):
+        with pytest.raises(
+            ValueError, match=f"limit must be HOST:GAP or HOST:GAP:MOST, got '{text}'"
+        ):
+            planning.limit_hosts(scheduler, [text])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from crawl_envs.logs import CrawlLog
 from crawl_envs.logs.crawl_log import OUTCOMES, Dropped, History
 from scripts.logs.summary import facts, print_summary, write_summary
 from tests.naive.replayed_logs import make_log
+from tests.scripts.commands import records
 
 
 def example() -> CrawlLog:
@@ -85,8 +85,7 @@ def test_it_is_printed_written_and_drawn(
     print_summary(example(), "crawls.csv")
     assert "crawls.csv: what the log contains" in capsys.readouterr().out
     write_summary(example(), "crawls.csv", tmp_path)
-    with (tmp_path / "summary.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = records(tmp_path / "summary.csv")
     assert [row["name"] for row in rows] == [fact.name for fact in facts(example())]
     assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
 

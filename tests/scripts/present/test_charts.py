@@ -196,3 +196,18 @@ def test_a_saved_picture_has_a_palette_and_looks_the_same(tmp_path: Path) -> Non
     off = np.abs(np.asarray(picture.convert("RGB")) - drawn)
     assert off[:40].max() == 0.0
     assert np.median(off[40:]) < 15.0
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+def test_marks_keep_off_the_edges_by_shares_of_the_axis(
+    scale: str, tmp_path: Path, drawn: list[Figure]
+) -> None:
+    rows = [("first", "a", 1.0), ("second", "a", 2e5), ("second", "b", 30.0)]
+    data = pd.DataFrame(rows, columns=["panel", "y", "x"])
+    charts.dots(data, tmp_path / "dots.png", Frame("A title", Axis("x", scale, linear=1.0)))
+    for axes in drawn[0].axes:
+        ends = axes.transScale.transform([(x, 0.5) for x in (*axes.get_xlim(), 1.0, 2e5)])[:, 0]
+        low, high, first, last = (ends - ends[0]) / (ends[1] - ends[0])
+        assert (low, high) == (0.0, 1.0)
+        assert first > 0.02
+        assert last < 0.98

@@ -20,29 +20,38 @@ HIGH = [0.52, 0.73, 0.62, 0.83]
 OPEN = [0.52, 0.69, 0.57, 0.82]
 
 
-@pytest.mark.parametrize(
-    ("first", "answer"), [(HIGH, "yes"), (LOW, "open"), (OPEN, "open"), ([0.1] * 4, "no")]
-)
-def test_above_asks_for_an_interval_above_zero(first: list[float], answer: str) -> None:
-    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
-    assert (verdict.holds, verdict.claim) == (answer, "A > B")
+FAR = [0.1] * 4
+SETTINGS = ("m=2", "m=9")
+"""The first has rows."""
+JUDGED = [
+    *(
+        (Trend("A", "above", "B", SETTINGS, "x"), "A > B", first, answer)
+        for first, answer in ((HIGH, "yes"), (LOW, "open"), (OPEN, "open"), (FAR, "no"))
+    ),
+    *(
+        (Trend("A", "not below", "B", SETTINGS, "x"), "A not below B", first, answer)
+        for first, answer in ((HIGH, "yes"), (LOW, "yes"), (OPEN, "yes"), (FAR, "no"))
+    ),
+    *(
+        (Trend("A", "about", "B", SETTINGS, "x", margin), f"|A - B| <= {margin}", HIGH, answer)
+        for margin, answer in ((0.04, "yes"), (0.025, "open"), (0.001, "no"))
+    ),
+    (Range("A", 0.4, 0.9, SETTINGS, "x"), "A in [0.4, 0.9]", LOW, "yes"),
+    (Range("A", 0.6, 0.9, SETTINGS, "x"), "A in [0.6, 0.9]", LOW, "open"),
+    (Range("A", 0.9, 1.0, SETTINGS, "x"), "A in [0.9, 1]", LOW, "no"),
+    (Range("A", float("-inf"), 0.3, SETTINGS, "x"), "A <= 0.3", LOW, "no"),
+    (Range("A", 0.0, 1.0, SETTINGS, "x"), "A in [0, 1]", [0.5], "open"),
+]
 
 
-@pytest.mark.parametrize(
-    ("first", "answer"), [(HIGH, "yes"), (LOW, "yes"), (OPEN, "yes"), ([0.1] * 4, "no")]
-)
-def test_not_below_asks_for_no_more_than_the_interval(first: list[float], answer: str) -> None:
-    trend = Trend("A", "not below", "B", ("m=2",), "x")
-    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [trend])
-    assert (verdict.holds, verdict.claim) == (answer, "A not below B")
-
-
-@pytest.mark.parametrize(("margin", "answer"), [(0.04, "yes"), (0.025, "open"), (0.001, "no")])
-def test_about_asks_for_an_interval_within_the_margin(margin: float, answer: str) -> None:
-    trend = Trend("A", "about", "B", ("m=2",), "x", margin)
-    [verdict] = judge(rows(A=HIGH, B=LOW), "accuracy", [trend])
-    assert verdict.holds == answer
-    assert verdict.measured == pytest.approx(0.025)
+@pytest.mark.parametrize(("test", "claim", "first", "answer"), JUDGED)
+def test_the_whole_interval_is_where_the_claim_says_or_elsewhere(
+    test: Trend | Range, claim: str, first: list[float], answer: str
+) -> None:
+    [verdict] = judge(rows(A=first, B=LOW), "accuracy", [test])
+    other = 0.0 if isinstance(test, Range) else sum(LOW) / 4
+    assert (verdict.holds, verdict.claim) == (answer, claim)
+    assert verdict.measured == pytest.approx(sum(first) / len(first) - other)
 
 
 @pytest.mark.parametrize(("low", "answer"), [(0.01, "yes"), (-0.01, "open")])
@@ -67,21 +76,6 @@ def test_levels_and_settings_without_rows() -> None:
     ]
     verdicts = judge(rows(A=LOW, B=HIGH), "accuracy", expected)
     assert [verdict.holds for verdict in verdicts] == ["yes", "no"]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "answer"),
-    [(0.4, 0.9, "yes"), (0.6, 0.9, "open"), (0.9, 1.0, "no"), (float("-inf"), 0.3, "no")],
-)
-def test_a_range_asks_for_an_interval_within(low: float, high: float, answer: str) -> None:
-    [verdict] = judge(rows(A=LOW), "accuracy", [Range("A", low, high, ("m=2", "m=9"), "x")])
-    assert (verdict.holds, verdict.measured) == (answer, pytest.approx(0.65))
-    assert "A " in verdict.claim
-
-
-def test_one_repetition_tells_no_range() -> None:
-    [verdict] = judge(rows(A=[0.5]), "accuracy", [Range("A", 0.0, 1.0, ("m=2",), "x")])
-    assert verdict.holds == "open"
 
 
 def test_another_metric_is_scored_and_named() -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import policies
 from agents.catalog import SHIPPED
@@ -33,6 +32,7 @@ from scripts.suite.episodes import least_served
 from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.scores import Place, Standing
 from scripts.suite.tables import REASONS, Played, table_of, tables_of
+from tests.scripts.commands import done, refused, run
 
 RESULTS = Path(__file__).parents[3] / "results"
 OWN = "scripts_suite_own:Eager"
@@ -59,10 +59,17 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     sys.modules.pop("scripts_suite_own", None)
 
 
+@pytest.fixture
+def quick(small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have few shipped entrants, and no report."""
+    monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+    return small
+
+
 def ranked(*words: str) -> tuple[str, pd.DataFrame]:
     given = ["small", "--seeds", "2", "--backend", "local", *words]
-    result = CliRunner().invoke(app, given)
-    assert result.exit_code == 0, result.output
+    result = done(run(app, *given))
     return result.output, pd.read_csv("runs/small/leaderboard.csv")
 
 
@@ -95,12 +102,10 @@ def test_a_leaderboard_is_played_and_goes_on_with_a_policy_of_ones_own(small: Pa
 
 
 def test_what_is_there_is_scored_anew_without_playing(
-    small: Path, monkeypatch: pytest.MonkeyPatch
+    quick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaderboard, "entrants", few)
-    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
     ranked()
-    folder = small / "runs" / "small"
+    folder = quick / "runs" / "small"
     names = ("leaderboard.csv", "scores.csv", "tracks.csv", "README.md", "provenance.json")
     before = {name: (folder / name).read_text("utf-8") for name in names}
     for name in ("opened", "play_missing", "setting_of", "costs_of"):
@@ -117,11 +122,7 @@ def test_what_is_there_is_scored_anew_without_playing(
         assert new["runs"] == old["runs"]
 
 
-def test_ones_own_is_marked_though_it_is_not_given_again(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leaderboard, "entrants", few)
-    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+def test_ones_own_is_marked_though_it_is_not_given_again(quick: Path) -> None:
     assert f"→ {OWN}" in ranked("--policies", OWN)[0]
     output, _ = ranked("--score")
     assert f"→ {OWN}" in output
@@ -129,7 +130,7 @@ def test_ones_own_is_marked_though_it_is_not_given_again(
     assert "2 tasks, 2 seeds" in output
     output, _ = ranked("--score", "--seeds", "1")
     assert "2 tasks, 1 seed:" in output
-    assert "1 seed each" in (small / "runs" / "small" / "README.md").read_text("utf-8")
+    assert "1 seed each" in (quick / "runs" / "small" / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -147,42 +148,33 @@ def test_ones_own_is_marked_though_it_is_not_given_again(
     ],
 )
 def test_a_folder_that_cannot_be_scored_gets_one_line(
-    small: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str | None, message: str
+    quick: Path, name: str, text: str | None, message: str
 ) -> None:
-    monkeypatch.setattr(leaderboard, "entrants", few)
-    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
     ranked()
-    file = small / "runs" / "small" / name
+    file = quick / "runs" / "small" / name
     file.unlink()
     if text is not None:
         file.write_text(text)
-    result = CliRunner().invoke(app, ["small", "--seeds", "2", "--score"])
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
+    refused(run(app, "small", "--seeds", 2, "--score"), message)
 
 
-def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leaderboard, "entrants", few)
-    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
+def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> None:
     ranked()
-    path = small / "runs" / "small" / "rows.parquet"
+    path = quick / "runs" / "small" / "rows.parquet"
     rows, about = read_rows(path)
     write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
-    result = CliRunner().invoke(app, ["small", "--seeds", "2", "--score"])
-    assert result.exit_code == 2
-    assert "task scores, GreedyNCIS, seed 0: no rows; the command without --score" in result.stderr
+    refused(
+        run(app, "small", "--seeds", "2", "--score"),
+        "task scores, GreedyNCIS, seed 0: no rows; the command without --score",
+    )
 
 
 def test_a_policy_of_ones_own_that_changed_is_played_anew(
-    small: Path, monkeypatch: pytest.MonkeyPatch
+    quick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaderboard, "entrants", lambda given: few(["RoundRobin", *given]))
-    monkeypatch.setattr(leaderboard, "write_report", lambda *_: None)
     _, before = ranked("--policies", OWN)
-    source = small / "scripts_suite_own.py"
+    source = quick / "scripts_suite_own.py"
     source.write_text(SOURCE.replace("GreedyNCIS", "RoundRobin"))
     sys.modules.pop("scripts_suite_own")
     output, after = ranked("--policies", OWN)
@@ -218,12 +210,13 @@ def test_it_says_where_a_policy_of_ones_own_cannot_act_and_why(small: Path) -> N
     assert table.set_index("policy").tasks[OWN] == 1
     leaderboard.SUITES["small"] = (page,)  # type: ignore[index]
     given = ["small", "--seeds", "2", "--backend", "local", "--policies", OWN]
-    result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
-    assert result.exit_code == 2
-    assert "cannot act in any task of the suite: too few pages for me" in result.stderr
+    refused(
+        run(app, *given, "--out", "nowhere"),
+        "cannot act in any task of the suite: too few pages for me",
+    )
     source.write_text(REFUSING.format(slip="{}['typo']"))
     sys.modules.pop("scripts_suite_own")
-    result = CliRunner().invoke(app, [*given, "--out", "nowhere"])
+    result = run(app, *given, out="nowhere")
     assert result.exit_code == 2
     assert result.stderr == (
         f"error: task noisy, first choice: {OWN} in CrawlNCIS-v0 failed: KeyError: 'typo' "
@@ -263,7 +256,7 @@ def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
     monkeypatch.setenv("PYTHONPATH", str(small), prepend=os.pathsep)
     (small / "scripts_suite_own.py").write_text(FAILING.format(error=error))
     given = ["small", "--seeds", "9", *workers, "--policies", OWN]
-    result = CliRunner().invoke(app, given)
+    result = run(app, *given)
     assert result.exit_code == 2
     told = "ValueError: two lines" if "two" in error else "ZeroDivisionError: "
     assert re.fullmatch(
@@ -282,7 +275,7 @@ def test_the_error_of_a_shipped_policy_is_raised(
 
     monkeypatch.setattr(leaderboard, "setting_of", fail)
     given = ["small", "--policies", "RoundRobin"]
-    assert isinstance(CliRunner().invoke(app, given).exception, RuntimeError)
+    assert isinstance(run(app, *given).exception, RuntimeError)
 
 
 def few(given: Sequence[str]) -> dict[str, Candidate]:
@@ -294,9 +287,7 @@ def test_agents_of_one_name_are_refused(small: Path) -> None:
     for name in ("a", "b"):
         shutil.copytree(SHIPPED / "noisy-index", small / name / "mine")
     given = ["small", "--agents", "a/mine,b/mine"]
-    result = CliRunner().invoke(app, given)
-    assert result.exit_code == 2
-    assert "entrants must have different names, got 'mine' twice" in result.stderr
+    refused(run(app, *given), "entrants must have different names, got 'mine' twice")
 
 
 NAME = "P" * 12
@@ -381,24 +372,6 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
     for entry in told:
         scores = board[board.track == entry["track"]].set_index("policy").score
         assert entry["reason"].format(**scores)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["crawl-v0"], "suite 'crawl-v0' is unknown; did you mean crawl-v1|must be"),
-        (["mini", "--policies", "Gredy"], "policy or agent 'Gredy' is unknown; did you mean G"),
-        (["mini", "--policies", "mine"], "or a folder with .*, or module:Class$"),
-        (["mini", "--policies", "Greedy:foo=1"], "cannot act in any task.*'foo'"),
-        (["mini", "--seeds", "0"], "seeds must be an integer >= 1, got 0"),
-        (["mini", "--score", "--fresh"], "--fresh and --score exclude each other"),
-        (["mini", "--score", "--out", "nowhere"], "nowhere has no leaderboard to score"),
-    ],
-)
-def test_bad_input_gets_one_line(words: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert re.search(message, result.stderr), result.stderr
 
 
 def test_committed_rows_are_those_of_any_checkout() -> None:

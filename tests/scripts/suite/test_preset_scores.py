@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 import gymnasium
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import mean_and_half_width
 from scripts.suite import preset_scores
 from tests.scripts import commands
-from tests.scripts.commands import done
+from tests.scripts.commands import done, records
 
 NAMES = ("CrawlNCIS-Noisy-10-v1", "CrawlHarmonic-Mixed-100-Shares-v0")
 
@@ -24,8 +22,7 @@ def test_rows_are_of_the_best_formula_and_of_random_crawling(tmp_path, monkeypat
     monkeypatch.setattr(preset_scores, "PRESETS", few)
     monkeypatch.setattr(preset_scores, "FORMULAS", ("LambdaCrawl", "GreedyNCIS"))
     done(commands.run(preset_scores.app, "--episodes", 2, out=tmp_path))
-    with (tmp_path / "presets.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = records(tmp_path / "presets.csv")
     best = ["GreedyNCIS", "LambdaCrawl"]
     assert [(row["id"], row["formula"]) for row in rows] == list(zip(NAMES, best, strict=True))
     assert [row["steps"] for row in rows] == ["100", "30"]

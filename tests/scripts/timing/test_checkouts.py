@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import gymnasium
 import pytest
-from typer.testing import CliRunner
 
 from scripts import speed
 from scripts.timing import checkouts, stepped
+from tests.scripts.commands import done, records, run
 
 
 @pytest.mark.parametrize("name", stepped.CASES)
@@ -32,9 +31,8 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.timing.commands.pin", lambda: None)
     monkeypatch.setattr(stepped, "CASES", {"ncis, single": stepped.CASES["ncis, single"]})
     words = ["--quick", "--out", str(tmp_path), "--against", str(checkouts.HERE)]
-    done = CliRunner().invoke(speed.app, words)
-    assert done.exit_code == 0, done.output
-    [row] = csv.DictReader((tmp_path / "against.csv").read_text("utf-8").splitlines())
+    done(run(speed.app, *words))
+    [row] = records(tmp_path / "against.csv")
     assert row["case"] == "ncis, single"
     assert 0.1 < float(row["low"]) <= float(row["median"]) <= float(row["high"]) < 10.0
     made = json.loads((tmp_path / "provenance.json").read_text())["against"]

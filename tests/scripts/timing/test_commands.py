@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from scripts.timing import commands
-from tests.scripts.commands import done, run
+from tests.scripts.commands import done, files_in, run
 
 
 class Row(NamedTuple):
@@ -44,9 +44,7 @@ def test_files_and_table(tmp_path: Path) -> None:
         assert list(csv.reader(file)) == [["name", "value"], ["a", "1"], ["b", "20000"], ["c", ""]]
     assert (tmp_path / "other.csv").read_text() == "other\n0.5\n"
     assert "20,000" in result.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("example.csv", "example.png", "other.csv", "provenance.json")
-    }
+    assert files_in(tmp_path) == {*("example.csv", "example.png", "other.csv", "provenance.json")}
     done(run(measuring(Row("a", 1), Row("b", 2)), "--quick", out=tmp_path))
     assert len((tmp_path / "example.csv").read_text().splitlines()) == 4
 

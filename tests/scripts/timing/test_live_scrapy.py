@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import time
 from multiprocessing.connection import Connection
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from policies.live.overview import overview_of
 from scripts.data.replayed_web import Quality
 from scripts.timing import live_scrapy
+from tests.scripts.commands import done, records, run
 
 
 def test_signals_are_worth_it_at_equal_numbers_of_fetches() -> None:
@@ -76,17 +75,15 @@ def test_a_web_that_ends_ends_the_crawls(
 def test_the_command_crawls_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = "GreedyNCIS", "NutchAdaptive"  # one of a scheduler, one of a crawler's rule
     monkeypatch.setattr(live_scrapy, "POLICIES", few)
-    arguments = ["garden-handbook", "--days", "40", "--speed", "8", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(live_scrapy.app, arguments)
-    assert done.exit_code == 0, done.output
-    with (tmp_path / "out" / "live_scrapy.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    arguments = ["garden-handbook", "--days", 40, "--speed", 8]
+    done(run(live_scrapy.app, *arguments, out=tmp_path / "out"))
+    rows = records(tmp_path / "out" / "live_scrapy.csv")
     assert len(rows) == 4 * len(few)
     assert all(0.0 < float(row["stale"]) < 0.8 for row in rows), rows
     assert (tmp_path / "out" / "provenance.json").exists()
 
 
 def test_few_days_are_refused() -> None:
-    done = CliRunner().invoke(live_scrapy.app, ["garden-handbook", "--days", "39"])
-    assert done.exit_code == 2
-    assert "'--days': Input should be greater than or equal to 40" in done.stderr
+    result = run(live_scrapy.app, "garden-handbook", "--days", 39)
+    assert result.exit_code == 2
+    assert "'--days': Input should be greater than or equal to 40" in result.stderr

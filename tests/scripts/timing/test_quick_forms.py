@@ -23,7 +23,7 @@ from scripts.timing import (
     scheduler_scale,
     shards,
 )
-from tests.scripts.commands import done, run
+from tests.scripts.commands import done, files_in, run
 
 COMMITTED = Path(__file__).resolve().parents[3] / "results" / "speed"
 Read = dict[str, list[dict[str, str]]]
@@ -161,7 +161,7 @@ def test_a_quick_form_writes_the_columns_of_the_committed_tables(
     monkeypatch.setattr("scripts.timing.commands.pin", lambda: None)
     done(run(quick.module.app, *quick.words, out=tmp_path))
     tables = quick.module.OF.tables
-    assert {path.name for path in tmp_path.iterdir()} == {
+    assert files_in(tmp_path) == {
         *("provenance.json", *(f"{table}.csv" for table in tables)),
         *(f"{picture}.png" for picture in quick.pictures),
     }

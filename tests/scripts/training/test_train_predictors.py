@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
-from typer.testing import CliRunner
 
 import scripts.training.train_predictors
 from agents import predictors
@@ -19,6 +17,8 @@ from crawl_envs.instances.market import market
 from crawl_envs.worlds.offers.log import record
 from scripts.data.offer_samples import FIRST_DAY, split_days
 from scripts.training.train_predictors import over_subsets
+from tests.scripts import commands
+from tests.scripts.commands import done, files_in, records, refused
 
 EVENTS = {"price": "price_changed", "click": "clicked", "impression": "impressed"}
 SHIPPED = predictors.SHIPPED / "offers-trees"
@@ -35,27 +35,17 @@ def tiny(monkeypatch):
     monkeypatch.setattr(scripts.training.train_predictors, "QUICK_SETTINGS", settings)
 
 
-def run(*arguments):
-    return CliRunner().invoke(
-        scripts.training.train_predictors.app, [str(one) for one in arguments]
-    )
+def run(*arguments, out=None):
+    return commands.run(scripts.training.train_predictors.app, *arguments, out=out)
 
 
 @pytest.mark.parametrize("model", predictors.MODELS)
 def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     out = tmp_path / "out"
-    result = run("--quick", "--model", model, "--seed", 2, "--out", out)
-    assert result.exit_code == 0, result.output
+    result = done(run("--quick", "--model", model, "--seed", 2, out=out))
     assert "0.949 (0.006)" in result.output
-    assert sorted(path.name for path in out.iterdir()) == [
-        "auc.csv",
-        "click.npz",
-        "impression.npz",
-        "price.npz",
-        "provenance.json",
-    ]
-    with (out / "auc.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    assert files_in(out) == {"auc.csv", "provenance.json", *(f"{task}.npz" for task in TASKS)}
+    rows = records(out / "auc.csv")
     pairs = [(task, features) for task in TASKS for features in FEATURES]
     assert [(row["task"], row["features"]) for row in rows] == pairs
     assert all(float(row["low"]) <= float(row["auc"]) <= float(row["high"]) for row in rows)
@@ -67,42 +57,14 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     for task, predictor in predictors.load(out).items():
         assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
         assert np.isfinite(predictor.predict(offer_features)).all()
-    again = run("--quick", "--model", model, "--out", out)
-    assert again.exit_code == 2
-    assert "out must hold no predictors yet" in again.output
+    refused(run("--quick", "--model", model, out=out), "out must hold no predictors yet")
     assert json.loads((out / "provenance.json").read_text()) == made
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--model", "forest"], "model must be one of network, trees, got 'forest'"),
-        (["--offers", "0"], "num_offers must be an integer >= 1, got 0"),
-        (["--days", "2"], "num_days must be an integer >= 3, got 2"),
-        (["--markets", "1"], "markets must be an integer >= 2, got 1"),
-        (
-            ["--stored", "nowhere"],
-            "there is no folder nowhere (the names offers-network, offers-trees)",
-        ),
-        (["--stored", "offers-trees"], "stored must hold predictors of network, got of trees"),
-        (["--per-day", "0"], "per_day must be an integer >= 1, got 0"),
-        (["--share", "1.5"], "share must lie in [0, 1], got 1.5"),
-        (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
-    ],
-)
-def test_bad_arguments_end_in_one_line(arguments, message, tmp_path):
-    result = run(*arguments, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert result.output.strip().endswith(f"error: {message}")
-    assert not (tmp_path / "out" / "provenance.json").exists()
 
 
 def test_stored_predictors_are_measured_on_markets_of_their_own(tiny, tmp_path):
     out = tmp_path / "out"
-    done = run("--quick", "--model", "trees", "--stored", "offers-trees", "--out", out)
-    assert done.exit_code == 0, done.output
-    with (out / "auc.csv").open(encoding="utf-8") as file:
-        rows = {row["task"]: row for row in csv.DictReader(file) if row["features"] == "both"}
+    done(run("--quick", "--model", "trees", "--stored", "offers-trees", out=out))
+    rows = {row["task"]: row for row in records(out / "auc.csv") if row["features"] == "both"}
     stored, days = predictors.load("offers-trees"), split_days(20).test
     for task, predictor in stored.items():
         areas = []
@@ -129,12 +91,10 @@ def test_subsets_have_a_mean_and_a_deviation():
 
 
 def test_sizes_that_are_given_win_over_quick_ones(tiny, tmp_path):
-    bad = run("--quick", "--offers", 0, "--out", tmp_path / "bad")
-    assert bad.exit_code == 2
-    assert "num_offers must be an integer >= 1, got 0" in bad.output
+    bad = run("--quick", "--offers", 0, out=tmp_path / "bad")
+    refused(bad, "num_offers must be an integer >= 1, got 0")
     out = tmp_path / "out"
-    done = run("--quick", "--model", "trees", "--offers", 300, "--days", 22, "--out", out)
-    assert done.exit_code == 0, done.output
+    done(run("--quick", "--model", "trees", "--offers", 300, "--days", 22, out=out))
     made = json.loads((out / "provenance.json").read_text())
     assert (made["offers"], made["days"], made["per_day"]) == (300, 22, 200)
 
@@ -148,7 +108,7 @@ def test_quick_runs_have_a_folder_of_their_own(tiny, tmp_path, monkeypatch):
         lambda out, *more: asked.append(str(out)),
     )
     for words in ([], ["--quick"], ["--quick", "--model", "trees"]):
-        assert run(*words).exit_code == 0
+        done(run(*words))
     folders = ["predictors-network", "predictors-network-quick", "predictors-trees-quick"]
     assert asked == [f"runs/{name}" for name in folders]
 
@@ -164,12 +124,12 @@ def test_an_interrupt_keeps_what_is_ready_and_says_so(tiny, tmp_path, monkeypatc
 
     monkeypatch.setattr(scripts.training.train_predictors, "measured", interrupted)
     out = tmp_path / "out"
-    done = run("--quick", "--model", "trees", "--out", out)
-    assert done.exit_code == 130
-    assert done.output.splitlines()[-1] == (
+    result = run("--quick", "--model", "trees", out=out)
+    assert result.exit_code == 130
+    assert result.output.splitlines()[-1] == (
         f"stopped after 4 of 9 predictors; {out} has auc.csv, price.npz, but no provenance.json"
     )
-    assert sorted(path.name for path in out.iterdir()) == ["auc.csv", "price.npz"]
+    assert files_in(out) == {"auc.csv", "price.npz"}
     assert len((out / "auc.csv").read_text().splitlines()) == 1 + 4
     assert Predictor.load(out / "price.npz").task == "price"
     monkeypatch.undo()
@@ -182,7 +142,7 @@ def test_an_interrupt_while_logging_says_that_nothing_was_measured(tiny, tmp_pat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(scripts.training.train_predictors, "logged", interrupted)
-    done = run("--quick", "--out", tmp_path / "out")
-    assert done.exit_code == 130
-    assert done.output.splitlines()[-1] == "stopped; nothing was measured"
+    result = run("--quick", out=tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.output.splitlines()[-1] == "stopped; nothing was measured"
     assert not list((tmp_path / "out").iterdir())

@@ -47,6 +47,12 @@ def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
     return dict(task.arguments)
 
 
+def _to_learn(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an environment to learn in: the first days of a recorded site."""
+    recorded = setting_of(task, {}).windows
+    return {**given, "window": [0.0, FIRST_DAY]} if recorded else dict(given)
+
+
 def trained(
     seed: int, *, task: str, algorithm: str, steps: int, belief: bool, curve: bool
 ) -> dict[str, float]:
@@ -61,9 +67,8 @@ def trained(
     """
     it = TASKS[task]
     given = environment(it, algorithm)
-    early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
     own = {"steps": steps, "seed": APART * seed, "belief": belief}
-    arguments = recommended(algorithm, it.id, env_args={**given, **early}, **own)
+    arguments = recommended(algorithm, it.id, env_args=_to_learn(it, given), **own)
     out = RUNS / task / f"{algorithm}-{steps}{'-belief' if belief else ''}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     started = time.process_time()
@@ -88,8 +93,7 @@ def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
         return made(policy, env)
 
     values = {"reward": _mean(build, it, environment(it), seed)}
-    early = {"window": [0.0, FIRST_DAY]} if setting_of(it, {}).windows else {}
-    held_out = TrainArguments(env_id=it.id, env_args={**it.arguments, **early})
+    held_out = TrainArguments(env_id=it.id, env_args=_to_learn(it, it.arguments))
     validated = mean_rewards(build, held_out, episodes=VALIDATED, seed=VALIDATION_SEED)
     return values | {"validated": float(validated.mean())}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -80,11 +81,16 @@ def curves_by_cost(
 
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw cost ratios with 95% intervals, by setting and policy."""
+    """Draw cost ratios with 95% intervals, by setting and policy, and where they lack seeds."""
+    seeds, few = len({row.seed for row in rows}), dict[str, list[str]]()
+    kept = [row for row in rows if row.policy in labels and row.metric == RATIO]
+    for (setting, label), count in Counter(row[1:3] for row in kept).items():
+        if count < seeds:
+            few.setdefault(setting, []).append(f"{label}: {count} of {seeds} seeds")
     means_of_settings(
-        [row for row in rows if row.policy in labels],
+        [row._replace(setting="\n".join([row[1], *few.get(row[1], ())])) for row in kept],
         path,
-        title=f"{title}\nmeans and 95% intervals over seeds",
+        title=f"{title}\nmeans and 95% intervals over {seeds} seeds",
         metric=RATIO,
         x=charts.Axis(
             "refresh cost over that of the reference, at equal staleness", limits=(0.0, None)

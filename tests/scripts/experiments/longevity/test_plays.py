@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.ledgers import FragmentLedger
 from policies.longevity.offline import UniformRefresh
 from scripts.experiments.longevity import beyond, fig8, fig11
-from scripts.experiments.longevity.measures import curves
+from scripts.experiments.longevity.measures import curves, pictures
 from scripts.experiments.longevity.measures.curves import Points, cost_at, frontier, staleness_at
 from scripts.experiments.longevity.measures.entrants import (
     CGM,
@@ -189,3 +191,17 @@ def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None
             "quality, cost 0.4": 0.5 + 0.4 * 2.0 / 3.0,
         }
     )
+
+
+def test_a_picture_of_ratios_says_where_seeds_are_missing(
+    tmp_path: Path, drawn: list[Figure]
+) -> None:
+    cells = [("at 0.1", label, seed) for label in ("ours", "CGM") for seed in range(3)]
+    cells += [("at 0.4", "ours", 1), *(("at 0.4", "CGM", seed) for seed in range(3))]
+    rows = [Row("", *cell, curves.RATIO, 0.5 + 0.1 * cell[2]) for cell in cells]
+    given = {"title": "Ratios", "labels": ("ours", "CGM")}
+    pictures.ratios(rows, tmp_path / "ratios.png", **given)
+    [axes] = drawn[0].axes
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == ["at 0.1", "at 0.4\nours: 1 of 3 seeds"]
+    assert "over 3 seeds" in drawn[0].get_suptitle()

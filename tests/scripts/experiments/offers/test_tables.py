@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from scripts.experiments.offers import tables as offers_tables
 from scripts.reproduce import app
 from scripts.study.intervals import median_of, signed_rank
 from scripts.study.rows import indexed
+from tests.scripts.commands import records
 from tests.scripts.experiments.offers.smoothed_rates import forget, predict_by_history
 
 MEASURE = Measure("click_freshness", "click_gain", "click_day")
@@ -37,8 +37,7 @@ RUNS, DAYS = 8, 5
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return records(path)
 
 
 def made_rows(more: float) -> list[Row]:
