@@ -385,6 +385,7 @@ def test_resets(case):
 REFUSED = {
     "too few pages": SMALLER,
     "too slow": Instance(np.full(5, 9.0), 1.0, bandwidth=0.25),
+    "too many events": FAST,
 }
 
 

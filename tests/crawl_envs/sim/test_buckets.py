@@ -55,24 +55,6 @@ def test_no_window_holds_more_crawls_than_a_bucket_and_its_refill(bucket, bandwi
     assert worst.max() <= bucket + 1e-6
 
 
-def test_a_bucket_is_full_at_the_start_of_every_episode():
-    instance = Instance([1.0], [1.0], bandwidth=1.0)
-    env = rated_of(instance, horizon=3.0, bucket=3.0, epoch=0.01)
-    for options in ({"seed": SEED}, {}):
-        env.reset(**options)
-        assert env.get_state()["world"]["lanes"]["tokens"] == 3.0
-    flood = Instance([1.0], [5000.0], 1.0, bandwidth=1.0)
-    env = rated_of(flood, horizon=4.0, bucket=3.0, reveal="importance")
-    env.reset(seed=SEED)
-    for due in (3, 1, 1):
-        env.declare([1.0])
-        *_, info = env.step(np.array([1.0]))
-        made = env.last_log().time
-        assert info["crawls"] == made.size == due
-        assert info["denied"] == env.last_log().signal_time.size - due > 4000
-        assert np.all(made - np.floor(made) < 0.01)
-
-
 def test_a_bucket_is_refilled_at_the_bandwidth_of_the_epoch():
     """With a signal at almost every instant, all tokens that come are spent."""
     flood = Instance([1.0], [2000.0], 1.0, bandwidth=4.0, bandwidth_steps=((2.0, 20.0), (3.5, 1.0)))

@@ -284,24 +284,3 @@ def test_the_same_rates_in_other_epochs_make_the_same_crawls(epoch, bucket):
     assert cut.denied == ledger.denied
     assert (cut.denied > 0) == (bucket is not None)
     assert cut.fresh_time == pytest.approx(ledger.fresh_time, rel=1e-12)
-
-
-def test_rates_that_stop_and_go_on_keep_what_is_left_of_the_hazard():
-    """In the time at rate r alone, crawls come as if the pause had not been, r times as fast."""
-    instance = Instance([1.0, 1.0], 0.0, bandwidth=100.0)
-    steady, halting = (rated_of(instance, horizon=40.0) for _ in range(2))
-    for env in (steady, halting):
-        env.reset(seed=SEED)
-    clock, times = 0.0, []
-    for step in range(30):
-        rate = (4.0, 0.0, 1.0)[step % 3]
-        halting.step(np.array([rate, 0.0]))
-        times += (clock + (halting.last_log().time - step) * rate).tolist()
-        clock += rate
-    expected = []
-    for _ in range(40):
-        steady.step(np.array([0.0, 1.0]))
-        expected += steady.last_log().time.tolist()
-    expected = [time for time in expected if time < 50.0]
-    np.testing.assert_allclose(times[: len(expected)], expected[: len(times)], atol=1e-9)
-    assert len(times) > 30
