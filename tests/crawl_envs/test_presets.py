@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import VectorEnv
 from stable_baselines3.common import env_checker
 
 import crawl_envs
@@ -22,27 +21,11 @@ def test_checkers_are_silent(name):
 
 
 @EVERY_ID
-@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
-def test_unknown_arguments_raise_type_errors(name, make):
-    """TorchRL tries ``frameskip``, and goes on without it after a TypeError."""
-    with pytest.raises(TypeError, match="frameskip"):
-        make(name, frameskip=4)
-
-
-@EVERY_ID
 def test_infos_have_dtypes(name):
     """TorchRL reads the dtype of every entry of an info."""
     env = bare(name)
     for info in (env.reset(seed=0)[1], env.step(env.action_space.sample())[-1]):
         assert all(value.dtype != object for value in info.values())
-
-
-@EVERY_ID
-def test_vector_classes(name):
-    """Libraries ask for direct bases, and for pictures by the argument of make_vec."""
-    env = batch(2, name, render_mode="rgb_array")
-    assert VectorEnv in type(env.unwrapped).__bases__
-    assert env.render_mode == "rgb_array"
 
 
 @EVERY_ID

@@ -18,7 +18,6 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 from gymnasium.spaces.utils import flatten_space
 from gymnasium.vector.utils import batch_space, create_empty_array
-from gymnasium.wrappers import TimeAwareObservation
 
 import crawl_envs
 from crawl_envs.envs.vector import FamilyVectorEnv
@@ -149,19 +148,6 @@ def test_epochs_are_counted_too(more):
 
 
 @EVERY_ID
-def test_time_can_be_observed(name):
-    env = TimeAwareObservation(
-        gym.make(name, **arguments(name)), normalize_time=True, flatten=False
-    )
-    observation, _ = env.reset(seed=0)
-    assert observation["time"] == 0.0
-    truncated = False
-    while not truncated:
-        observation, _, _, truncated, _ = env.step(env.action_space.sample())
-    assert observation["time"] == 1.0
-
-
-@EVERY_ID
 def test_environments_are_made_again_from_their_specification(name):
     env = gym.make(name, **arguments(name))
     written = EnvSpec.from_json(env.spec.to_json())
@@ -243,12 +229,6 @@ def test_arguments_of_numpy_go_through_json(build):
     assert table.spec.to_json()
 
 
-@pytest.mark.parametrize("pairs", [np.ones(2), np.ones((2, 3)), [1.0, 2.0], "ab", [["a", 1.0]]])
-def test_what_is_no_pair_is_refused(pairs):
-    with pytest.raises(ValueError, match="bandwidth_steps"):
-        gym.make(NCIS, bandwidth_steps=pairs)
-
-
 def test_a_length_that_is_not_known_is_none():
     assert gym.make(NCIS, bandwidth=5.0, horizon=0.125).spec.max_episode_steps is None
 
@@ -297,22 +277,6 @@ def test_vectors_render_a_text_per_lane(name):
         one = bare(name, render_mode="ansi")
         one.reset(seed=4 + lane)
         assert words == one.render()
-
-
-def test_vectors_render_a_picture_per_lane():
-    lanes = batch(2, render_mode="rgb_array")
-    singles = [bare(render_mode="rgb_array") for _ in range(2)]
-    lanes.reset(seed=4)
-    for lane, one in enumerate(singles):
-        one.reset(seed=4 + lane)
-    for page in range(3):
-        pictures = lanes.render()
-        assert [picture.shape for picture in pictures] == [(600, 800, 3)] * 2
-        for picture, one in zip(pictures, singles, strict=True):
-            assert np.array_equal(picture, one.render())
-            one.step(page)
-        lanes.step(np.full(2, page))
-    assert not np.array_equal(*pictures)
 
 
 def test_vectors_without_a_render_mode_warn():

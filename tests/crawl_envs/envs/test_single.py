@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import gymnasium as gym
@@ -15,16 +14,7 @@ from hypothesis import strategies as st
 
 import crawl_envs
 from crawl_envs import Instance
-from tests.environments import (
-    EVERY_ID,
-    EVERY_ID_AND_FORM,
-    HARMONIC,
-    NCIS,
-    arguments,
-    assert_same,
-    bare,
-    batch,
-)
+from tests.environments import EVERY_ID, EVERY_ID_AND_FORM, HARMONIC, NCIS, arguments, bare, batch
 from tests.worlds import single_of
 
 # Gymnasium's and Stable-Baselines3's conventions
@@ -80,14 +70,6 @@ def test_vector_environments_are_native(name):
     assert env.single_observation_space == bare(name).observation_space
     assert env.single_action_space == bare(name).action_space
     assert env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
-
-
-@EVERY_ID
-def test_arguments_are_json(name):
-    assert_same(
-        gym.make(name, **arguments(name)).unwrapped.reset(seed=0),
-        gym.make(name, **json.loads(json.dumps(arguments(name)))).reset(seed=0),
-    )
 
 
 def test_registering_again_changes_nothing():

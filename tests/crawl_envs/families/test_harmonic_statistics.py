@@ -33,13 +33,7 @@ def long_run(instance, action, penalty, seed=0, **more):
     """The cost of every lane after a warm-up, and the environment."""
     total = EPOCHS + WARM_UP
     env = rated_vector_of(
-        instance,
-        LANES,
-        epoch=EPOCH,
-        horizon=EPOCH * total,
-        penalty=penalty,
-        requests=False,
-        **more,
+        instance, LANES, epoch=EPOCH, horizon=EPOCH * total, penalty=penalty, requests=False, **more
     )
     env.reset(seed=seed)
     actions = np.broadcast_to(np.asarray(action, float), (LANES, instance.num_pages))
@@ -101,26 +95,6 @@ def test_costs_are_those_of_the_paper(case):
         stale = [1.0 - env.ledger(lane).freshness for lane in range(LANES)]
         mean = [env.ledger(lane).penalty for lane in range(LANES)]
         np.testing.assert_allclose(stale, mean, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("epoch", [0.25, 5.0])
-def test_the_length_of_epochs_does_not_matter(epoch):
-    env = rated_vector_of(
-        pages(0.0), LANES, epoch=epoch, horizon=60.0, penalty="harmonic", requests=False
-    )
-    env.reset(seed=0)
-    action = np.broadcast_to(RATES["uneven"], (LANES, 5))
-    for _ in range(env.num_slots(0)):
-        env.step(action)
-    longest = rated_vector_of(
-        pages(0.0), LANES, epoch=60.0, horizon=60.0, penalty="harmonic", requests=False
-    )
-    longest.reset(seed=0)
-    longest.step(action)
-    for lane in range(LANES):
-        one, other = env.ledger(lane), longest.ledger(lane)
-        assert one.crawls == other.crawls
-        assert one.penalty_time == pytest.approx(other.penalty_time, rel=1e-10)
 
 
 @pytest.mark.parametrize("recall", [0.0, 1.0])

@@ -58,18 +58,6 @@ def test_events_have_their_rates(drawn, kind):
     assert np.all((drawn[:, kind] > 0) == (expected > 0))
 
 
-def test_recall_and_precision_are_recovered(drawn):
-    signalled, changes = drawn[:, 3], drawn[:, 1] + drawn[:, 3]
-    signals = drawn[:, 2] + drawn[:, 3]
-    for share, total, expected in (
-        (signalled, changes, INSTANCE.recall),
-        (signalled, signals, INSTANCE.precision),
-    ):
-        some = total > 0
-        error = np.sqrt(expected[some] * (1.0 - expected[some]) / total[some])
-        assert np.all(np.abs(share[some] / total[some] - expected[some]) <= ERRORS * error)
-
-
 def test_counts_in_disjoint_windows_are_poisson():
     """Their variance is their mean, and neighbours are uncorrelated."""
     times = [time for time, *_ in tape_of(INSTANCE, 2, until=4000.0, block=10_000)]
@@ -78,18 +66,6 @@ def test_counts_in_disjoint_windows_are_poisson():
     assert near(counts, mean)
     assert near((counts - mean) ** 2, mean)
     assert near((counts[:-1] - mean) * (counts[1:] - mean), 0.0)
-
-
-def test_ledgers_count_what_is_drawn():
-    env = vector_of(INSTANCE, 400, horizon=20.0)
-    env.reset(seed=0)
-    for _ in range(20):
-        env.step(np.zeros(400, np.int64))
-    ledgers = [env.ledger(lane) for lane in range(400)]
-    time = ledgers[0].time
-    assert near([one.requests for one in ledgers], INSTANCE.importance.sum() * time)
-    assert near([one.changes for one in ledgers], INSTANCE.change_rate.sum() * time)
-    assert near([one.signals for one in ledgers], INSTANCE.signal_rate.sum() * time)
 
 
 THREE_SOURCES = Instance(
@@ -188,19 +164,6 @@ def test_a_page_crawled_at_a_steady_rate(rate, change_rate):
     assert near(rewards / (3 * turns), expected)
     assert requests.sum() > 1000
     assert near(hits - expected * requests, 0.0)
-
-
-def test_a_page_that_is_never_crawled():
-    """It is still fresh at time t with probability exp(-Delta t)."""
-    instance = Instance([1.0, 1e-6], [0.7, 0.0], bandwidth=2.0)
-    env = vector_of(instance, 1000, horizon=4.0)
-    env.reset(seed=0)
-    for _ in range(7):
-        env.step(np.ones(1000, np.int64))
-    ledgers = [env.ledger(lane) for lane in range(1000)]
-    expected = (1.0 - math.exp(-0.7 * 4.0)) / 0.7
-    assert ledgers[0].time == 4.0
-    assert near([one.fresh_time - 4e-6 for one in ledgers], expected)
 
 
 DELAYS = {

@@ -5,15 +5,12 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy.stats import sem
 
 import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances.market import MarketShape, market
-from crawl_envs.worlds.offers.law import Market
-from tests.environments import OFFERS, assert_same, bare, batch
-from tests.naive.market import systematic
+from tests.environments import OFFERS, assert_same, bare
 
 STEPS = 12
 LIVELY = MarketShape(
@@ -80,43 +77,6 @@ def test_rates_that_are_none(bad):
         started().step(rates)
 
 
-def test_crawls_rejected_at_random_are_crawls_at_lower_rates():
-    """Rejected crawls can be left out of sets, or their share of the rates: freshness is the same.
-
-    Every offer is crawled in a step with the same probability, independent of other steps.
-    """
-    accepted, gaps, losses = 0.5, [], []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        rates = random_rates(started(seed), rng)
-        rates *= min(1.0, 20.0 / rates.sum())
-        fresh = {}
-        for form in ("refresh", "rejected rates", "rates"):
-            env, shares = started(seed, action=form.split()[-1], horizon=2.0), []
-            for _ in range(2 * STEPS):
-                if form == "refresh":
-                    tried = systematic((rates / STEPS).tolist(), 1.0 - rng.random())
-                    action = np.zeros(len(rates), np.int8)
-                    action[[page for page in tried if rng.random() < accepted]] = 1
-                else:
-                    action = rates * (accepted if form == "rejected rates" else 1.0)
-                shares.append(env.step(action)[4]["offer_freshness"])
-            fresh[form] = np.mean(shares)
-        gaps.append(fresh["refresh"] - fresh["rejected rates"])
-        losses.append(fresh["rates"] - fresh["refresh"])
-    assert abs(np.mean(gaps)) < 3.0 * sem(gaps)
-    assert np.mean(losses) > 6.0 * sem(gaps)
-
-
-def test_a_rate_is_at_most_a_crawl_per_step():
-    env = started(bandwidth=24.0, overspend="error")
-    rates = np.zeros(80)
-    rates[[3, 5]] = 1e9
-    for _ in range(6):
-        env.step(rates)
-        assert env.last_log().page.tolist() == [3, 5]
-
-
 # What is known
 
 
@@ -163,27 +123,6 @@ def test_lanes_that_are_not_there(lane):
     for read in (env.days, env.finished_days, env.events, env.held_prices):
         with pytest.raises(ValueError, match="lane must be"):
             read(lane)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("objective", "offers"), ("price_history", "crawled"), ("action", "scores"), ("horizon", 3.0)],
-)
-def test_states_of_other_environments(name, value):
-    env, other = started(), started(**{name: value})
-    with pytest.raises(ValueError, match=f"state must be of lanes like these, with {name}"):
-        env.set_state(other.get_state())
-
-
-def test_lanes_of_other_seeds_hold_other_markets():
-    env = batch(2, OFFERS)
-    env.reset(seed=5)
-    merchants = [env.tracker(lane).offers.metadata.merchant for lane in (0, 1)]
-    assert not np.array_equal(*merchants)
-    single = bare(OFFERS)
-    single.reset(seed=6)
-    assert np.array_equal(single.tracker().offers.metadata.merchant, merchants[1])
-    assert isinstance(env.instances[0], Market)
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,6 @@ def test_shapes_of_a_market():
     assert not any(array.flags.writeable for array in drawn.metadata)
 
 
-def test_a_market_repeats_itself_and_differs_by_seed():
-    one, two, other = market(300, seed=5), market(300, seed=5), market(300, seed=6)
-    assert same(one.law, two.law)
-    assert same(one.metadata, two.metadata)
-    assert not np.array_equal(one.law.price, other.law.price)
-    assert not np.array_equal(one.metadata.merchant, other.metadata.merchant)
-
-
 def test_the_generator_draws_what_market_draws():
     drawn = MARKET.generator("market", 40)(generator(roots(5).instance, 0))
     assert same(drawn.law, market(40, seed=5).law)

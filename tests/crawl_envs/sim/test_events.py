@@ -10,12 +10,7 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.sim.state import ALIAS
-from crawl_envs.sim.tape import (
-    DELAY_POISSON,
-    draw_delay,
-    event_rates,
-    fill_alias,
-)
+from crawl_envs.sim.tape import DELAY_POISSON, draw_delay, event_rates, fill_alias
 from crawl_envs.types import DELAY_KINDS
 from tests.crawl_envs.sim.test_streams import stream_of
 from tests.naive import pages as naive

@@ -21,10 +21,7 @@ class Clockwork(CustomEvents):
         page = np.tile(np.arange(self.num_pages), time.size // self.num_pages)
         late = time + rng.uniform(0.0, 0.3, time.size)
         return Tape.of_events(
-            self.num_pages,
-            changes=(time, page),
-            signals=(late, page),
-            requests=(time + 0.5, page),
+            self.num_pages, changes=(time, page), signals=(late, page), requests=(time + 0.5, page)
         )
 
 

@@ -168,22 +168,6 @@ def test_hidden_rates_decide_nothing_of_errors(action):
     assert ends[0] == ends[1] == ends[2]
 
 
-def test_signals_of_an_episode_are_forgotten_with_it():
-    env = rated(instance="mixed", reveal="importance", overspend="scale", bandwidth=100.0)
-    complete = None
-    for options in ({"seed": 0}, {}, {"seed": 0}):
-        env.reset(**options)
-        complete = env.problem.complete
-        action = np.where(complete, 0.5, 0.0)
-        signal_counts = np.zeros(6)
-        for epoch in range(6):
-            *_, info = env.step(action)
-            believed = (signal_counts + 0.5) / (epoch + 0.5)
-            assert info["declared"] == pytest.approx(float(action @ believed), rel=1e-14)
-            signal_counts += np.bincount(env.last_log().signal_page, minlength=6)
-    assert signal_counts.sum() > 0
-
-
 def test_lanes_count_their_own_signals_through_autoresets():
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
         env = rated_batch(

@@ -30,19 +30,6 @@ def test_what_nobody_holds_serves_again():
     assert buffers.copy(source).ctypes.data == address
 
 
-def test_changes_by_who_held_it_do_not_last():
-    buffers, source = Buffers(), np.arange(6.0)
-    buffers.copy(source)[:] = -1.0
-    np.testing.assert_array_equal(buffers.copy(source), source)
-
-
-def test_two_copies_at_once_are_two():
-    buffers, source = Buffers(), np.arange(6.0)
-    one, two = buffers.copy(source), buffers.copy(source)
-    assert not np.shares_memory(one, two)
-    assert not np.shares_memory(one, source)
-
-
 def test_a_copied_pool_shares_nothing():
     buffers, source = Buffers(), np.arange(6.0)
     held = buffers.copy(source)

@@ -18,11 +18,7 @@ from crawl_envs.sim.world import LOG_CAPACITY
 from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledRates, RateRule
 from crawl_envs.worlds.rollouts import play_form
-from tests.crawl_envs.sim.test_world import (
-    EDGES,
-    KINDS_OF_WORLD,
-    assert_same_world,
-)
+from tests.crawl_envs.sim.test_world import EDGES, KINDS_OF_WORLD, assert_same_world
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
 from tests.naive.divergence import Penalty
