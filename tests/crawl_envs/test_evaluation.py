@@ -16,15 +16,6 @@ from tests.crawl_envs.sim.test_reference_events import WORLDS, lists_of
 from tests.reference import reference
 from tests.worlds import single_of, stepped
 
-INDEX_POLICIES = (
-    "Greedy",
-    "GreedyCIS",
-    "GreedyCISPlus",
-    "GreedyNCIS",
-    "GreedyNCISApprox",
-    "RoundRobin",
-)
-
 SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from tests.naive.pages import splitmix
 
-FULL = 2**64
 TEXTS = st.text(alphabet="ab ,\n_é7", max_size=60)
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
