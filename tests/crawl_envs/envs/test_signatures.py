@@ -23,7 +23,6 @@ import crawl_envs
 from crawl_envs.envs.vector import FamilyVectorEnv
 from tests.environments import (
     EVERY_ID,
-    EVERY_ID_AND_FORM,
     NCIS,
     SMALL,
     arguments,
@@ -127,18 +126,6 @@ def test_classes_and_environments_are_pickled_and_copied(name):
 
 
 # Lengths of episodes
-
-
-@EVERY_ID_AND_FORM
-def test_the_specification_has_the_number_of_steps(name, form):
-    env = gym.make(name, **arguments(name, form))
-    env.reset(seed=0)
-    steps, truncated = 0, False
-    while not truncated:
-        _, _, _, truncated, _ = env.step(env.action_space.sample())
-        steps += 1
-    assert env.spec.max_episode_steps == steps
-    assert batch(2, name, **arguments(name, form)).spec.max_episode_steps == steps
 
 
 @pytest.mark.parametrize("more", [{}, {"epoch": 0.5}, {"action": "page"}])

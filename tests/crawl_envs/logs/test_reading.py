@@ -249,15 +249,17 @@ def test_errors_name_file_line_column_value_and_expectation(read, tmp_path, text
 
 
 @pytest.mark.parametrize(
-    ("time", "message"),
+    ("column", "values", "message"),
     [
-        ([1.0, None], "row 2, column 'when': got nothing, exp"),
-        (pa.array([1, 2], pa.time32("s")), "row 1, column 'when': got .* expected an ISO 8601"),
-        ([["a"], ["b"]], "column 'when' has type list<.*, expected"),
+        ("when", [1.0, None], "row 2, column 'when': got nothing, exp"),
+        ("when", pa.array([1, 2], pa.time32("s")), "row 1, .*'when': got .* expected an ISO 8601"),
+        ("url", [["a"], ["b"]], "column 'url' has type list<.*, expected text"),
     ],
 )
-def test_errors_of_parquet_name_the_row_and_the_file_s_name_of_the_column(tmp_path, time, message):
-    table = {"url": ["a", "a"], "when": time, "hash": ["x", "y"]}
+def test_errors_of_parquet_name_the_row_and_the_file_s_name_of_the_column(
+    tmp_path, column, values, message
+):
+    table = {"url": ["a", "a"], "when": [1.0, 2.0], "hash": ["x", "y"], column: values}
     pq.write_table(pa.table(table), tmp_path / "log.parquet")
     with pytest.raises(ValueError, match=rf"log.parquet.*{message}"):
         read_crawl_log(tmp_path / "log.parquet", columns={"time": "when"}, max_bad=0.0)
