@@ -69,14 +69,6 @@ def test_rates_above_the_budget_are_scaled_or_an_error():
     strict.step(np.full(80, 20.0 / 80))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
-def test_rates_that_are_none(bad):
-    rates = np.zeros(80)
-    rates[3] = bad
-    with pytest.raises(ValueError, match="action must be rates, finite and >= 0"):
-        started().step(rates)
-
-
 # What is known
 
 
@@ -125,40 +117,37 @@ def test_lanes_that_are_not_there(lane):
             read(lane)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"action": "scores", "probe": True}, "probe must be False with action 'scores'"),
-        ({"horizon": 0.05}, "horizon must hold at least one epoch"),
-    ],
-)
-def test_bad_arguments(given, message):
+def reset(instance, **more):
+    bare(OFFERS, num_pages=80, **more).reset(options={"instance": instance})
+
+
+REFUSED = [
+    (
+        lambda: gym.make(OFFERS, action="scores", probe=True),
+        "probe must be False with action 'scores'",
+    ),
+    (lambda: bare(OFFERS, horizon=0.05).reset(seed=0), "horizon must hold at least one epoch"),
+    (lambda: reset(Instance(np.ones(80), 1.0, bandwidth=1.0)), "must be a Market"),
+    (lambda: reset(lively(81)), "must have 80 pages"),
+    (  # what scores can choose is fixed when they are made
+        lambda: reset(lively(bandwidth=13.0), bandwidth=12.0, action="scores"),
+        "at most 12 crawls per day",
+    ),
+    (  # a rollout would take the rates of a market for constants
+        lambda: simulate(lively(), policies.make("RoundRobin", features=("elapsed",)), 1.0),
+        "CrawlOffers-v1",
+    ),
+    *(
+        (lambda bad=bad: started().step(np.full(80, bad)), "action must be rates, finite and >= 0")
+        for bad in (np.nan, np.inf, -1.0)
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        gym.make(OFFERS, **given).reset(seed=0)
-
-
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        (Instance(np.ones(80), 1.0, bandwidth=1.0), "must be a Market"),
-        (lively(81), "must have 80 pages"),
-    ],
-)
-def test_instances_that_do_not_fit(instance, message):
-    env = bare(OFFERS, num_pages=80)
-    with pytest.raises(ValueError, match=message):
-        env.reset(options={"instance": instance})
-
-
-def test_scores_cannot_choose_more_than_they_were_made_for():
-    env = bare(OFFERS, num_pages=80, bandwidth=12.0, action="scores")
-    with pytest.raises(ValueError, match="at most 12 crawls per day"):
-        env.reset(options={"instance": lively(bandwidth=13.0)})
-
-
-def test_markets_are_not_simulated_as_if_their_rates_were_constant():
-    with pytest.raises(ValueError, match="CrawlOffers-v1"):
-        simulate(lively(), policies.make("RoundRobin", features=("elapsed",)), 1.0)
+        call()
 
 
 def test_declared_rates_are_checked_and_do_nothing():
