@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pickle
 import re
+import warnings
 from functools import partial
 from typing import get_args
 
@@ -17,6 +18,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 from gymnasium.spaces.utils import flatten_space
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector.utils import batch_space, create_empty_array
 
 import crawl_envs
@@ -277,3 +279,43 @@ def test_metadata_say_how_vectors_are_rendered():
     metadata = batch(2, render_mode="rgb_array").metadata
     assert metadata["render_fps"] == 10
     assert metadata["render_modes"] == ["ansi", "rgb_array"]
+
+
+# What frameworks expect: silent checkers and flat infos
+
+
+@pytest.mark.parametrize("name", list(crawl_envs.PRESETS))
+def test_checkers_are_silent(name):
+    env_checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(name).unwrapped, skip_render_check=True)
+        env_checker.check_env(gym.make(name).unwrapped)
+
+
+@EVERY_ID
+def test_infos_have_dtypes(name):
+    """TorchRL reads the dtype of every entry of an info."""
+    env = bare(name)
+    for info in (env.reset(seed=0)[1], env.step(env.action_space.sample())[-1]):
+        assert all(value.dtype != object for value in info.values())
+
+
+@EVERY_ID
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_infos_are_flat_and_alike(name, mode):
+    env, lanes = bare(name), batch(2, name, autoreset_mode=mode)
+    for one in (env, lanes):
+        _, first = one.reset(seed=0)
+        _, _, _, over, last = one.step(one.action_space.sample())
+        while not np.any(over):
+            _, _, _, over, last = one.step(one.action_space.sample())
+        ended = last.pop("final_info", last)
+        finals = {"final_obs", "_final_obs", "_final_info"}
+        for info in (last, ended):
+            kinds = [
+                {key: np.asarray(value).dtype for key, value in part.items() if key not in finals}
+                for part in (first, info)
+            ]
+            assert kinds[0] == kinds[1]
+        assert not any(isinstance(value, dict) for value in last.values())

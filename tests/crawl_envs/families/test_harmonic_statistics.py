@@ -159,26 +159,6 @@ def test_crawls_are_poisson_and_independent():
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.0 / math.sqrt(first.size)
 
 
-def test_counts_of_crawls_have_the_poisson_probabilities():
-    """By a chi-squared test, in windows of epochs of other lengths than those of decisions."""
-    env = rated_vector_of(pages(0.0), 40, horizon=120.0, epoch=0.75, requests=False)
-    env.reset(seed=5)
-    times = [[] for _ in range(40)]
-    for _ in range(160):
-        env.step(np.broadcast_to(np.array([0.0, 0.0, 1.3, 0.2, 0.0]), (40, 5)))
-        for lane in range(40):
-            log = env.last_log(lane)
-            times[lane] += log.time[log.page == 2].tolist()
-    counts = np.concatenate([np.histogram(each, bins=60, range=(0.0, 120.0))[0] for each in times])
-    top = 7
-    seen = np.bincount(np.minimum(counts, top), minlength=top + 1)
-    expected = stats.poisson.pmf(np.arange(top + 1), 2.6)
-    expected[top] = stats.poisson.sf(top - 1, 2.6)
-    assert stats.chisquare(seen, expected * counts.size).pvalue > 0.01
-    gaps = np.concatenate([np.diff(each) for each in times])
-    assert stats.kstest(gaps, "expon", args=(0.0, 1.0 / 1.3)).pvalue > 0.01
-
-
 def test_signals_are_answered_with_their_probability():
     """Independently of one another: answers of a page are binomial among its signals."""
     p = SHARES["uneven"]
