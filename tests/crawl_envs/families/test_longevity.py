@@ -200,8 +200,9 @@ def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
 
 
 def test_only_pages_with_fragments_and_their_events():
-    env = gym.make(NAME, instance=TRACE, signals="both").unwrapped
+    env = gym.make(NAME, instance=TRACE, signals="both", importance="zipf").unwrapped
     env.reset(seed=0)
+    assert np.unique(env.instance.importance).size == env.lanes.num_pages
     record = traces.load(traces.find(TRACE))
     whole = gym.make("CrawlTrace-v0", trace=TRACE, signals="both").unwrapped
     pages = np.unique(record.fragments.page)
