@@ -339,7 +339,8 @@ BAD_ACTIONS = [
 @pytest.mark.parametrize("case", BAD_ACTIONS)
 def test_an_action_outside_its_space_changes_nothing(case):
     form, value, *words = case
-    env, untouched = (gym.make(NCIS, action=form, **SMALL).unwrapped for _ in range(2))
+    more = {**SMALL, "horizon": 6.0, "action": form}
+    env, untouched = (gym.make(NCIS, **more).unwrapped for _ in range(2))
     good = {"page": 1, "scores": np.linspace(-1.0, 1.0, 5), "refresh": np.array([0, 1, 0, 1, 1])}
     good["rates"] = np.full(5, 0.1)
     for one in (env, untouched):
