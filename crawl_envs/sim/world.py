@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.compiled.array_tables import SmallArray, lengths_of, resized, table_of
+from crawl_envs.compiled.array_tables import lengths_of, resized, table_of
 from crawl_envs.sim.clock import clock_rows
 from crawl_envs.sim.state import (
     FIELDS,
@@ -185,11 +185,15 @@ class World:
         self._check_size(tape)
         if tape.mortal:
             raise ValueError("tape must be without births and deaths")
-        time, code, detail = tape.time, tape.code, tape.detail
-        if not self.requests and not detail.size:
+        time, code = tape.time, tape.code
+        if not self.requests:
             played = code & KIND_MASK != REQUEST
             time, code = time[played], code[played]
-        self.set_events(lane, time, code, detail)
+        count = time.size
+        self.lengthen(events=count)
+        self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
+        record = self.state.lanes[lane]
+        record["cursor"], record["length"], record["recorded"] = 0, count, True
 
     def _check_size(self, tape: Tape) -> None:
         """Raise ValueError unless a tape has the numbers of pages and sources of the world."""
@@ -199,17 +203,6 @@ class World:
                 f"tape must be of {own[0]} pages and {own[1]} sources of signals, got {given[0]} "
                 f"and {given[1]}"
             )
-
-    def set_events(self, lane: int, time: FloatArray, code: IntArray, detail: SmallArray) -> None:
-        """Set the next events of a lane; ``detail`` may be (0,)."""
-        count = time.size
-        self.lengthen(events=count, details=count * (self.state.detail.shape[1] > 0))
-        self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
-        if detail.size:
-            self.state.detail[lane, :count] = detail
-        record = self.state.lanes[lane]
-        record["cursor"], record["length"] = 0, count
-        record["recorded"] = not record["by_day"]
 
     def set_contents(self, row: int, contents: Contents) -> None:
         """Set the fragments of the pages of a lane, or of all, from the next restart on."""

@@ -116,6 +116,7 @@ BAD_STEPS = [  # of the bandwidth
     ([(2.0, 2.0), (1.0, 3.0)], "1.0"),
     ([(1.0, 2.0, 3.0)], "(1.0, 2.0, 3.0)"),
 ]
+NO_PAIRS = [np.ones(2), np.ones((2, 3)), [1.0, 2.0], "ab", [["a", 1.0]]]
 BAD_DELAYS = [
     ({"kind": "slow", "mean": 1.0}, "kind", "'slow'"),
     ({"kind": "constant", "mean": -1.0}, "mean", "-1.0"),
@@ -159,7 +160,16 @@ BAD_ARGUMENTS = [  # of an environment, single and vector
     *(("bandwidth", x) for x in (0.0, -1.0, NAN, INF)),
     *(("crawl_cost", x) for x in (-1.0, NAN)),
     *(("instance", "loud"), ("action", "guess"), ("objective", "profit"), ("reward", "praise")),
-    *(("reveal", "everything"), ("resample", "no")),
+    *(("reveal", "everything"), ("resample", "no"), ("probe", "yes"), ("probe", 1)),
+]
+BAD_RATES = [  # of an environment whose actions are rates
+    ({"objective": [0.0, 1.0, 3.0]}, "objective", "concave"),
+    ({"action": "page", "epoch": 2.0}, "epoch", "2.0", "'page'"),
+    ({"action": "scores", "bucket": 3.0}, "bucket", "3.0", "'scores'"),
+    ({"action": "page", "overspend": "error"}, "overspend", "'error'"),
+    ({"probe": True}, "probe", "True", "'rates'"),
+    ({"batch": 3}, "batch", "3", "'rates'"),
+    ({"instance": "no-such-file.parquet"}, "no-such-file.parquet"),
 ]
 ROWS = [Row("id", "s", "a", 0, "m", 1.0)]
 FAST = Instance(np.full(5, 1e9), 1.0, bandwidth=5.0)
@@ -200,6 +210,7 @@ BAD = [
         (lambda x=x: made(instance="sources", num_sources=x), "num_sources", x)
         for x in (1, 16, 2.5)
     ),
+    *((lambda x=x: made(action=x, probe=True), "probe", True) for x in ("scores", "refresh")),
     (lambda: made(instance="noisy", num_sources=2), "num_sources", "'noisy'"),
     (lambda: made(instance=["noisy"]), "instance"),
     (lambda: made("CrawlTrace-v0", trace=3), "trace"),
@@ -209,11 +220,18 @@ BAD = [
         for env_id in (NCIS, "CrawlTrace-v0")
     ),
     *((lambda x=x: made(horizon=x), "horizon", "finite") for x in (10**400, -(10**400))),
+    *((lambda x=x: made(bandwidth_steps=x), "bandwidth_steps") for x in NO_PAIRS),
     *(
         (lambda x=x: made(objective=x), "objective must be")
         for x in (np.ma.masked_array([0, 1, 1.5], [0, 0, 1]), ["0", "1"], [False])
     ),
-    # a horizon that is too short for a crawl, or for a whole batch, or too long
+    *(
+        (lambda given=given: made("CrawlHarmonic-v0", **given), *words)
+        for given, *words in BAD_RATES
+    ),
+    # a horizon that is too short for a crawl, an epoch, or a whole batch, or too long
+    (lambda: made("CrawlHarmonic-v0", horizon=0.75).reset(seed=0), "horizon", 0.75, "epoch", 1.0),
+    (lambda: made("CrawlHarmonic-v0", epoch=1e-12, horizon=1e6).reset(seed=0), "horizon", "epoch"),
     (lambda: small(horizon=0.125).reset(seed=0), "horizon", "0.125", "5.0"),
     (
         lambda: small(bandwidth=2.0, horizon=1.5, action="scores", batch=4).reset(seed=0),
@@ -310,14 +328,21 @@ BAD_ACTIONS = [
     ("refresh", np.array([0, 1, -1, 0, 0], np.int8)),
     ("refresh", np.array([0.0, 1.0, np.nan, 0.0, 0.0])),
     ("refresh", 1),
+    *(("rates", value) for value in (3, None, np.ones(5, bool), np.full(5, 0.1j))),
+    *(("rates", np.array([0.1] * 4 + [value])) for value in (-1e-9, np.nan, np.inf)),
+    *(("rates", value) for value in (np.full(4, 0.1), np.full((5, 1), 0.1), [[0.1], [0.1, 0.2]])),
+    ("rates", np.array(list("abcde"))),
+    ("rates", np.full(5, 1e308)),  # the sum is not finite and cannot be scaled down
 ]
 
 
 @pytest.mark.parametrize("case", BAD_ACTIONS)
 def test_an_action_outside_its_space_changes_nothing(case):
     form, value, *words = case
-    env, untouched = (gym.make(NCIS, action=form, **SMALL).unwrapped for _ in range(2))
+    more = {**SMALL, "horizon": 6.0, "action": form}
+    env, untouched = (gym.make(NCIS, **more).unwrapped for _ in range(2))
     good = {"page": 1, "scores": np.linspace(-1.0, 1.0, 5), "refresh": np.array([0, 1, 0, 1, 1])}
+    good["rates"] = np.full(5, 0.1)
     for one in (env, untouched):
         one.reset(seed=0)
         one.step(good[form])
@@ -385,6 +410,7 @@ def test_resets(case):
 REFUSED = {
     "too few pages": SMALLER,
     "too slow": Instance(np.full(5, 9.0), 1.0, bandwidth=0.25),
+    "too many events": FAST,
 }
 
 

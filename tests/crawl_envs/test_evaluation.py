@@ -12,19 +12,9 @@ from crawl_envs import instances
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width, simulate, summarize
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompiledIndex
 from tests.crawl_envs.sim.test_reference_events import WORLDS, lists_of
 from tests.reference import reference
 from tests.worlds import single_of, stepped
-
-INDEX_POLICIES = (
-    "Greedy",
-    "GreedyCIS",
-    "GreedyCISPlus",
-    "GreedyNCIS",
-    "GreedyNCISApprox",
-    "RoundRobin",
-)
 
 SLOTTED = [name for name in policies.names("page") if hasattr(getattr(policies, name), "compile")]
 
@@ -44,20 +34,6 @@ def test_simulate_makes_the_crawls_of_the_step_loop(name, instance):
     )
     np.testing.assert_array_equal(rollout.crawls, pages)
     assert rollout.ledger == env.unwrapped.ledger()
-
-
-@pytest.mark.parametrize("name", INDEX_POLICIES)
-def test_simulate_on_a_trace_with_births_and_deaths(name):
-    env = gymnasium.make("CrawlTrace-v0", days_per_crawl=5.0)
-    env.reset(seed=0)
-    pages = stepped(env, policies.make(name, env), seed=0)
-    lanes = env.unwrapped.lanes
-    rollout = simulate(
-        env.unwrapped.instance, policies.make(name, env), lanes.horizon, 0, lanes.tape
-    )
-    np.testing.assert_array_equal(rollout.crawls, pages)
-    assert rollout.ledger == env.unwrapped.ledger()
-    assert rollout.ledger.wasted == 0
 
 
 @pytest.mark.parametrize("window", [0.0, 0.3, 2.0])
@@ -101,26 +77,6 @@ def test_simulate_with_delay_window_and_bandwidth_steps():
         instances.make("noisy", seed=1, **arguments), policies.make("GreedyNCIS", env), 14.0, 1
     )
     assert not np.array_equal(plain.crawls, rollout.crawls)
-
-
-@pytest.mark.parametrize("num_pages", [1, 2, 7, 300, 2000])
-def test_lazy_search_equals_dense_argmax(num_pages):
-    """Against a plain argmax of the compiled value over all pages, at every slot."""
-    instance = instances.make("noisy", num_pages=num_pages, bandwidth=50.0, seed=9)
-    env = gymnasium.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=50.0, instance="noisy")
-    env.reset(seed=9)
-    policy = policies.make("GreedyNCIS", env)
-    rollout = simulate(instance, policy, 10.0, seed=9)
-    form = policy.compile(instance.problem(), 500, np.random.default_rng(0))
-    assert isinstance(form, CompiledIndex)
-    for slot, page in enumerate(rollout.crawls[:200]):
-        tracker = env.unwrapped.tracker()
-        values = [
-            form.value(form.parameters, i, tracker.elapsed[i], tracker.signals[i])
-            for i in range(num_pages)
-        ]
-        assert int(np.argmax(values)) == page, slot
-        env.step(page)
 
 
 def test_simulate_grows_the_log_of_signals():
@@ -245,18 +201,3 @@ def test_slotted_crawls_are_made_when_the_budget_allows_them():
     np.testing.assert_allclose(
         rollout.times, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0], rtol=1e-15
     )
-
-
-def test_thresholds_are_played_to_the_horizon_on_the_events_of_the_others():
-    """Requests and changes are those of a slotted rollout that is cut at the same time."""
-    instance = instances.make("noisy", num_pages=20, bandwidth=20.0, seed=2)
-    free = simulate(instance, policies.ThresholdNCIS(), 10.0, seed=6).ledger
-    env = gymnasium.make("CrawlNCIS-v0", num_pages=20, bandwidth=20.0, horizon=10.0 - 0.05)
-    env.reset(seed=6, options={"instance": instance})
-    over = False
-    while not over:
-        *_, over, _ = env.step(0)
-    slotted = env.unwrapped.ledger()
-    assert slotted.time == free.time == 10.0
-    for name in ("requests", "changes", "signals", "alive_time"):
-        assert getattr(free, name) == pytest.approx(getattr(slotted, name), rel=1e-12)

@@ -13,31 +13,9 @@ import numpy as np
 import pytest
 
 import crawl_envs
-from crawl_envs import Instance
-from crawl_envs.types import Delay
 from tests.environments import DELAYED, FORMS, arguments, bare
-from tests.worlds import vector_of
 
 # Common random numbers
-
-
-@pytest.mark.parametrize("delay", [None, DELAYED])
-def test_policies_have_the_same_changes_signals_and_requests(delay):
-    envs = [bare(delay=delay, horizon=10.0) for _ in range(2)]
-    seen = [[], []]
-    for which, env in enumerate(envs):
-        env.reset(seed=3)
-        rng = np.random.default_rng(which)
-        for _ in range(env.num_slots()):
-            env.step(rng.integers(6))
-            log = env.last_log()
-            seen[which] += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
-    assert seen[0] == seen[1]
-    assert seen[0]
-    one, other = (env.ledger() for env in envs)
-    for name in ("time", "alive_time", "requests", "changes", "signals", "crawls"):
-        assert getattr(one, name) == getattr(other, name)
-    assert one.hits != other.hits or one.fresh_time != other.fresh_time
 
 
 @pytest.mark.parametrize("delay", [None, DELAYED])
@@ -126,20 +104,3 @@ def test_import_loads_nothing_heavy():
         "or name.startswith('scipy.stats')])"
     )
     assert run(program) == "[]"
-
-
-def test_the_constant_delay_postpones_what_is_seen():
-    """A signal is shown a delay after its change, and not before."""
-    instance = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0)
-    late = Instance([1.0], 0.0, 0.0, 8.0, bandwidth=4.0, delay=Delay("constant", 0.5))
-    envs = [vector_of(one, 1, horizon=4.0) for one in (instance, late)]
-    signal_times = [[], []]
-    for which, env in enumerate(envs):
-        env.reset(seed=0)
-        signal_times[which] += env.last_log(0).signal_time.tolist()
-        for _ in range(15):
-            env.step(np.zeros(1, np.int64))
-            signal_times[which] += env.last_log(0).signal_time.tolist()
-    shifted = [time + 0.5 for time in signal_times[0] if time + 0.5 < 4.0]
-    assert signal_times[1] == shifted
-    assert len(shifted) > 10

@@ -96,15 +96,14 @@ def test_cells_are_pages_by_importance_coloured_by_freshness():
         assert holds(cell, colour) > 0.9 * cell[..., 0].size
 
 
-def test_partly_right_copies_are_between_the_colours():
-    cell = cell_of(drawn([False], similarity=[0.5]), 0, 1)
-    between = np.rint((np.array(FRESH) + STALE) / 2)
-    assert holds(cell, between) > 0.9 * cell[..., 0].size
+BETWEEN = np.rint((np.array(FRESH) + STALE) / 2)
 
 
-@pytest.mark.parametrize(("penalty", "colour"), [(1.0, STALE), (2.5, WORST), (9.0, WORST)])
-def test_pages_are_darker_by_their_penalty(penalty, colour):
-    cell = cell_of(drawn([False], similarity=[1.0 - penalty]), 0, 1)
+@pytest.mark.parametrize(
+    ("similarity", "colour"), [(0.5, BETWEEN), (0.0, STALE), (-1.5, WORST), (-8.0, WORST)]
+)
+def test_pages_are_coloured_by_similarity_and_darker_by_their_penalty(similarity, colour):
+    cell = cell_of(drawn([False], similarity=[similarity]), 0, 1)
     assert holds(cell, colour) > 0.9 * cell[..., 0].size
 
 

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pickle
 import re
+import warnings
 from functools import partial
 from typing import get_args
 
@@ -17,14 +18,13 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 from gymnasium.spaces.utils import flatten_space
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector.utils import batch_space, create_empty_array
-from gymnasium.wrappers import TimeAwareObservation
 
 import crawl_envs
 from crawl_envs.envs.vector import FamilyVectorEnv
 from tests.environments import (
     EVERY_ID,
-    EVERY_ID_AND_FORM,
     NCIS,
     SMALL,
     arguments,
@@ -130,35 +130,10 @@ def test_classes_and_environments_are_pickled_and_copied(name):
 # Lengths of episodes
 
 
-@EVERY_ID_AND_FORM
-def test_the_specification_has_the_number_of_steps(name, form):
-    env = gym.make(name, **arguments(name, form))
-    env.reset(seed=0)
-    steps, truncated = 0, False
-    while not truncated:
-        _, _, _, truncated, _ = env.step(env.action_space.sample())
-        steps += 1
-    assert env.spec.max_episode_steps == steps
-    assert batch(2, name, **arguments(name, form)).spec.max_episode_steps == steps
-
-
 @pytest.mark.parametrize("more", [{}, {"epoch": 0.5}, {"action": "page"}])
 def test_epochs_are_counted_too(more):
     env = bare("CrawlHarmonic-v0", **more)
     assert env.spec.max_episode_steps == {"": 2, "epoch": 4, "action": 12}["".join(more)]
-
-
-@EVERY_ID
-def test_time_can_be_observed(name):
-    env = TimeAwareObservation(
-        gym.make(name, **arguments(name)), normalize_time=True, flatten=False
-    )
-    observation, _ = env.reset(seed=0)
-    assert observation["time"] == 0.0
-    truncated = False
-    while not truncated:
-        observation, _, _, truncated, _ = env.step(env.action_space.sample())
-    assert observation["time"] == 1.0
 
 
 @EVERY_ID
@@ -243,12 +218,6 @@ def test_arguments_of_numpy_go_through_json(build):
     assert table.spec.to_json()
 
 
-@pytest.mark.parametrize("pairs", [np.ones(2), np.ones((2, 3)), [1.0, 2.0], "ab", [["a", 1.0]]])
-def test_what_is_no_pair_is_refused(pairs):
-    with pytest.raises(ValueError, match="bandwidth_steps"):
-        gym.make(NCIS, bandwidth_steps=pairs)
-
-
 def test_a_length_that_is_not_known_is_none():
     assert gym.make(NCIS, bandwidth=5.0, horizon=0.125).spec.max_episode_steps is None
 
@@ -299,22 +268,6 @@ def test_vectors_render_a_text_per_lane(name):
         assert words == one.render()
 
 
-def test_vectors_render_a_picture_per_lane():
-    lanes = batch(2, render_mode="rgb_array")
-    singles = [bare(render_mode="rgb_array") for _ in range(2)]
-    lanes.reset(seed=4)
-    for lane, one in enumerate(singles):
-        one.reset(seed=4 + lane)
-    for page in range(3):
-        pictures = lanes.render()
-        assert [picture.shape for picture in pictures] == [(600, 800, 3)] * 2
-        for picture, one in zip(pictures, singles, strict=True):
-            assert np.array_equal(picture, one.render())
-            one.step(page)
-        lanes.step(np.full(2, page))
-    assert not np.array_equal(*pictures)
-
-
 def test_vectors_without_a_render_mode_warn():
     lanes = batch(2)
     lanes.reset(seed=0)
@@ -326,3 +279,43 @@ def test_metadata_say_how_vectors_are_rendered():
     metadata = batch(2, render_mode="rgb_array").metadata
     assert metadata["render_fps"] == 10
     assert metadata["render_modes"] == ["ansi", "rgb_array"]
+
+
+# What frameworks expect: silent checkers and flat infos
+
+
+@pytest.mark.parametrize("name", list(crawl_envs.PRESETS))
+def test_checkers_are_silent(name):
+    env_checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(name).unwrapped, skip_render_check=True)
+        env_checker.check_env(gym.make(name).unwrapped)
+
+
+@EVERY_ID
+def test_infos_have_dtypes(name):
+    """TorchRL reads the dtype of every entry of an info."""
+    env = bare(name)
+    for info in (env.reset(seed=0)[1], env.step(env.action_space.sample())[-1]):
+        assert all(value.dtype != object for value in info.values())
+
+
+@EVERY_ID
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_infos_are_flat_and_alike(name, mode):
+    env, lanes = bare(name), batch(2, name, autoreset_mode=mode)
+    for one in (env, lanes):
+        _, first = one.reset(seed=0)
+        _, _, _, over, last = one.step(one.action_space.sample())
+        while not np.any(over):
+            _, _, _, over, last = one.step(one.action_space.sample())
+        ended = last.pop("final_info", last)
+        finals = {"final_obs", "_final_obs", "_final_info"}
+        for info in (last, ended):
+            kinds = [
+                {key: np.asarray(value).dtype for key, value in part.items() if key not in finals}
+                for part in (first, info)
+            ]
+            assert kinds[0] == kinds[1]
+        assert not any(isinstance(value, dict) for value in last.values())

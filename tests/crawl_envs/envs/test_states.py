@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,12 +13,15 @@ from gymnasium.vector import AutoresetMode
 import policies
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
+from crawl_envs.spaces.observations import MOST_BUFFERS, Buffers
 from tests.environments import (
     DELAYED,
     EVERY_ID,
     EVERY_ID_AND_FORM,
     EVERY_MODE,
     HARMONIC,
+    NCIS,
+    OFFERS,
     SLOW,
     actions_of,
     arguments,
@@ -28,6 +32,8 @@ from tests.environments import (
     play,
 )
 from tests.worlds import single_of
+
+TRACE = "CrawlTrace-v0"
 
 # Copies and states
 
@@ -159,28 +165,46 @@ def test_policies_reread_the_problem_after_a_state_is_restored():
         observation, *_ = env.step(page)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda state: {}, "state must have"),
-        (lambda state: {**state, "world": {}}, "of a world"),
-        (lambda state: smaller_state(), "pages"),
-        (lambda state: in_mid_delay_of_two_sources().get_state(), "like this one"),
-        (lambda state: {**state, "kind": {**state["kind"], "horizon": 7.0}}, "horizon"),
-    ],
-)
-def test_foreign_states_are_refused_and_change_nothing(spoil, words):
-    env, untouched = in_mid_delay(), in_mid_delay()
-    state = {"np_random": env.get_state()["np_random"], **spoil(env.get_state())}
-    with pytest.raises(ValueError, match=words):
-        env.set_state(state)
-    assert_same_future(env, untouched, count=12)
-
-
-def smaller_state():
-    env = bare(num_pages=5, horizon=6.0)
+def started(name=NCIS, **more):
+    env = bare(name, **more)
     env.reset(seed=0)
-    return env.get_state()
+    return env
+
+
+def other(name=NCIS, **more):
+    """A function that returns the state of another environment, whatever it is given."""
+    return lambda state: started(name, **more).get_state()
+
+
+HARMONICS = [{"epoch": 0.5}, {"bucket": 3.0}, {"overspend": "error"}]
+MARKETS = [{"objective": "offers"}, {"price_history": "crawled"}, {"action": "scores"}]
+FOREIGN = [
+    (in_mid_delay, lambda state: {"np_random": state["np_random"]}, "state must have"),
+    (in_mid_delay, lambda state: {**state, "world": {}}, "of a world"),
+    (in_mid_delay, other(num_pages=5, horizon=6.0), "pages"),
+    (in_mid_delay, lambda _: in_mid_delay_of_two_sources().get_state(), "like this one"),
+    (in_mid_delay, lambda s: {**s, "kind": {**s["kind"], "horizon": 7.0}}, "horizon"),
+    (in_mid_epochs, lambda state: None, "state must be of get_state"),
+    (in_mid_epochs, lambda state: {"a": 1}, "state must be of get_state"),
+    (in_mid_epochs, lambda state: [], "state must be of get_state"),
+    (partial(started, HARMONIC, action="page"), other(HARMONIC), "state"),
+    (partial(started, HARMONIC), other(HARMONIC, action="page"), "state"),
+    *((partial(started, HARMONIC), other(HARMONIC, **one), next(iter(one))) for one in HARMONICS),
+    (partial(started, TRACE, window=(9.0, 59.0)), other(TRACE, window=(5.0, 55.0)), "tape"),
+    (partial(started, OFFERS), lambda s: {k: s[k] for k in s if k != "offers"}, "offers"),
+    *(
+        (partial(started, OFFERS), other(OFFERS, **one), f"like these, with {next(iter(one))}")
+        for one in [*MARKETS, {"horizon": 3.0}]
+    ),
+]
+
+
+@pytest.mark.parametrize(("start", "spoil", "words"), FOREIGN)
+def test_foreign_states_are_refused_and_change_nothing(start, spoil, words):
+    env, untouched = start(), start()
+    with pytest.raises(ValueError, match=words):
+        env.set_state(spoil(env.get_state()))
+    assert_same_future(env, untouched, count=12)
 
 
 @EVERY_MODE
@@ -275,23 +299,6 @@ def test_without_copy_the_buffer_is_used_again():
         assert np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("other", [{"epoch": 0.5}, {"bucket": 3.0}, {"overspend": "error"}])
-def test_a_state_of_other_epochs_is_refused(other):
-    env, unlike = bare(HARMONIC), bare(HARMONIC, **other)
-    for one in (env, unlike):
-        one.reset(seed=0)
-    with pytest.raises(ValueError, match=next(iter(other))):
-        env.set_state(unlike.get_state())
-
-
-@pytest.mark.parametrize("state", [None, {"a": 1}, []])
-def test_what_is_no_state_is_refused(state):
-    env = bare(HARMONIC)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="state must be of get_state"):
-        env.set_state(state)
-
-
 def test_what_was_declared_is_part_of_the_state():
     env = bare(HARMONIC, reveal="importance", overspend="error")
     env.reset(seed=0)
@@ -301,25 +308,6 @@ def test_what_was_declared_is_part_of_the_state():
     env.set_state(env.get_state())
     *_, info = env.step(action)
     assert info["declared"] == pytest.approx(0.1 * complete.sum())
-
-
-def test_a_state_of_another_tape_is_refused_and_changes_nothing():
-    env, other = (bare("CrawlTrace-v0", window=(low, low + 50.0)) for low in (100.0, 50.0))
-    env.reset(seed=0)
-    other.reset(seed=1)
-    before = env.get_state()
-    with pytest.raises(ValueError, match="tape"):
-        env.set_state(other.get_state())
-    assert_same(before, env.get_state())
-
-
-def test_offers_need_the_state_of_their_days():
-    env = bare("CrawlOffers-v1", num_pages=5)
-    env.reset(seed=0)
-    state = env.get_state()
-    del state["offers"]
-    with pytest.raises(ValueError, match="offers"):
-        env.set_state(state)
 
 
 def test_every_crawl_of_an_epoch_is_logged_with_its_own_divergences():
@@ -343,15 +331,31 @@ def test_every_crawl_of_an_epoch_is_logged_with_its_own_divergences():
             assert log.divergence[row, slot] == pytest.approx(distance, abs=1e-12)
 
 
-def test_a_probe_of_an_offer_logs_the_observed_price():
-    given = {"num_pages": 300, "bandwidth": 50.0, "horizon": 7.0}
-    env = bare("CrawlOffers-v1", action="page", probe=True, **given)
-    env.reset(seed=0)
-    seen = 0
-    for _ in range(200):
-        true, held = (env.lanes.world.state.prices[0][name].copy() for name in ("true", "held"))
-        stale = int(np.argmax(true != held))
-        env.step(300 + stale)
-        assert env.last_log().price.tolist() == [true[stale]]
-        seen += true[stale] != held[stale]
-    assert seen > 100
+# Copies that stay valid while anything of them is held, and serve again after
+
+
+def test_what_is_held_is_never_overwritten():
+    buffers, source = Buffers(), np.zeros((3, 5))
+    held = []
+    for step in range(3 * MOST_BUFFERS):
+        source[:] = step
+        one = buffers.copy(source)
+        held.append([one, one.T, one[1:2], one.T[::2], memoryview(one), one][step % 6])
+        del one
+    for step, view in enumerate(held):
+        assert (np.asarray(view) == step).all()
+
+
+def test_what_nobody_holds_serves_again():
+    buffers, source = Buffers(), np.arange(6.0)
+    first = buffers.copy(source)
+    address = first.ctypes.data
+    del first
+    assert buffers.copy(source).ctypes.data == address
+
+
+def test_a_copied_pool_shares_nothing():
+    buffers, source = Buffers(), np.arange(6.0)
+    held = buffers.copy(source)
+    for other in (copy.deepcopy(buffers), pickle.loads(pickle.dumps(buffers))):
+        assert not np.shares_memory(held, other.copy(source))

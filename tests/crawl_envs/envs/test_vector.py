@@ -105,30 +105,6 @@ def test_a_vector_environment_is_that_many_single_ones(name, form, mode):
     theirs.close()
 
 
-def test_a_reset_mask_leaves_other_lanes_alone():
-    env, untouched = batch(3), batch(3)
-    for one in (env, untouched):
-        one.reset(seed=0)
-        for _ in range(4):
-            one.step(np.arange(3))
-    before, _, *_ = env.step(np.arange(3))
-    untouched.step(np.arange(3))
-    observations, _ = env.reset(seed=50, options={"reset_mask": np.array([False, True, False])})
-    single = bare()
-    fresh, _ = single.reset(seed=51)
-    assert_same(observations[1], fresh)
-    assert_same(observations[[0, 2]], before[[0, 2]])
-    core = env.unwrapped
-    assert core.ledger(0) == untouched.unwrapped.ledger(0)
-    for _ in range(5):
-        mine, yours = env.step(np.arange(3)), untouched.step(np.arange(3))
-        alone = single.step(1)
-        assert_same(mine[0][[0, 2]], yours[0][[0, 2]])
-        assert_same(mine[1][[0, 2]], yours[1][[0, 2]])
-        assert_same(mine[0][1], alone[0])
-        assert mine[1][1] == alone[1]
-
-
 def test_a_lane_that_was_never_reset_cannot_be_stepped():
     env = batch(2)
     env.reset(seed=0, options={"reset_mask": np.array([True, False])})
@@ -136,16 +112,19 @@ def test_a_lane_that_was_never_reset_cannot_be_stepped():
         env.step(np.zeros(2, np.int64))
 
 
-def test_seeds_may_be_given_lane_by_lane():
-    env = batch(3)
-    observations, _ = env.reset(seed=[9, 4, 9])
-    assert_same(observations[0], observations[2])
-    assert_same(observations[1], bare().reset(seed=4)[0])
-    observations, _ = env.reset(seed=[None, 4, None])
-    single = bare()
-    single.reset(seed=9)
-    assert_same(observations[0], single.reset()[0])
-    assert_same(observations[1], bare().reset(seed=4)[0])
+@pytest.mark.parametrize("seed", [[9, 4, 9], [None, 4, None], 50])
+@pytest.mark.parametrize("mask", [None, [False, True, False]])
+def test_seeds_and_masks_are_those_of_a_sync_vector_environment(seed, mask):
+    """Seeds may be given lane by lane, and a masked reset leaves the other lanes alone."""
+    ours, theirs = batch(3), SyncVectorEnv([bare] * 3)
+    steps = []
+    for env in (ours, theirs):
+        env.reset(seed=3)
+        steps.append([env.step(np.arange(3))[0]])
+        options = None if mask is None else {"reset_mask": np.array(mask)}
+        steps[-1].append(env.reset(seed=seed, options=options)[0])
+        steps[-1] += [env.step(np.arange(3))[:2] for _ in range(5)]
+    assert_same(*steps)
 
 
 def test_the_form_with_the_module_works_in_worker_processes():

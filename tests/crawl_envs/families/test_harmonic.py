@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,35 +9,8 @@ import pytest
 from crawl_envs import Instance
 from crawl_envs.spaces.rewards import metrics
 from tests.environments import HARMONIC, NCIS, assert_same, bare, batch
-from tests.naive.divergence import penalty
 
 RATED = {"num_pages": 8, "bandwidth": 6.0, "horizon": 12.0}
-
-
-def test_rewards_are_what_changes_cost():
-    """By the crawls and the changes of a tape: all pages have complete observation."""
-    env = bare(HARMONIC, instance="mixed", bandwidth=3.0, horizon=10.0, num_pages=2)
-    instance = Instance([1.0, 3.0], [1.0, 2.0], 1.0, bandwidth=3.0)
-    env.reset(seed=0, options={"instance": instance})
-    undetected, total, harmonic = [0, 0], 0.0, penalty("harmonic")
-    for epoch in range(10):
-        _, reward, *_ = env.step(np.array([0.5, 0.3]))
-        log = env.last_log()
-        crawled = set(zip(log.page.tolist(), log.time.tolist(), strict=True))
-        before, cost = float(epoch), 0.0
-
-        def owed(undetected=undetected):
-            return 1.0 * harmonic(undetected[0]) + 3.0 * harmonic(undetected[1])
-
-        for page, time in zip(log.signal_page.tolist(), log.signal_time.tolist(), strict=True):
-            cost += (time - before) * owed()
-            before = time
-            undetected[page] = 0 if (page, time) in crawled else undetected[page] + 1
-        cost += (epoch + 1.0 - before) * owed()
-        assert reward == pytest.approx(-cost / 4.0, rel=1e-12)
-        total += cost
-    assert env.ledger().cost == pytest.approx(total / 10.0, rel=1e-12)
-    assert total > 0.0
 
 
 @pytest.mark.parametrize("form", ["rates", "page", "scores", "refresh"])
@@ -89,26 +60,6 @@ def test_the_space_of_rates():
     assert lanes.action_space.dtype == np.float64
 
 
-def test_arguments_can_be_written_as_json():
-    given = {
-        **RATED,
-        "instance": "mixed",
-        "objective": [0.0, 1.0, 1.5],
-        "bandwidth_steps": [[2.0, 3.0]],
-        "delay": {"kind": "exponential", "mean": 0.2},
-        "bucket": 3.0,
-        "epoch": 0.5,
-        "overspend": "error",
-        "reveal": "importance",
-        "reward": "freshness",
-    }
-    envs = [gym.make(HARMONIC, **one) for one in (given, json.loads(json.dumps(given)))]
-    for env in envs:
-        env.reset(seed=0)
-    action = np.full(8, 0.1)
-    assert_same(envs[0].step(action), envs[1].step(action))
-
-
 def test_the_families_have_the_same_changes_without_requests():
     """Those of NCIS are drawn with the requests, in one stream: they differ, and must."""
     harmonic_env, ncis = (
@@ -120,3 +71,11 @@ def test_the_families_have_the_same_changes_without_requests():
     assert_same(harmonic_env.instance.change_rate, ncis.instance.change_rate)
     assert harmonic_env.ledger().requests == 0
     assert metrics(harmonic_env.ledger())["cost"] == harmonic_env.ledger().cost
+
+
+def test_importance_may_be_as_large_as_it_likes():
+    """It is a weight: no requests are played, so that no number of them is too large."""
+    env = bare(HARMONIC, **RATED)
+    env.reset(seed=0, options={"instance": Instance(np.full(8, 1e12), 1.0, bandwidth=6.0)})
+    _, reward, *_ = env.step(np.full(8, 0.5))
+    assert np.isfinite(reward)

@@ -33,13 +33,7 @@ def long_run(instance, action, penalty, seed=0, **more):
     """The cost of every lane after a warm-up, and the environment."""
     total = EPOCHS + WARM_UP
     env = rated_vector_of(
-        instance,
-        LANES,
-        epoch=EPOCH,
-        horizon=EPOCH * total,
-        penalty=penalty,
-        requests=False,
-        **more,
+        instance, LANES, epoch=EPOCH, horizon=EPOCH * total, penalty=penalty, requests=False, **more
     )
     env.reset(seed=seed)
     actions = np.broadcast_to(np.asarray(action, float), (LANES, instance.num_pages))
@@ -103,26 +97,6 @@ def test_costs_are_those_of_the_paper(case):
         np.testing.assert_allclose(stale, mean, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("epoch", [0.25, 5.0])
-def test_the_length_of_epochs_does_not_matter(epoch):
-    env = rated_vector_of(
-        pages(0.0), LANES, epoch=epoch, horizon=60.0, penalty="harmonic", requests=False
-    )
-    env.reset(seed=0)
-    action = np.broadcast_to(RATES["uneven"], (LANES, 5))
-    for _ in range(env.num_slots(0)):
-        env.step(action)
-    longest = rated_vector_of(
-        pages(0.0), LANES, epoch=60.0, horizon=60.0, penalty="harmonic", requests=False
-    )
-    longest.reset(seed=0)
-    longest.step(action)
-    for lane in range(LANES):
-        one, other = env.ledger(lane), longest.ledger(lane)
-        assert one.crawls == other.crawls
-        assert one.penalty_time == pytest.approx(other.penalty_time, rel=1e-10)
-
-
 @pytest.mark.parametrize("recall", [0.0, 1.0])
 def test_a_page_that_is_never_crawled_costs_ever_more(recall):
     """E[H(N_t)] = Ein(Delta t), the entire exponential integral, which has no bound."""
@@ -183,26 +157,6 @@ def test_crawls_are_poisson_and_independent():
     for page in (1, 2, 4):
         first, second = crawls[:-1, :, page].ravel(), crawls[1:, :, page].ravel()
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.0 / math.sqrt(first.size)
-
-
-def test_counts_of_crawls_have_the_poisson_probabilities():
-    """By a chi-squared test, in windows of epochs of other lengths than those of decisions."""
-    env = rated_vector_of(pages(0.0), 40, horizon=120.0, epoch=0.75, requests=False)
-    env.reset(seed=5)
-    times = [[] for _ in range(40)]
-    for _ in range(160):
-        env.step(np.broadcast_to(np.array([0.0, 0.0, 1.3, 0.2, 0.0]), (40, 5)))
-        for lane in range(40):
-            log = env.last_log(lane)
-            times[lane] += log.time[log.page == 2].tolist()
-    counts = np.concatenate([np.histogram(each, bins=60, range=(0.0, 120.0))[0] for each in times])
-    top = 7
-    seen = np.bincount(np.minimum(counts, top), minlength=top + 1)
-    expected = stats.poisson.pmf(np.arange(top + 1), 2.6)
-    expected[top] = stats.poisson.sf(top - 1, 2.6)
-    assert stats.chisquare(seen, expected * counts.size).pvalue > 0.01
-    gaps = np.concatenate([np.diff(each) for each in times])
-    assert stats.kstest(gaps, "expon", args=(0.0, 1.0 / 1.3)).pvalue > 0.01
 
 
 def test_signals_are_answered_with_their_probability():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import gymnasium as gym
 import numpy as np
 import pytest
 
-import policies
-from crawl_envs import Instance, evaluation, instances
+from crawl_envs import Instance, instances
+from crawl_envs.instances import traces
 from crawl_envs.instances.longevity import PAGE_LAWS, RegionPages, draw_regions
 from crawl_envs.sim.streams import generator
 from crawl_envs.sim.tape import CHANGE, KIND_MASK, SIGNAL, UPDATE, Tape
@@ -21,7 +19,7 @@ from crawl_envs.worlds.fragments.shingling import as_fragments, shingles_of
 from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
 from tests.naive.fragments import distance, version_at, versions_of
 
-NAME = "CrawlLongevity-v0"
+NAME, TRACE = "CrawlLongevity-v0", "garden-handbook"
 
 
 def mixed_regions(m=5, seed=0):
@@ -62,21 +60,6 @@ def test_contents_are_those_of_the_events_of_the_episode():
         read = env.contents()
         assert np.sort(read.death[np.isfinite(read.death)]).tolist() == updates.tolist()
         assert np.array_equal(read.birth, contents.birth) == restore
-
-
-def test_sharing_nothing_and_coming_back():
-    """A fragment that comes back lowers the divergence again, to what sets say."""
-    contents = Contents.of_spells(
-        2,
-        page=[0, 0, 0, 0, 1],
-        birth=[-np.inf, -np.inf, 2.0, 4.0, -np.inf],
-        death=[np.inf, 1.0, 3.0, np.inf, 5.0],
-        key=[0, 1, 1, 1, 0],
-    )
-    assert contents.earlier.tolist() == [-1, -1, 1, 2, -1]
-    page = versions_of(contents)[0]
-    distances = [distance(version_at(page, 0.5), version_at(page, t)) for t in (1.5, 2.5, 3.5, 4.5)]
-    assert distances == [0.5, 0.0, 0.5, 0.0]
 
 
 def test_what_happens_does_not_depend_on_horizon_or_bandwidth():
@@ -159,7 +142,7 @@ def test_what_fits_no_lane_is_refused():
         started(RegionPages(1.0, fast, bandwidth=2.0))
     with pytest.raises(ValueError, match=r"at most 2e.07 events in an episode"):
         gym.make(NAME, horizon=1e9).reset(seed=0)
-    recorded = gym.make(NAME, instance="garden-handbook").unwrapped
+    recorded = gym.make(NAME, instance=TRACE).unwrapped
     recorded.reset(seed=0)
     m = recorded.lanes.num_pages
     with pytest.raises(ValueError, match="must have fragments like the environment, recorded"):
@@ -193,21 +176,6 @@ def test_ones_own_text_has_the_sketches_of_the_environment():
     assert np.array_equal(held, sketch_of(fragments, 4))
 
 
-def test_evaluation_reports_divergence_of_every_policy():
-    rows = list(
-        evaluation.evaluate(
-            NAME,
-            {name: partial(policies.make, name) for name in ("RoundRobin", "Greedy")},
-            [0],
-            num_pages=20,
-            horizon=10.0,
-        )
-    )
-    divergences = {row.policy: row.value for row in rows if row.metric == "divergence"}
-    assert set(divergences) == {"RoundRobin", "Greedy"}
-    assert all(0.0 < value < 1.0 for value in divergences.values())
-
-
 def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
     """Crawls at the very time of a birth or a death are before it, and the loss is right."""
     contents = Contents.of_spells(
@@ -226,3 +194,41 @@ def test_a_copy_has_what_came_before_it_and_not_what_comes_with_it():
     for _ in range(6):
         lanes.play(lanes.form.decode_one(np.zeros(1, np.int8)))
     assert lanes.true_divergence(0).divergence[0] == 2.0 / 3.0
+
+
+# Recorded content
+
+
+def test_only_pages_with_fragments_and_their_events():
+    env = gym.make(NAME, instance=TRACE, signals="both", importance="zipf").unwrapped
+    env.reset(seed=0)
+    assert np.unique(env.instance.importance).size == env.lanes.num_pages
+    record = traces.load(traces.find(TRACE))
+    whole = gym.make("CrawlTrace-v0", trace=TRACE, signals="both").unwrapped
+    pages = np.unique(record.fragments.page)
+    kept = pages[record.deleted[pages] > record.days / 2]
+    assert env.lanes.num_pages == kept.size < whole.lanes.num_pages
+    whole.reset(seed=0)
+    assert np.array_equal(env.instance.change_rate, whole.instance.change_rate[kept])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_pages": 5}, "num_pages must not be given for a trace"),
+        ({"horizon": 5.0}, "horizon must not be given for a trace"),
+        ({"window": [1.0]}, "window must be a first and a last day"),
+        ({"sketch_size": 0}, "sketch_size must be an integer in"),
+        ({"base_versions": -1}, "base_versions must be an integer in"),
+        ({"objective": "binary"}, "objective must be one of"),
+        ({"instance": "nowhere"}, "instance must be one of quality, random, garden"),
+        ({"instance": None}, "instance must be one of"),
+        ({"window": 5}, "window must be a first and a last day, got 5"),
+        ({"window": ("a", "b")}, "window must be finite"),
+        ({"instance": "quality", "window": [0, 1]}, "window must not be given for instance"),
+        ({"instance": "quality", "signals": "directory"}, "signals must be one of"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        gym.make(NAME, **{"instance": TRACE, **arguments})

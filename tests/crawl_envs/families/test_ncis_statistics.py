@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from crawl_envs import Instance
-from crawl_envs.sim.tape import CODE_STRIDE
 from crawl_envs.types import Delay
 from tests.crawl_envs.sim.test_tape import tape_of
 from tests.worlds import vector_of
@@ -25,73 +24,6 @@ INSTANCE = Instance(
     [0.0, 0.4, 0.2, 0.6, 1.0],
     bandwidth=1.0,
 )
-RATES = {
-    0: INSTANCE.importance,
-    1: (1.0 - INSTANCE.recall) * INSTANCE.change_rate,
-    2: INSTANCE.false_signal_rate,
-    3: INSTANCE.recall * INSTANCE.change_rate,
-}
-"""Rates of requests, silent changes, false signals and changes that emit one."""
-
-
-def near(samples, expected):
-    """The mean of independent samples is the expected one, within ERRORS standard errors."""
-    samples = np.asarray(samples, float)
-    error = samples.std(ddof=1) / math.sqrt(samples.size)
-    return abs(samples.mean() - expected) < ERRORS * error
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    """The number of events of each page and kind in 4000 units of time."""
-    counts = np.zeros((5, CODE_STRIDE))
-    for _, page, kind in tape_of(INSTANCE, 1, until=4000.0, block=10_000):
-        counts[page, kind] += 1
-    return counts
-
-
-@pytest.mark.parametrize("kind", list(RATES))
-def test_events_have_their_rates(drawn, kind):
-    """Counts are Poisson: their variance is their mean."""
-    expected = RATES[kind] * 4000.0
-    assert np.all(np.abs(drawn[:, kind] - expected) <= ERRORS * np.sqrt(expected))
-    assert np.all((drawn[:, kind] > 0) == (expected > 0))
-
-
-def test_recall_and_precision_are_recovered(drawn):
-    signalled, changes = drawn[:, 3], drawn[:, 1] + drawn[:, 3]
-    signals = drawn[:, 2] + drawn[:, 3]
-    for share, total, expected in (
-        (signalled, changes, INSTANCE.recall),
-        (signalled, signals, INSTANCE.precision),
-    ):
-        some = total > 0
-        error = np.sqrt(expected[some] * (1.0 - expected[some]) / total[some])
-        assert np.all(np.abs(share[some] / total[some] - expected[some]) <= ERRORS * error)
-
-
-def test_counts_in_disjoint_windows_are_poisson():
-    """Their variance is their mean, and neighbours are uncorrelated."""
-    times = [time for time, *_ in tape_of(INSTANCE, 2, until=4000.0, block=10_000)]
-    counts = np.histogram(times, bins=4000, range=(0.0, 4000.0))[0]
-    mean = sum(rate.sum() for rate in RATES.values())
-    assert near(counts, mean)
-    assert near((counts - mean) ** 2, mean)
-    assert near((counts[:-1] - mean) * (counts[1:] - mean), 0.0)
-
-
-def test_ledgers_count_what_is_drawn():
-    env = vector_of(INSTANCE, 400, horizon=20.0)
-    env.reset(seed=0)
-    for _ in range(20):
-        env.step(np.zeros(400, np.int64))
-    ledgers = [env.ledger(lane) for lane in range(400)]
-    time = ledgers[0].time
-    assert near([one.requests for one in ledgers], INSTANCE.importance.sum() * time)
-    assert near([one.changes for one in ledgers], INSTANCE.change_rate.sum() * time)
-    assert near([one.signals for one in ledgers], INSTANCE.signal_rate.sum() * time)
-
-
 THREE_SOURCES = Instance(
     [1.0, 0.2, 0.0],
     [0.5, 2.0, 4.0],
@@ -101,20 +33,41 @@ THREE_SOURCES = Instance(
 )
 
 
-def test_events_of_every_source_have_their_rates():
-    """Kinds are: request, silent change, then by source a false signal and a signalled change."""
-    one, time = THREE_SOURCES, 4000.0
-    counts = np.zeros((3, 8))
-    for _, page, kind in tape_of(one, 3, until=time, block=10_000):
+def rates_of(one):
+    """The rates of requests, silent changes, and by source of false and of true signals, (m, k)."""
+    recall, false = np.atleast_2d(one.recall), np.atleast_2d(one.false_signal_rate)
+    rates = [one.importance, (1.0 - recall.sum(0)) * one.change_rate]
+    for share, lies in zip(recall, false, strict=True):
+        rates += [lies, share * one.change_rate]
+    return np.stack(rates, axis=1)
+
+
+def near(samples, expected):
+    """The mean of independent samples is the expected one, within ERRORS standard errors."""
+    samples = np.asarray(samples, float)
+    error = samples.std(ddof=1) / math.sqrt(samples.size)
+    return abs(samples.mean() - expected) < ERRORS * error
+
+
+@pytest.mark.parametrize(("one", "seed"), [(INSTANCE, 1), (THREE_SOURCES, 3)])
+def test_events_have_their_rates(one, seed):
+    """Counts are Poisson: their variance is their mean."""
+    expected = rates_of(one) * 4000.0
+    counts = np.zeros(expected.shape)
+    for _, page, kind in tape_of(one, seed, until=4000.0, block=10_000):
         counts[page, kind] += 1
-    signal_rate = one.recall * one.change_rate
-    silent = (1.0 - one.recall.sum(0)) * one.change_rate
-    rates = [one.importance, silent]
-    for source in range(3):
-        rates += [one.false_signal_rate[source], signal_rate[source]]
-    expected = np.stack(rates, axis=1) * time
     assert np.all(np.abs(counts - expected) <= ERRORS * np.sqrt(expected))
     assert np.all((counts > 0) == (expected > 0))
+
+
+def test_counts_in_disjoint_windows_are_poisson():
+    """Their variance is their mean, and neighbours are uncorrelated."""
+    times = [time for time, *_ in tape_of(INSTANCE, 2, until=4000.0, block=10_000)]
+    counts = np.histogram(times, bins=4000, range=(0.0, 4000.0))[0]
+    mean = rates_of(INSTANCE).sum()
+    assert near(counts, mean)
+    assert near((counts - mean) ** 2, mean)
+    assert near((counts[:-1] - mean) * (counts[1:] - mean), 0.0)
 
 
 def test_a_page_is_fresh_with_the_probability_that_its_signals_say():
@@ -188,19 +141,6 @@ def test_a_page_crawled_at_a_steady_rate(rate, change_rate):
     assert near(rewards / (3 * turns), expected)
     assert requests.sum() > 1000
     assert near(hits - expected * requests, 0.0)
-
-
-def test_a_page_that_is_never_crawled():
-    """It is still fresh at time t with probability exp(-Delta t)."""
-    instance = Instance([1.0, 1e-6], [0.7, 0.0], bandwidth=2.0)
-    env = vector_of(instance, 1000, horizon=4.0)
-    env.reset(seed=0)
-    for _ in range(7):
-        env.step(np.ones(1000, np.int64))
-    ledgers = [env.ledger(lane) for lane in range(1000)]
-    expected = (1.0 - math.exp(-0.7 * 4.0)) / 0.7
-    assert ledgers[0].time == 4.0
-    assert near([one.fresh_time - 4e-6 for one in ledgers], expected)
 
 
 DELAYS = {

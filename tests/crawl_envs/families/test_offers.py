@@ -5,15 +5,12 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy.stats import sem
 
 import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.instances.market import MarketShape, market
-from crawl_envs.worlds.offers.law import Market
-from tests.environments import OFFERS, assert_same, bare, batch
-from tests.naive.market import systematic
+from tests.environments import OFFERS, assert_same, bare
 
 STEPS = 12
 LIVELY = MarketShape(
@@ -72,51 +69,6 @@ def test_rates_above_the_budget_are_scaled_or_an_error():
     strict.step(np.full(80, 20.0 / 80))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
-def test_rates_that_are_none(bad):
-    rates = np.zeros(80)
-    rates[3] = bad
-    with pytest.raises(ValueError, match="action must be rates, finite and >= 0"):
-        started().step(rates)
-
-
-def test_crawls_rejected_at_random_are_crawls_at_lower_rates():
-    """Rejected crawls can be left out of sets, or their share of the rates: freshness is the same.
-
-    Every offer is crawled in a step with the same probability, independent of other steps.
-    """
-    accepted, gaps, losses = 0.5, [], []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        rates = random_rates(started(seed), rng)
-        rates *= min(1.0, 20.0 / rates.sum())
-        fresh = {}
-        for form in ("refresh", "rejected rates", "rates"):
-            env, shares = started(seed, action=form.split()[-1], horizon=2.0), []
-            for _ in range(2 * STEPS):
-                if form == "refresh":
-                    tried = systematic((rates / STEPS).tolist(), 1.0 - rng.random())
-                    action = np.zeros(len(rates), np.int8)
-                    action[[page for page in tried if rng.random() < accepted]] = 1
-                else:
-                    action = rates * (accepted if form == "rejected rates" else 1.0)
-                shares.append(env.step(action)[4]["offer_freshness"])
-            fresh[form] = np.mean(shares)
-        gaps.append(fresh["refresh"] - fresh["rejected rates"])
-        losses.append(fresh["rates"] - fresh["refresh"])
-    assert abs(np.mean(gaps)) < 3.0 * sem(gaps)
-    assert np.mean(losses) > 6.0 * sem(gaps)
-
-
-def test_a_rate_is_at_most_a_crawl_per_step():
-    env = started(bandwidth=24.0, overspend="error")
-    rates = np.zeros(80)
-    rates[[3, 5]] = 1e9
-    for _ in range(6):
-        env.step(rates)
-        assert env.last_log().page.tolist() == [3, 5]
-
-
 # What is known
 
 
@@ -165,61 +117,37 @@ def test_lanes_that_are_not_there(lane):
             read(lane)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("objective", "offers"), ("price_history", "crawled"), ("action", "scores"), ("horizon", 3.0)],
-)
-def test_states_of_other_environments(name, value):
-    env, other = started(), started(**{name: value})
-    with pytest.raises(ValueError, match=f"state must be of lanes like these, with {name}"):
-        env.set_state(other.get_state())
+def reset(instance, **more):
+    bare(OFFERS, num_pages=80, **more).reset(options={"instance": instance})
 
 
-def test_lanes_of_other_seeds_hold_other_markets():
-    env = batch(2, OFFERS)
-    env.reset(seed=5)
-    merchants = [env.tracker(lane).offers.metadata.merchant for lane in (0, 1)]
-    assert not np.array_equal(*merchants)
-    single = bare(OFFERS)
-    single.reset(seed=6)
-    assert np.array_equal(single.tracker().offers.metadata.merchant, merchants[1])
-    assert isinstance(env.instances[0], Market)
+REFUSED = [
+    (
+        lambda: gym.make(OFFERS, action="scores", probe=True),
+        "probe must be False with action 'scores'",
+    ),
+    (lambda: bare(OFFERS, horizon=0.05).reset(seed=0), "horizon must hold at least one epoch"),
+    (lambda: reset(Instance(np.ones(80), 1.0, bandwidth=1.0)), "must be a Market"),
+    (lambda: reset(lively(81)), "must have 80 pages"),
+    (  # what scores can choose is fixed when they are made
+        lambda: reset(lively(bandwidth=13.0), bandwidth=12.0, action="scores"),
+        "at most 12 crawls per day",
+    ),
+    (  # a rollout would take the rates of a market for constants
+        lambda: simulate(lively(), policies.make("RoundRobin", features=("elapsed",)), 1.0),
+        "CrawlOffers-v1",
+    ),
+    *(
+        (lambda bad=bad: started().step(np.full(80, bad)), "action must be rates, finite and >= 0")
+        for bad in (np.nan, np.inf, -1.0)
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"action": "scores", "probe": True}, "probe must be False with action 'scores'"),
-        ({"horizon": 0.05}, "horizon must hold at least one epoch"),
-    ],
-)
-def test_bad_arguments(given, message):
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        gym.make(OFFERS, **given).reset(seed=0)
-
-
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        (Instance(np.ones(80), 1.0, bandwidth=1.0), "must be a Market"),
-        (lively(81), "must have 80 pages"),
-    ],
-)
-def test_instances_that_do_not_fit(instance, message):
-    env = bare(OFFERS, num_pages=80)
-    with pytest.raises(ValueError, match=message):
-        env.reset(options={"instance": instance})
-
-
-def test_scores_cannot_choose_more_than_they_were_made_for():
-    env = bare(OFFERS, num_pages=80, bandwidth=12.0, action="scores")
-    with pytest.raises(ValueError, match="at most 12 crawls per day"):
-        env.reset(options={"instance": lively(bandwidth=13.0)})
-
-
-def test_markets_are_not_simulated_as_if_their_rates_were_constant():
-    with pytest.raises(ValueError, match="CrawlOffers-v1"):
-        simulate(lively(), policies.make("RoundRobin", features=("elapsed",)), 1.0)
+        call()
 
 
 def test_declared_rates_are_checked_and_do_nothing():

@@ -53,35 +53,6 @@ def test_ledger_is_what_the_record_says(name):
     assert ledger.crawls == len(crawls)
 
 
-def test_births_and_deaths_show_in_mask_and_observation():
-    record = traces.load(traces.find(TRACE))
-    env = gymnasium.make("CrawlTrace-v0", trace=TRACE, days_per_crawl=3.0)
-    observation, info = env.reset(seed=0)
-    column = env.unwrapped.features.index("alive")
-    start, seen, over = record.days / 2.0, set(), False
-    while not over:
-        time = start + env.unwrapped.tracker().time
-        expected = (record.created < time) & (record.deleted >= time)
-        np.testing.assert_array_equal(observation[:, column], expected)
-        np.testing.assert_array_equal(info["action_mask"], expected)
-        np.testing.assert_array_equal(env.get_wrapper_attr("action_masks")(), expected)
-        assert info["action_mask"].dtype == np.int8
-        seen.add(int(expected.sum()))
-        observation, _, _, over, info = env.step(int(np.flatnonzero(expected)[0]))
-    assert len(seen) > 1  # somebody was born or died
-
-
-def test_crawling_a_page_that_does_not_exist_is_wasted():
-    env = gymnasium.make("CrawlTrace-v0", trace=TRACE)
-    _, info = env.reset(seed=0)
-    dead = int(np.flatnonzero(info["action_mask"] == 0)[0])
-    before = env.unwrapped.ledger()
-    env.step(dead)
-    after = env.unwrapped.ledger()
-    assert (after.wasted, after.crawls) == (before.wasted + 1, before.crawls + 1)
-    assert after.changes_found == before.changes_found
-
-
 def test_seeds_have_the_same_events_and_draw_only_zipf_importance():
     env = gymnasium.make("CrawlTrace-v0", trace=TRACE, importance="zipf")
     weights = []

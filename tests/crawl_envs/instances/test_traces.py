@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,28 +50,6 @@ def naive_events(trace: traces.Trace, start: float, end: float, signals: str) ->
 
 def in_page_order(result: list[Event]) -> list[Event]:
     return sorted(result, key=lambda event: (event[0], RANK[event[1]], event[2]))
-
-
-def test_a_window_of_the_tiny_trace(tmp_path: Path) -> None:
-    window = tiny_trace(tmp_path).window(1.0, 8.0)
-    assert events(window) == [
-        (1.0, BIRTH, 3),
-        (1.0, SIGNAL, 2),
-        (2.0, CHANGE, 0),
-        (2.0, SIGNAL, 0),
-        (2.0, SIGNAL, 1),
-        (3.0, BIRTH, 4),
-        (3.0, SIGNAL, 0),
-        (3.0, SIGNAL, 1),
-        (4.0, CHANGE, 2),
-        (4.0, SIGNAL, 2),
-        (4.0, SIGNAL, 3),
-        (5.0, SIGNAL, 0),
-        (5.0, SIGNAL, 4),
-        (5.0, DEATH, 1),
-    ]
-    assert window.alive.tolist() == [True, True, True, False, False]
-    assert window.duration == 7.0
 
 
 def test_alive_days(tmp_path: Path) -> None:
@@ -259,26 +235,6 @@ def test_find_takes_names_and_folders(tmp_path: Path) -> None:
     assert traces.find(str(tmp_path)) == tmp_path
     with pytest.raises(ValueError, match=r"folder or one of.*garden-handbook.*got 'nowhere'"):
         traces.find("nowhere")
-
-
-def test_the_shipped_site_is_read_and_cut_into_a_window() -> None:
-    folder = traces.find("garden-handbook")
-    trace = traces.load(folder)
-    counts = json.loads((folder / "meta.json").read_text())["rows"]
-    assert trace.num_pages == counts["pages"]
-    window = trace.window(0.0, trace.days, "both")
-    kind, page = window.code % CODE_STRIDE, window.code // CODE_STRIDE
-    kinds = pq.read_table(folder / "changes.parquet")["kind"].to_pylist()
-    assert np.count_nonzero(kind == CHANGE) == sum(k in ("content", "whitespace") for k in kinds)
-    assert np.count_nonzero(kind == BIRTH) == kinds.count("creation")
-    assert np.count_nonzero(kind == DEATH) == kinds.count("deletion")
-    assert window.alive.sum() == trace.num_pages - kinds.count("creation")
-    assert np.all(np.diff(window.time) >= 0.0)
-    signalled, changed = (
-        set(zip(page[kind == each].tolist(), window.time[kind == each].tolist(), strict=True))
-        for each in (SIGNAL, CHANGE)
-    )
-    assert changed <= signalled, "directory recall is 1 by construction"
 
 
 def test_importing_traces_does_not_import_pyarrow() -> None:

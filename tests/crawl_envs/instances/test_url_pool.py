@@ -93,11 +93,7 @@ def test_a_missing_file_and_a_name_that_is_none(tmp_path):
     [
         ("importance", None, r"'importance' is missing, expected .*, 'complete'\]"),
         ("importance", pa.array(["1"] * 40), "'importance' holds type string"),
-        (
-            "importance",
-            pa.array([3, -2] * 20),
-            "'importance' holds -2.0 in row 1",
-        ),
+        ("importance", pa.array([3, -2] * 20), "'importance' holds -2.0 in row 1"),
         ("recall", pa.array([0.5] * 40), "no signals but 'complete', got column 'recall'"),
         ("complete", pa.array([1] * 40), "'complete' holds type int64, expected True or False"),
         ("complete", pa.array([True, None] * 20), "'complete' holds null in row 1"),

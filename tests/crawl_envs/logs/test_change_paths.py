@@ -146,10 +146,7 @@ def test_given_a_log_histories_are_as_simulated() -> None:
 
 
 def gaps_of(
-    rng: np.random.Generator,
-    histories: list[tuple[list[float], list[int]]],
-    days: float,
-    law: Law,
+    rng: np.random.Generator, histories: list[tuple[list[float], list[int]]], days: float, law: Law
 ) -> Gaps:
     """Return what three crawls of each page after the first, and the signals, tell."""
     start, changed, at, source, signals = [], [], [], [], []

@@ -78,10 +78,7 @@ def test_sources_with_names(read):
 
 
 BAD = [
-    (
-        "url\na\nb\na\n",
-        "line 4, column 'url': got 'a', expected another URL: this one s",
-    ),
+    ("url\na\nb\na\n", "line 4, column 'url': got 'a', expected another URL: this one s"),
     ("url,importance\na,1\n,1\n", "line 3, column 'url': got nothing, expected text"),
     (
         "url,importance\na,-1\n",
@@ -93,10 +90,7 @@ BAD = [
     ("url,change_rate\na,0\nb,1e13\n", "line 3, column 'change_rate': got '1e13', expected 0 or a"),
     ("url,recall\na,1.5\n", "line 2, column 'recall': got '1.5', expected a number from 0 to 1"),
     ("url,recall:x,recall:y\na,0.5,0.6\n", "column 'recall:y': got '0.6', expected recall of all"),
-    (
-        "url,recall:x,precision:y\na,0.5,0.6\n",
-        "column 'precision:y' needs the columns 'chang",
-    ),
+    ("url,recall:x,precision:y\na,0.5,0.6\n", "column 'precision:y' needs the columns 'chang"),
     ("url,recall:x,false_signal_rate:y\na,0.5,0.6\n", "column 'recall:y' is missing"),
     (
         "url,change_rate,recall,precision\na,1,1,0\n",

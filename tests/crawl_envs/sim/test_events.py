@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,18 +10,7 @@ from scipy import stats
 
 from crawl_envs import Instance
 from crawl_envs.sim.state import ALIAS
-from crawl_envs.sim.tape import (
-    CODE_STRIDE,
-    DELAY_CONSTANT,
-    DELAY_EXPONENTIAL,
-    DELAY_NONE,
-    DELAY_POISSON,
-    draw_code,
-    draw_delay,
-    draw_gap,
-    event_rates,
-    fill_alias,
-)
+from crawl_envs.sim.tape import DELAY_POISSON, draw_delay, event_rates, fill_alias
 from crawl_envs.types import DELAY_KINDS
 from tests.crawl_envs.sim.test_streams import stream_of
 from tests.naive import pages as naive
@@ -45,13 +33,6 @@ def shares_of(alias):
         shares[column] += cut / len(alias)
         shares[int(entry["other"])] += (1 - cut) / len(alias)
     return shares
-
-
-def test_rates_of_the_four_kinds():
-    instance = Instance([1.0, 2.0], [0.5, 4.0], [0.0, 0.25], [0.0, 3.0], bandwidth=1.0)
-    rates = event_rates(instance)
-    assert rates.tolist() == [[1.0, 0.5, 0.0, 0.0], [2.0, 3.0, 3.0, 1.0]]
-    assert rates.ravel().tolist() == naive.drawn_rates(instance)
 
 
 @pytest.mark.parametrize(("num_sources", "columns"), [(1, 4), (2, 8), (3, 8), (4, 16), (15, 32)])
@@ -84,53 +65,6 @@ def test_alias_table_stands_for_the_rates(rates):
         assert share == 0 or rate > 0.0, "an event of rate 0 could be drawn"
 
 
-def test_alias_table_without_any_rate_is_whole():
-    alias = alias_of([0.0, 0.0, 0.0, 0.0])
-    assert alias["cut"].tolist() == [1.0] * 4
-    assert alias["other"].tolist() == [0, 1, 2, 3]
-
-
-def test_codes_are_the_twins_page_and_kind():
-    rates = [0.25, 1.0, 0.0, 2.0, 4.0, 0.0, 0.5, 0.125]
-    alias, table = alias_of(rates), naive.AliasTable(rates)
-    stream, twin = stream_of(3, 0), naive.Stream(3, 0)
-    for _ in range(2000):
-        page, kind = divmod(table.draw(twin), 4)
-        assert stream.draw(draw_code, alias, 2) == page * CODE_STRIDE + kind
-    assert stream.tolist() == twin.state
-
-
-def test_codes_of_several_sources_are_the_twins_page_and_kind():
-    rates = np.random.default_rng(0).integers(0, 64, 3 * 32) / 64.0
-    alias, table = alias_of(rates), naive.AliasTable(rates.tolist())
-    stream, twin = stream_of(3, 0), naive.Stream(3, 0)
-    for _ in range(2000):
-        page, kind = divmod(table.draw(twin), 32)
-        assert stream.draw(draw_code, alias, 5) == page * CODE_STRIDE + kind
-
-
-@pytest.mark.parametrize("mean", [0.001, 1.0, 1e6])
-def test_gaps_are_the_twins(mean):
-    stream, twin = stream_of(4, 0), naive.Stream(4, 0)
-    gaps = [stream.draw(draw_gap, mean) for _ in range(1000)]
-    assert gaps == [twin.exponential(mean) for _ in range(1000)]
-    assert min(gaps) >= 0.0
-
-
-def test_a_gap_of_no_rate_is_endless():
-    assert stream_of(5, 0).draw(draw_gap, math.inf) == math.inf
-
-
-def test_delay_numbers_are_the_places_of_their_names():
-    numbers = (DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON)
-    assert [DELAY_KINDS[number] for number in numbers] == [
-        "none",
-        "constant",
-        "exponential",
-        "poisson",
-    ]
-
-
 @pytest.mark.parametrize("kind", ["constant", "exponential", "poisson"])
 @pytest.mark.parametrize(("mean", "quantum"), [(0.0, 1.0), (0.7, 0.1), (6.0, 1.0), (500.0, 1.0)])
 def test_delays_are_the_twins(kind, mean, quantum):
@@ -139,14 +73,6 @@ def test_delays_are_the_twins(kind, mean, quantum):
     for _ in range(300):
         assert stream.draw(draw_delay, number, mean, quantum) == twin.delay(kind, mean, quantum)
     assert stream.tolist() == twin.state
-
-
-def test_no_delay_draws_nothing():
-    stream = stream_of(7, 0)
-    before = stream.tolist()
-    assert stream.draw(draw_delay, DELAY_NONE, 0.0, 1.0) == 0.0
-    assert stream.draw(draw_delay, DELAY_CONSTANT, 2.0, 1.0) == 2.0
-    assert stream.tolist() == before
 
 
 @pytest.mark.parametrize("mean", [0.3, 6.0, 60.0])

@@ -1,7 +1,5 @@
 """Instances that draw their own events: the same events in environments and rollouts."""
 
-from functools import partial
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -23,10 +21,7 @@ class Clockwork(CustomEvents):
         page = np.tile(np.arange(self.num_pages), time.size // self.num_pages)
         late = time + rng.uniform(0.0, 0.3, time.size)
         return Tape.of_events(
-            self.num_pages,
-            changes=(time, page),
-            signals=(late, page),
-            requests=(time + 0.5, page),
+            self.num_pages, changes=(time, page), signals=(late, page), requests=(time + 0.5, page)
         )
 
 
@@ -36,38 +31,6 @@ def clockwork(num_pages=3, bandwidth=2.0):
 
 def env_of(**arguments):
     return gym.make("CrawlNCIS-v0", num_pages=3, bandwidth=2.0, horizon=8.0, **arguments)
-
-
-def signals_of(env, seed, choose):
-    env.reset(seed=seed, options={"instance": clockwork()})
-    core, signals = env.unwrapped, []
-    for slot in range(core.num_slots()):
-        log = core.last_log()
-        signals += zip(log.signal_time.tolist(), log.signal_page.tolist(), strict=True)
-        env.step(choose(slot))
-    return signals, core.ledger()
-
-
-def test_no_action_alters_what_happens():
-    one, first = signals_of(env_of(), 3, lambda slot: slot % 3)
-    other, second = signals_of(env_of(), 3, lambda slot: 0)
-    assert one == other
-    assert first.changes == second.changes == 21
-    assert first.requests == second.requests == 21
-    assert first.fresh_time != second.fresh_time
-    assert one != signals_of(env_of(), 4, lambda slot: 0)[0]
-
-
-def test_episodes_of_a_seed_differ_and_come_again():
-    env, runs = env_of(), []
-    for seed in (5, None, 5):
-        options = {"instance": clockwork()} if seed is not None else None
-        env.reset(seed=seed, options=options)
-        runs.append([env.unwrapped.last_log().signal_time.tolist()])
-        for _ in range(10):
-            env.step(0)
-            runs[-1].append(env.unwrapped.last_log().signal_time.tolist())
-    assert runs[0] == runs[2] != runs[1]
 
 
 def test_rollouts_have_the_same_events():
@@ -93,30 +56,6 @@ def test_drawn_events_return_with_an_instance_of_rates():
     for _ in range(10):
         env.step(0)
     assert env.unwrapped.ledger().changes == 0
-
-
-def test_lanes_have_tapes_of_their_own_and_states_hold_them():
-    env = gym.make_vec("CrawlNCIS-v0", num_envs=2, num_pages=3, bandwidth=2.0, horizon=8.0)
-    step = partial(env.step, np.array([0, 1]))
-
-    def logs():
-        return [env.unwrapped.last_log(lane).signal_time.tolist() for lane in range(2)]
-
-    env.reset(seed=2, options={"instance": [clockwork(), clockwork()]})
-    step()
-    state = env.unwrapped.get_state()
-    course = []
-    for _ in range(6):
-        step()
-        course.append(logs())
-    assert any(one != other for one, other in course)
-    env.reset(seed=9)
-    env.unwrapped.set_state(state)
-    again = []
-    for _ in range(6):
-        step()
-        again.append(logs())
-    assert again == course
 
 
 def test_requests_are_left_out_where_none_are_played():

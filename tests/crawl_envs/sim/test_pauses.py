@@ -67,39 +67,34 @@ def test_events_played_a_few_at_a_time(at_once):
     assert_same(whole, parts)
 
 
-@pytest.mark.parametrize("at_once", [1, 7])
-def test_random_crawls_a_few_at_a_time(at_once):
-    made = []
-    for most in (AT_ONCE, at_once):
-        one = world(at_random=True)
-        start_rates(one.state, 0)
-        set_rates(one.state, 0, np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 1.0]))
-        status, calls = PAUSED, 0
-        while status == PAUSED:
-            status, _ = play_rates(one.state, 0, most)
-            calls += 1
-        assert status == DONE
-        made.append((one, calls))
-    (whole, once), (parts, often) = made
-    assert once == 1
-    assert often > whole.state.lanes[0]["slot_crawls"] // at_once > 1
-    assert_same(whole, parts)
+def random_crawls():
+    """A world of random crawls, and a function that plays some of its events."""
+    one = world(at_random=True)
+    start_rates(one.state, 0)
+    set_rates(one.state, 0, np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 1.0]))
+    return one, lambda most: play_rates(one.state, 0, most)[0]
 
 
-@pytest.mark.parametrize("at_once", [1, 7])
-def test_thresholds_a_few_at_a_time(at_once):
+def thresholds():
     rule = ThresholdRule(
         0.0, np.array([0.5, 1.0, 2.0]), np.array([0.7, 1.0, 2.0]), np.array([0.5, 0.0, 0.0]),
         np.ones((1, 3)), np.ones(3, np.bool_),
     )  # fmt: skip
+    one, rng = world(), np.arange(4, dtype=np.uint64)
+    agenda = Agenda(rule, np.zeros(3), empty_heap(3), rng)
+    start_cycles(one.state, 0, agenda)
+    return one, lambda most: play_thresholds(one.state, 0, agenda, most)
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+@pytest.mark.parametrize("start", [random_crawls, thresholds])
+def test_crawls_a_few_at_a_time(start, at_once):
     made = []
     for most in (AT_ONCE, at_once):
-        one, rng = world(), np.arange(4, dtype=np.uint64)
-        agenda = Agenda(rule, np.zeros(3), empty_heap(3), rng)
-        start_cycles(one.state, 0, agenda)
+        one, play = start()
         status, calls = PAUSED, 0
         while status == PAUSED:
-            status = play_thresholds(one.state, 0, agenda, most)
+            status = play(most)
             calls += 1
         assert status == DONE
         made.append((one, calls))

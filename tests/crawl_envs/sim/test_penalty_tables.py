@@ -11,35 +11,10 @@ import pytest
 
 from crawl_envs import Instance
 from crawl_envs.sim.divergence import increment, penalty_increments
-from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import penalty_and_reward
 from tests.crawl_envs.sim.test_world import assert_same_play
 from tests.naive.divergence import penalty as penalty_of
 from tests.worlds import single_of
-
-
-def test_harmonic_increments_are_one_over_n():
-    increments = penalty_increments("harmonic")
-    steps = [increment(increments, changes) for changes in range(10_000)]
-    assert steps == [1.0 / n for n in range(1, 10_001)]
-
-
-def test_ten_thousand_changes_cost_their_harmonic_number():
-    changes = (np.linspace(1.0, 1.5, 10_000), np.zeros(10_000, int))
-    env = single_of(
-        Instance([2.0], 1.0, bandwidth=1.0),
-        tape=Tape.of_events(1, changes=changes),
-        penalty="harmonic",
-    )
-    env.reset(seed=0)
-    env.step(0)
-    before, harmonic = env.ledger().penalty_time, penalty_of("harmonic")(10_000)
-    state = env.get_state()["world"]
-    assert state["divergence"][0, 0] == pytest.approx(harmonic, rel=1e-13)
-    assert state["lanes"]["divergence_weight"][0] == pytest.approx(2.0 * harmonic, rel=1e-13)
-    env.step(0)
-    assert env.ledger().penalty_time == before  # all of them were found at 2
-    assert env.get_state()["world"]["divergence"][0, 0] == 0.0
 
 
 @pytest.mark.parametrize("name", ["harmonic", "binary", "square root", "long", "short", "line"])

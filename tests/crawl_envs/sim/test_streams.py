@@ -79,15 +79,6 @@ def test_uniform_numbers_lie_above_zero_and_reach_one():
     assert Drawing(0, 1, 2, 2**64 - 1).uniform() == 1.0
 
 
-def test_streams_of_other_roots_or_episodes_share_no_word():
-    words = set()
-    for root in range(10):
-        for episode in range(10):
-            stream = stream_of(root, episode)
-            words.update(stream.word() for _ in range(20))
-    assert len(words) == 10 * 10 * 20
-
-
 def test_roots_come_from_the_seed_alone():
     assert [list(roots(seed)) for seed in (0, 1, 2**63)] == [
         naive.roots(seed) for seed in (0, 1, 2**63)

@@ -112,51 +112,11 @@ def test_false_signals_far_above_all_other_rates_are_the_twins():
     assert tape_of(instance, 9) == naive.drawn_events(instance, 9, 0, 40.0)
 
 
-@pytest.mark.parametrize("delay", [None, LATE], ids=["prompt", "delayed"])
-def test_nothing_happens_where_every_rate_is_zero(delay):
-    instance = Instance([0.0, 0.0], 0.0, bandwidth=1.0, delay=delay)
-    world = World(1, 2, block=4)
-    world.set_instance(0, instance)
-    rewind(world.state, 0)
-    draw_block(world.state, 0)
-    assert np.all(world.state.tape["time"] == math.inf)
-
-
 @pytest.mark.parametrize("delay", DELAYS.values(), ids=DELAYS)
 @pytest.mark.parametrize("block", [1, 2, 7, 1000])
 def test_block_size_changes_no_event(block, delay):
     instance = noisy(delay)
     assert tape_of(instance, 2, block=block) == tape_of(instance, 2, block=64)
-
-
-def test_bandwidth_changes_no_event():
-    slow, fast = (
-        make("noisy", seed=5, num_pages=5, bandwidth=rate, delay=Delay("exponential", 0.5))
-        for rate in (1.0, 100.0)
-    )
-    assert tape_of(slow, 5) == tape_of(fast, 5)
-
-
-def test_a_delay_delays_signals_and_nothing_else():
-    """With and without a travelling time that draws nothing, the same sources fire."""
-    prompt, late = tape_of(noisy(), 6), tape_of(noisy(Delay("constant", 0.25)), 6)
-    signals = [
-        (time + 0.25, page)
-        for time, page, kind in prompt
-        if kind in (naive.SIGNAL, naive.CHANGE_SIGNAL) and time + 0.25 < 40.0
-    ]
-    assert [event[:2] for event in late if event[2] == naive.SIGNAL] == signals
-    rest = {naive.REQUEST: naive.REQUEST, naive.CHANGE: naive.CHANGE}
-    rest[naive.CHANGE_SIGNAL] = naive.CHANGE
-    shown = [(time, page, rest[kind]) for time, page, kind in prompt if kind in rest]
-    assert [event for event in late if event[2] != naive.SIGNAL] == shown
-
-
-def test_episodes_and_seeds_have_tapes_of_their_own():
-    instance = noisy()
-    tapes = [tape_of(instance, seed, episode=k) for seed in (0, 1) for k in (0, 1)]
-    times = [event[0] for tape in tapes for event in tape]
-    assert len(set(times)) == len(times)
 
 
 def test_the_room_for_signals_under_way_suffices_with_ease():
@@ -179,19 +139,6 @@ def test_room_for_a_poisson_number_is_tight(mean):
     room = most_of(mean)
     assert stats.poisson.sf(room, mean) < 1e-30
     assert room <= mean + 12.0 * math.sqrt(mean) + 64
-
-
-def test_signals_under_way_end_with_their_episode():
-    instance = make("noisy", num_pages=20, delay=Delay("exponential", 3.0))
-    world = World(1, 20, block=200)
-    world.set_instance(0, instance)
-    drawn = []
-    for _ in range(2):
-        rewind(world.state, 0)
-        draw_block(world.state, 0)
-        drawn.append(world.state.tape[0].copy())
-        assert world.state.pending_size[0, 0] > 0
-    assert np.array_equal(*drawn)
 
 
 def test_prompt_signals_need_no_room():
@@ -238,9 +185,3 @@ def test_at_one_time_births_come_first_and_deaths_last():
 )
 def test_pages_are_mortal_if_they_are_born_die_or_are_not_there(given, mortal):
     assert Tape.of_events(2, **given).mortal is mortal
-
-
-def test_an_empty_tape_is_a_tape():
-    tape = Tape.of_events(2)
-    assert tape.time.shape == tape.code.shape == (0,)
-    assert tape.alive.tolist() == [True, True]

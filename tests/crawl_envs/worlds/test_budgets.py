@@ -1,9 +1,12 @@
-"""The budget of crawl rates: declared from the tracker's knowledge, never from hidden rates."""
+"""Rates for an epoch, and their budget: from the tracker's knowledge, never from hidden rates."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import pickle
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -11,11 +14,28 @@ from gymnasium.vector import AutoresetMode
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
 from crawl_envs.worlds.budgets import within_budget
-from tests.crawl_envs.worlds.test_rates import actions_of, rated, rated_batch
-from tests.environments import HARMONIC, assert_same, bare
+from tests.environments import EVERY_ID, HARMONIC, assert_same, bare, batch
 from tests.worlds import rated_of, rated_vector_of
 
+RATED = {"action": "rates", "horizon": 6.0, "bandwidth": 4.0}
+
+
+def rated(**more):
+    return bare(HARMONIC, **{**RATED, **more})
+
+
+def rated_batch(num_envs, **more):
+    return batch(num_envs, HARMONIC, **{**RATED, **more})
+
+
 # The budget
+
+
+def actions_of(env, count, seed=0):
+    """Rates that ask for more and for less than the budget, some of them 0."""
+    rng = np.random.default_rng(seed)
+    shape = env.action_space.shape
+    return [np.maximum(rng.normal(0.4, 0.6, shape), 0.0) for _ in range(count)]
 
 
 ROWS = np.array([1.0, 0.0, 0.5, 0.5])
@@ -168,22 +188,6 @@ def test_hidden_rates_decide_nothing_of_errors(action):
     assert ends[0] == ends[1] == ends[2]
 
 
-def test_signals_of_an_episode_are_forgotten_with_it():
-    env = rated(instance="mixed", reveal="importance", overspend="scale", bandwidth=100.0)
-    complete = None
-    for options in ({"seed": 0}, {}, {"seed": 0}):
-        env.reset(**options)
-        complete = env.problem.complete
-        action = np.where(complete, 0.5, 0.0)
-        signal_counts = np.zeros(6)
-        for epoch in range(6):
-            *_, info = env.step(action)
-            believed = (signal_counts + 0.5) / (epoch + 0.5)
-            assert info["declared"] == pytest.approx(float(action @ believed), rel=1e-14)
-            signal_counts += np.bincount(env.last_log().signal_page, minlength=6)
-    assert signal_counts.sum() > 0
-
-
 def test_lanes_count_their_own_signals_through_autoresets():
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
         env = rated_batch(
@@ -225,20 +229,12 @@ def test_what_is_declared_holds_for_one_step_of_one_lane():
     np.testing.assert_allclose(info["declared"], expected, rtol=1e-15)
 
 
-def test_what_is_declared_is_copied():
-    env = rated_of(Instance([1.0], [3.0], 1.0, bandwidth=20.0), reveal="importance")
-    env.reset(seed=0)
-    rates = np.array([8.0])
-    env.declare(rates)
-    rates[:] = 2.0
-    *_, info = env.step(np.array([0.5]))
-    assert info["declared"] == 4.0
-
-
-def test_a_declaration_survives_an_error_but_not_a_reset():
+def test_a_declaration_is_copied_and_survives_an_error_but_not_a_reset():
     env = rated_of(Instance([1.0], [3.0], 1.0, bandwidth=5.0), reveal="importance")
     env.reset(seed=0)
-    env.declare([10.0])
+    rates = np.array([10.0])
+    env.declare(rates)
+    rates[:] = 2.0
     with pytest.raises(ValueError, match="bandwidth 5"):
         env.step(np.array([1.0]))
     *_, info = env.step(np.array([0.5]))
@@ -285,14 +281,6 @@ def test_declarations(case):
     assert info["declared"] == 1.0
 
 
-@pytest.mark.parametrize("lane", [-1, 1, 2.5])
-def test_a_declaration_is_of_a_lane(lane):
-    env = rated_of(Instance([1.0], 1.0, 1.0, bandwidth=5.0), reveal="importance")
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="lane"):
-        env.declare([1.0], lane=lane)
-
-
 def test_slots_have_nothing_to_declare():
     env = bare(HARMONIC, action="page")
     env.reset(seed=0)
@@ -301,10 +289,13 @@ def test_slots_have_nothing_to_declare():
     assert np.isnan(env.epoch)
 
 
-def test_a_number_is_declared_for_all_pages():
+def test_a_number_is_declared_for_all_pages_of_a_lane():
     env = rated_of(Instance([1.0, 1.0], 1.0, 1.0, bandwidth=9.0), reveal="importance")
     env.reset(seed=0)
     env.declare(4.0)
+    for lane in (-1, 1, 2.5):
+        with pytest.raises(ValueError, match="lane"):
+            env.declare(1.0, lane=lane)
     *_, info = env.step(np.array([0.5, 0.25]))
     assert info["declared"] == 3.0
 
@@ -328,3 +319,60 @@ def test_a_later_bandwidth_of_too_many_crawls_is_refused():
     env = bare(HARMONIC, num_pages=2, epoch=1.0, horizon=2.0)
     with pytest.raises(ValueError, match=r"bandwidth must give at most 1e\+08 .* got 1e\+09"):
         env.reset(seed=0, options={"instance": pages})
+
+
+# Shares, epochs and states
+
+
+@EVERY_ID
+@pytest.mark.parametrize("bandwidth", [None, 3.0])
+def test_shares_are_rates_in_units_of_the_bandwidth(name, bandwidth):
+    """Of the current bandwidth, also that of a pinned instance; probabilities have no unit."""
+    shares, rates = bare(name, action="shares"), bare(name, action="rates")
+    shares.reset(seed=0)
+    options = None
+    if bandwidth is not None:
+        options = {"instance": copy.copy(shares.instance)}
+        object.__setattr__(options["instance"], "bandwidth", bandwidth)
+    assert_same(shares.reset(seed=0, options=options), rates.reset(seed=0, options=options))
+    instance, low = shares.instance, shares.action_space.low
+    with pytest.raises(ValueError, match="shares in"):
+        shares.step(low - 0.5)
+    for action in (low, shares.action_space.sample()):
+        share = (action.astype(float) + 1.0) / 2.0
+        wanted = np.where(instance.complete, share, share * instance.bandwidth)
+        assert_same(shares.step(action), rates.step(wanted))
+
+
+@pytest.mark.parametrize(
+    ("horizon", "epoch", "epochs"),
+    [(6.0, 1.0, 6), (6.0, 2.0, 3), (6.0, 0.1, 60), (1.0, 1.0, 1), (2.5, 1.0, 2), (6.0, 0.7, 8)],
+)
+def test_epochs_end_on_their_grid(horizon, epoch, epochs):
+    """As many as fit into the horizon, which may miss the last by rounding."""
+    env = rated(horizon=horizon, epoch=epoch)
+    env.reset(seed=0)
+    assert env.num_slots() == epochs
+    assert env.epoch == epoch
+    for number in range(1, epochs + 1):
+        *_, terminated, truncated, _ = env.step(np.full(6, 0.5))
+        assert env.tracker().time == pytest.approx(number * epoch, rel=1e-12)
+        assert env.ledger().time == env.tracker().time
+        assert not terminated
+        assert truncated == (number == epochs)
+    with pytest.raises(gym.error.ResetNeeded, match="reset"):
+        env.step(np.full(6, 0.5))
+
+
+def test_a_state_of_grown_logs_moves_to_a_new_environment():
+    env, other = (
+        rated_of(Instance([1.0, 1.0], 1.0, 0.5, 90.0, bandwidth=1e4), highest=1e4, penalty="binary")
+        for _ in range(2)
+    )
+    env.reset(seed=0)
+    env.step(np.array([900.0, 100.0]))
+    other.set_state(pickle.loads(pickle.dumps(env.get_state())))
+    assert other.ledger().crawls > 900
+    action = np.array([0.0, 2000.0])
+    assert_same(env.step(action), other.step(action))
+    assert_same(env.last_log()._asdict(), other.last_log()._asdict())

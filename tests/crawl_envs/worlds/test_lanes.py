@@ -34,39 +34,12 @@ def test_a_seed_decides_everything(name, form):
     assert_same_future(one, other)
 
 
-def test_another_seed_draws_another_world():
-    env = bare()
-    first, _ = env.reset(seed=0)
-    pages = env.instance.importance
-    second, _ = env.reset(seed=1)
-    assert not np.array_equal(first, second)
-    assert not np.array_equal(pages, env.instance.importance)
-    env.reset(seed=0)
-    assert np.array_equal(pages, env.instance.importance)
-
-
 def test_the_instance_of_a_seed_is_the_one_that_make_draws():
     env = bare()
     env.reset(seed=5)
     expected = make("noisy", seed=5, num_pages=6, bandwidth=6.0)
     for name in ("importance", "change_rate", "recall", "false_signal_rate"):
         assert np.array_equal(getattr(env.instance, name), getattr(expected, name))
-
-
-def test_later_episodes_keep_the_instance_and_have_new_events():
-    env = bare()
-    env.reset(seed=0)
-    drawn = env.instance
-    play(env, [0] * 12)
-    first = env.ledger()
-    env.reset()
-    assert env.instance is drawn
-    play(env, [0] * 12)
-    assert env.ledger().time == first.time
-    assert env.ledger() != first
-    env.reset(seed=0)
-    play(env, [0] * 12)
-    assert env.ledger() == first
 
 
 def test_an_episode_does_not_depend_on_the_length_of_those_before_it():
@@ -77,22 +50,6 @@ def test_an_episode_does_not_depend_on_the_length_of_those_before_it():
     play(other, [0])
     assert_same(one.reset(), other.reset())
     assert_same_future(one, other)
-
-
-def test_resample_draws_an_instance_at_every_reset():
-    env, again = bare(resample=True), bare(resample=True)
-    env.reset(seed=0)
-    again.reset(seed=0)
-    kept = bare()
-    kept.reset(seed=0)
-    seen = [env.instance.importance]
-    assert np.array_equal(seen[0], kept.instance.importance)
-    for _ in range(3):
-        env.reset()
-        again.reset()
-        seen.append(env.instance.importance)
-        assert np.array_equal(seen[-1], again.instance.importance)
-    assert len({tuple(row) for row in seen}) == 4
 
 
 def test_resample_draws_again_at_every_autoreset():
@@ -138,15 +95,6 @@ def test_a_pinned_instance_does_not_change_the_seeds_streams():
     other.reset(seed=4)
     assert_same(one.reset(), other.reset(options={"instance": one.instance}))
     assert_same_future(one, other)
-
-
-def test_lanes_of_a_vector_may_be_pinned_to_different_instances():
-    pinned = [Instance(np.full(6, weight), 0.5, bandwidth=6.0) for weight in (1.0, 2.0)]
-    env = batch(2)
-    observations, _ = env.reset(seed=0, options={"instance": pinned})
-    column = env.unwrapped.features.index("importance")
-    assert observations[:, :, column].tolist() == [[1.0] * 6, [2.0] * 6]
-    assert env.unwrapped.instances == tuple(pinned)
 
 
 def test_without_a_seed_environments_differ():

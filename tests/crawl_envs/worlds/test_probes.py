@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 import gymnasium as gym
@@ -13,13 +12,7 @@ from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Delay
 from tests.crawl_envs.sim.test_world import SEED, assert_same_world, instances_of
-from tests.environments import (
-    HARMONIC,
-    NCIS,
-    assert_same,
-    assert_same_future,
-    bare,
-)
+from tests.environments import HARMONIC, assert_same_future, bare
 from tests.naive import pages as naive
 from tests.naive.divergence import Penalty
 from tests.worlds import random_events, single_of
@@ -115,62 +108,6 @@ def test_a_probe_by_hand():
     assert (ledger.crawls, ledger.probes, ledger.changes_found, ledger.wasted) == (5, 3, 1, 0)
 
 
-def test_what_a_log_says_of_probes():
-    """Elapsed time and signals since the last crawl: a probe is none."""
-    env = probing_of(TWO, tape=Tape.of_events(2, **LISTS), horizon=8.0)
-    env.reset(seed=0)
-    env.step(1)
-    entries = []
-    for action in (3, 3, 1):
-        env.step(action)
-        log = env.last_log()
-        entries.append(
-            (log.page[0], log.elapsed[0], log.signals[0], bool(log.changed[0]), bool(log.probe[0]))
-        )
-    assert entries == [
-        (1, 1.0, 1, True, True),
-        (1, 2.0, 1, True, True),
-        (1, 3.0, 1, True, False),
-    ]
-    assert env.tracker().elapsed.tolist() == [5.0, 1.0]
-
-
-def test_a_probe_takes_the_slot_and_changes_nothing_else():
-    """Beside idle slots, which crawl a page that nobody needs: the same world goes on."""
-    importance, change_rate = [1.0, 0.5, 0.0], [1.0, 3.0, 0.0]
-    instance = Instance(importance, change_rate, 0.5, bandwidth=5.0)
-    envs = [probing_of(instance) for _ in range(2)]
-    for env in envs:
-        env.reset(seed=1)
-    rng = np.random.default_rng(0)
-    for slot in range(20):
-        page = int(rng.integers(2))
-        for env, action in zip(envs, (3 + page, 2), strict=True):
-            env.step(page if slot % 3 == 0 else action)
-        fresh = [env.lanes.fresh(0).tolist() for env in envs]
-        assert fresh[0] == fresh[1]
-        for name in ("signals", "elapsed", "changed"):
-            mine, yours = (getattr(env.tracker(), name)[:2].tolist() for env in envs)
-            assert mine == yours
-    probed, idle = (asdict(env.ledger()) for env in envs)
-    assert probed.pop("probes") == 13 > 0 == idle.pop("probes")
-    assert probed == idle
-
-
-def test_a_probe_is_forgotten_where_the_page_is_crawled():
-    env = bare(HARMONIC, **PROBING)
-    env.reset(seed=0)
-    env.step(PAGES + 2)
-    assert env.tracker().probed[2] >= 0
-    assert env.tracker().changed[2] == -1
-    env.step(2)
-    assert env.tracker().probed[2] == -1
-    assert env.tracker().changed[2] >= 0
-    env.step(PAGES + 2)
-    env.reset()
-    assert np.all(env.tracker().probed == -1)
-
-
 @pytest.mark.parametrize("action", [2 * PAGES, -1, 2**40, 2.0, True, "2", None, [1]])
 def test_actions_outside_the_space_change_nothing(action):
     env, untouched = (bare(HARMONIC, **PROBING) for _ in range(2))
@@ -180,39 +117,3 @@ def test_actions_outside_the_space_change_nothing(action):
     with pytest.raises(ValueError, match=rf"action .*\[0, {2 * PAGES}\)"):
         env.step(action)
     assert_same_future(env, untouched, count=30)
-
-
-def test_without_probes_there_are_as_many_actions_as_pages():
-    env = bare(HARMONIC, **{**PROBING, "probe": False})
-    env.reset(seed=0)
-    assert env.action_space.n == PAGES
-    assert "probed" not in env.features
-    with pytest.raises(ValueError, match=r"\[0, 6\)"):
-        env.step(PAGES)
-
-
-def test_probes_leave_the_events_alone():
-    """Environments with and without probes have the same changes."""
-    arguments = {**PROBING, "horizon": 8.0}
-    one, other = bare(HARMONIC, **arguments), bare(HARMONIC, **{**arguments, "probe": False})
-    for env in (one, other):
-        env.reset(seed=4)
-        for slot in range(40):
-            env.step(slot % PAGES)
-    assert one.ledger() == other.ledger()
-    column = one.features.index("probed")
-    mine = np.delete(one.lanes.observation(0), column, axis=1)
-    assert_same(np.ascontiguousarray(mine), np.ascontiguousarray(other.lanes.observation(0)))
-
-
-@pytest.mark.parametrize("form", ["scores", "refresh", "rates"])
-def test_only_pages_are_probed(form):
-    with pytest.raises(ValueError, match=r"probe .*True"):
-        gym.make(HARMONIC, action=form, probe=True)
-
-
-@pytest.mark.parametrize("value", ["yes", 1])
-def test_whether_to_probe_is_a_truth_value(value):
-    for name in (HARMONIC, NCIS):
-        with pytest.raises(ValueError, match="probe must be True or False"):
-            gym.make(name, action="page", probe=value)

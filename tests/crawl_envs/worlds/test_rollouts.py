@@ -13,7 +13,6 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import evaluate, play, simulate
-from crawl_envs.sim.tape import Tape
 from crawl_envs.types.compiled_policies import CompiledRates, CompiledSequence, RateRule
 from tests.crawl_envs.test_bad_input import complains
 from tests.environments import HARMONIC, LONGEVITY, NCIS, OFFERS
@@ -153,16 +152,6 @@ def test_compiled_rows_are_those_of_steps(case):
     assert all((policy.asked == 0) == (case in PLAYABLE) for policy in compiled)
 
 
-def test_interference_shows():
-    """The crawls of a compiled policy of rates differ from those allowed by a bucket."""
-    rates = {
-        case: [row.value for row in rows_of(True, [], **more) if row.metric == "crawl_rate"]
-        for case, more in {**STEPPED, "nothing": {}}.items()
-    }
-    for case in ("a bucket", "too much is asked for later"):
-        assert rates[case] < rates["nothing"]
-
-
 def one_rule(problem, rates, chances):
     class OneRule(Steady):
         def compile(self, problem, slots, rng):
@@ -223,21 +212,13 @@ class Turns(Steady):
         return 0, state
 
 
-def test_a_policy_of_slots_does_not_play_an_environment_of_epochs():
-    """A page is no action there: compiled or not, it is refused."""
-    for compiled in (False, True):
-        rows = evaluate(HARMONIC, {"turns": Turns}, [0], compiled=compiled, **RATED)
-        with pytest.raises(ValueError, match="action"):
-            list(rows)
-
-
-def test_a_policy_of_rates_does_not_play_an_environment_of_slots():
-    for compiled in (False, True):
-        rows = evaluate(
-            HARMONIC, {"steady": Steady}, [0], compiled=compiled, action="page", **RATED
-        )
-        with pytest.raises(ValueError, match="action"):
-            list(rows)
+@pytest.mark.parametrize(("policy", "form"), [(Turns, "rates"), (Steady, "page")])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_policy_of_another_form_does_not_play(policy, form, compiled):
+    """A page is no action where rates are, nor the other way round: compiled or not."""
+    rows = evaluate(HARMONIC, {"one": policy}, [0], compiled=compiled, action=form, **RATED)
+    with pytest.raises(ValueError, match="action"):
+        list(rows)
 
 
 @pytest.mark.parametrize("name", ["LambdaCrawl", "LambdaCrawlApprox", "BinaryLambdaCrawl"])
@@ -299,11 +280,3 @@ def test_what_simulate_refuses(given, words):
     env.reset(seed=0)
     arguments = {"horizon": 5.0, **given}
     complains(lambda: simulate(instance, Steady(env), **arguments), *words)
-
-
-def test_simulate_on_a_tape_of_other_pages():
-    instance = Instance(np.ones(3), 1.0, bandwidth=3.0)
-    env = rated_of(instance)
-    env.reset(seed=0)
-    tape = Tape.of_events(2, changes=([1.0], [0]))
-    complains(lambda: simulate(instance, Steady(env), 5.0, tape=tape), "tape", "3 pages")

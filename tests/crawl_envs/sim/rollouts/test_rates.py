@@ -10,6 +10,8 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crawl_envs import Instance
 from crawl_envs.instances import make
@@ -18,11 +20,7 @@ from crawl_envs.sim.world import LOG_CAPACITY
 from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledRates, RateRule
 from crawl_envs.worlds.rollouts import play_form
-from tests.crawl_envs.sim.test_world import (
-    EDGES,
-    KINDS_OF_WORLD,
-    assert_same_world,
-)
+from tests.crawl_envs.sim.test_world import EDGES, KINDS_OF_WORLD, assert_same_world
 from tests.naive import pages as naive
 from tests.naive import rates as naive_rates
 from tests.naive.divergence import Penalty
@@ -286,22 +284,59 @@ def test_the_same_rates_in_other_epochs_make_the_same_crawls(epoch, bucket):
     assert cut.fresh_time == pytest.approx(ledger.fresh_time, rel=1e-12)
 
 
-def test_rates_that_stop_and_go_on_keep_what_is_left_of_the_hazard():
-    """In the time at rate r alone, crawls come as if the pause had not been, r times as fast."""
-    instance = Instance([1.0, 1.0], 0.0, bandwidth=100.0)
-    steady, halting = (rated_of(instance, horizon=40.0) for _ in range(2))
-    for env in (steady, halting):
-        env.reset(seed=SEED)
-    clock, times = 0.0, []
-    for step in range(30):
-        rate = (4.0, 0.0, 1.0)[step % 3]
-        halting.step(np.array([rate, 0.0]))
-        times += (clock + (halting.last_log().time - step) * rate).tolist()
-        clock += rate
-    expected = []
-    for _ in range(40):
-        steady.step(np.array([0.0, 1.0]))
-        expected += steady.last_log().time.tolist()
-    expected = [time for time in expected if time < 50.0]
-    np.testing.assert_allclose(times[: len(expected)], expected[: len(times)], atol=1e-9)
-    assert len(times) > 30
+# What buckets of tokens let through
+
+
+def attempts_of(instance, rates, seed):
+    """The times at which crawls are made where no bucket denies any."""
+    env = rated_of(instance, horizon=20.0)
+    return played(env, rates, seed)[0]["time"]
+
+
+def let_through(times, bucket, refill):
+    """Which of the crawls find a token, one by one."""
+    tokens, before, made = bucket, 0.0, []
+    for time in times:
+        tokens, before = min(bucket, tokens + (time - before) * refill), time
+        if tokens >= 1.0 - 1e-9:
+            tokens -= 1.0
+            made.append(time)
+    return made
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    bucket=st.floats(1.0, 12.0),
+    bandwidth=st.floats(0.5, 6.0),
+    share=st.floats(0.0, 1.0),
+    seed=st.integers(0, 2**32),
+)
+def test_no_window_holds_more_crawls_than_a_bucket_and_its_refill(bucket, bandwidth, share, seed):
+    instance = Instance([1.0, 2.0, 1.0], [1.0, 0.5, 3.0], [0.0, 0.0, 1.0], bandwidth=bandwidth)
+    rates = np.array([0.75, 0.25, 0.0]) * share * bandwidth
+    rates[2] = min((1.0 - share) * bandwidth / 3.0, 1.0)
+    env = rated_of(instance, horizon=20.0, bucket=bucket)
+    columns, ledger = played(env, rates, seed)
+    times = columns["time"]
+    attempts = attempts_of(instance, rates, seed)
+    # Denied crawls use the same random numbers, so that times are those without a bucket.
+    assert ledger.crawls + ledger.denied == attempts.size
+    assert ledger.crawls == times.size
+    np.testing.assert_array_equal(times, let_through(attempts, bucket, bandwidth))
+    # Crawls i to j need j - i + 1 tokens: those saved at i, and those that came after.
+    index = np.arange(times.size)
+    needed = index - bandwidth * times
+    worst = needed + 1.0 - np.minimum.accumulate(needed) if times.size else np.zeros(1)
+    assert worst.max() <= bucket + 1e-6
+
+
+def test_a_bucket_is_refilled_at_the_bandwidth_of_the_epoch():
+    """With a signal at almost every instant, all tokens that come are spent."""
+    flood = Instance([1.0], [2000.0], 1.0, bandwidth=4.0, bandwidth_steps=((2.0, 20.0), (3.5, 1.0)))
+    env = rated_of(flood, horizon=6.0, bucket=1.0, reveal="importance")
+    env.reset(seed=SEED)
+    for epoch, due in enumerate((4.0, 4.0, 20.0, 10.5, 1.0, 1.0)):
+        env.declare([1.0])
+        assert env.lanes.budget.bandwidth(flood, epoch) == pytest.approx(due)
+        *_, info = env.step(np.array([1.0]))
+        assert abs(info["crawls"] - due) <= 1.0

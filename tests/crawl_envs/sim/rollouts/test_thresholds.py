@@ -13,7 +13,6 @@ from crawl_envs import Instance
 from crawl_envs.compiled.heap import empty_heap, first_due, set_due
 from crawl_envs.instances import make
 from crawl_envs.sim.tape import Tape
-from crawl_envs.types import Delay
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
 from crawl_envs.worlds.rollouts import play_form
 from tests.naive import pages as naive
@@ -81,14 +80,6 @@ def test_kernel_and_twin_make_the_same_crawls(name, seed):
     assert rollout.ledger.crawls > 50
 
 
-def test_rules_follow_one_another():
-    instance = rounded(make("noisy", num_pages=10, bandwidth=10.0, seed=SEED))
-    rng = np.random.default_rng(8)
-    rules = [random_rule(rng, 10, start=start) for start in (0.0, 3.5, 7.0, 40.0)]
-    events = naive.drawn_events(instance, SEED, 0, 20.0)
-    assert_same_play(instance, rules, events, 20.0)
-
-
 @pytest.mark.parametrize("sources", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_pages_are_born_and_die_amid_signals_of_several_sources(seed, sources):
@@ -149,20 +140,6 @@ def test_full_logs_change_nothing(monkeypatch):
     events = naive.drawn_events(instance, SEED, 0, 30.0)
     monkeypatch.setattr("crawl_envs.worlds.rollouts.CRAWLS_AT_ONCE", 3)
     assert_same_play(instance, [rule], events, 30.0)
-
-
-def test_delays_only_put_signals_off():
-    """Every signal arrives half a unit later, and so does every crawl that it brings about."""
-    prompt = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED)
-    late = make("noisy", num_pages=5, bandwidth=5.0, seed=SEED, delay=Delay("constant", 0.5))
-    rule = rule_of(np.ones(5), 1.0, timed=False)
-    form = CompiledThresholds((rule,), seed=0)
-    first, second = (
-        play_form(form, one, horizon, SEED) for one, horizon in ((prompt, 20.0), (late, 20.5))
-    )
-    np.testing.assert_array_equal(first.crawls, second.crawls)
-    np.testing.assert_allclose(second.times, first.times + 0.5, rtol=1e-14)
-    assert first.crawls.size > 40
 
 
 def test_the_choice_of_two_thresholds_has_its_probability():

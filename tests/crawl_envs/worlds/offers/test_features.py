@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from crawl_envs.sim.streams import roots
 from crawl_envs.types.offer_features import HISTORY_FEATURES, NO_CHANGE
-from crawl_envs.worlds.offers.features import (
-    LONG_SPANS,
-    features_of,
-    sums_of,
-    write_changes,
-    write_features,
-)
+from crawl_envs.worlds.offers.features import features_of, sums_of, write_changes, write_features
 from crawl_envs.worlds.offers.law import RING
 from crawl_envs.worlds.offers.log import record
 from crawl_envs.worlds.offers.market import day_of_week, draw_day, initial_state
@@ -86,53 +78,6 @@ def test_the_features_compared_are_not_all_zeros():
         assert len(set(shown)) > 4
 
 
-@pytest.mark.parametrize("day", [0, 1, 17, 30, DAYS - 1])
-def test_features_know_nothing_of_their_day_and_later(day):
-    """Other counts and changes from the day on change nothing."""
-    log = record(market_of("ordinary", SEED), DAYS, SEED)
-    rows = slice(day, DAYS)
-    changed = {}
-    for name in ("clicks", "impressions", "changes"):
-        changed[name] = getattr(log, name).copy()
-        changed[name][rows] += 7
-    last_change = log.last_change.copy()
-    last_change[day + 1 :] = np.arange(day + 1, DAYS + 1)[:, None] - 0.5
-    other = replace(log, **changed, last_change=last_change)
-    assert features(other.features(day)) == features(log.features(day))
-    tomorrow, before = features(other.features(day + 1)), features(log.features(day + 1))
-    assert all(tomorrow[name] != before[name] for name in HISTORY_FEATURES)
-    assert (log.last_change[day] < day).all()
-
-
-def test_features_of_kept_days_know_nothing_of_their_day():
-    """The kept row of the present day, of a market that is another from this day on."""
-    market, other = market_of("ordinary", SEED), market_of("big rates", SEED)
-    days = 35
-    states = [initial_state(market.law, 9, 0) for _ in range(2)]
-    for day in range(days):
-        for state in states:
-            draw_day(market.law, state, day)
-    changed = other.law._replace(week=market.law.week)
-    for state, law in zip(states, (market.law, changed), strict=True):
-        draw_day(law, state, days)
-    shown = [features(features_now(market, state, days)) for state in states]
-    assert shown[0] == shown[1]
-    for state, law in zip(states, (market.law, changed), strict=True):
-        draw_day(law, state, days + 1)
-    shown = [features(features_now(market, state, days + 1)) for state in states]
-    assert all(shown[0][name] != shown[1][name] for name in HISTORY_FEATURES)
-
-
-@pytest.mark.parametrize("back", [1, 7, 8, 14, 15, 30, 31])
-def test_each_sum_looks_back_its_own_days(back):
-    """One count, of 10, so many days ago."""
-    for day in (0, 5, 40):
-        counts = np.zeros((RING + 3, 1), np.uint16)
-        counts[(day - back) % len(counts)] = 10
-        expected = [[10 * (back <= span)] for span in LONG_SPANS]
-        assert sums_of(counts, day, LONG_SPANS).tolist() == expected
-
-
 @pytest.mark.parametrize(
     ("latest", "since"),
     [
@@ -153,24 +98,3 @@ def test_days_since_the_latest_change_that_was_seen_in_30_days(latest, since):
     assert table.days_since_change.tolist() == pytest.approx([since], rel=1e-4)
     if since == NO_CHANGE:
         assert table.days_since_change.tolist() == [NO_CHANGE]
-
-
-@pytest.mark.parametrize("kind", ["ordinary", "pennies", "one merchant"])
-def test_there_is_a_latest_change_where_and_only_where_the_frequency_counts_one(kind):
-    log = record(market_of(kind, SEED), 70, SEED)
-    for day in range(70):
-        table = log.features(day)
-        changed = table.change_frequency > 0.0
-        np.testing.assert_array_equal(changed, table.days_since_change < NO_CHANGE)
-        assert (table.days_since_change > 0.0).all()
-
-
-@pytest.mark.parametrize("first_day", [0, 1, 6, 7, 364])
-def test_weekdays_follow_the_calendar(first_day):
-    """Day 0 of the year is a Monday; weeks go on over the end of the year."""
-    market = small_market(first_day=first_day)
-    log = record(market, 16, 0)
-    for day in range(16):
-        assert log.features(day).day_of_week == (first_day + day) % 7
-        assert day_of_week(market.law, day) == (first_day + day) % 7
-    assert day_of_week(market.law, -1) == (first_day - 1) % 7

@@ -12,15 +12,8 @@ import pytest
 
 import policies
 from crawl_envs.evaluation import play
-from crawl_envs.sim.state import FRESHNESS, SIMILARITY
-from crawl_envs.sim.tape import DAY, PRICE, REQUEST
-from crawl_envs.types.offer_features import HISTORY_FEATURES
-from crawl_envs.worlds.offers.lanes import OfferDay, OfferLanes, offer_form
-from crawl_envs.worlds.offers.law import Market
-from crawl_envs.worlds.rollouts import ONE_LANE, Pinned
-from crawl_envs.worlds.step import weigh_lane
-from tests.crawl_envs.worlds.offers.markets import KINDS, STILL, market_of, small_market
-from tests.environments import OFFERS, assert_same
+from tests.crawl_envs.worlds.offers.markets import KINDS, market_of
+from tests.environments import OFFERS
 from tests.naive import market as naive_market
 from tests.naive import pages as naive
 
@@ -187,64 +180,6 @@ def test_changes_found_are_forgotten_after_30_days():
     twin = assert_twins("ordinary", "rates", "clicks", "crawled", horizon=40.0, episodes=1)
     assert 0 < twin.hits < twin.clicks
     assert 0 < twin.num_found() < twin.num_crawls()
-
-
-def lanes_of(market, form, seed=SEED, horizon=4.0, **more):
-    """A lane of 20 crawls per day at the start of an episode."""
-    there = Market(market.metadata, market.law, bandwidth=20.0)
-    shape = (1, Pinned(market.num_pages), offer_form(form, market.num_pages, 20.0))
-    lanes = OfferLanes(*shape, horizon=horizon, **more)
-    lanes.begin(ONE_LANE, [seed], [there])
-    return lanes
-
-
-def test_a_price_that_comes_back_is_a_hit_without_a_crawl():
-    """A day of one offer: its price goes at step 2 and is back at step 5; 3 clicks."""
-    lanes = lanes_of(small_market(num_offers=1, **STILL), "refresh")
-    price = lanes.held_prices(0)[0]
-    steps = [(2, PRICE), (3.25, REQUEST), (3.75, REQUEST), (5, PRICE), (6.5, REQUEST), (12, DAY)]
-    time, code = np.array(steps).T
-    details = np.array([price - 1, 0, 0, price, 0, 0], np.int32)
-    lanes.world.set_events(0, time / STEPS, code.astype(np.int64), details)
-    weigh_lane(lanes.world.table, 0, np.array([3.0], np.float32))
-    shown, fresh = [], []
-    for _ in range(STEPS):
-        outcomes = lanes.play((np.zeros((1, 1), np.int64), np.zeros(1, np.int64)))
-        shown.append(outcomes[SIMILARITY][0])
-        assert outcomes[FRESHNESS][0] == outcomes[SIMILARITY][0]
-        fresh.append(lanes.fresh(0)[0])
-    assert shown == [1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
-    assert fresh == [*shown[1:], 1]
-    ledger = lanes.ledger(0)
-    assert (ledger.requests, ledger.hits, ledger.changes, ledger.crawls) == (3, 1, 2, 0)
-    assert ledger.fresh_time == pytest.approx(3.0 * 9 / 12)
-    assert lanes.days(0) == (OfferDay(3, 1, 0, 1.0),)
-
-
-def play_on(lanes, count):
-    """All that a lane shows in a number of steps of random actions."""
-    space, shown = lanes.form.space(), []
-    space.seed(SEED)
-    for _ in range(count):
-        outcomes = lanes.play(lanes.form.decode_one(space.sample()))
-        ended = lanes.newly_ended()
-        known = [lanes.observation(0), lanes.last_log(0)._asdict(), lanes.held_prices(0)]
-        offers = {name: getattr(lanes.features_of(0), name) for name in HISTORY_FEATURES}
-        shown.append([np.copy(outcomes), *known, offers, lanes.days(0), ended is None])
-    return [shown, dataclasses.astuple(lanes.ledger(0))]
-
-
-@pytest.mark.parametrize("form", ["rates", "scores", "page"])
-def test_states_in_the_middle_of_a_day(form):
-    market = market_of("ordinary", SEED)
-    one, other = (lanes_of(market, form, seed, price_history="crawled") for seed in (5, 6))
-    play_on(one, 19)
-    state = one.get_state()
-    future = play_on(one, 14)
-    other.set_state(state)
-    assert_same(future, play_on(other, 14))
-    one.set_state(state)
-    assert_same(future, play_on(one, 14))
 
 
 @pytest.mark.parametrize(

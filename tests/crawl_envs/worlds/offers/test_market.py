@@ -137,18 +137,6 @@ def test_the_kinds_of_markets_have_what_they_are_named_for():
     assert len(twin_of("one offer")[0].offers) == len(twin_of("one merchant")[0].merchants) == 1
 
 
-def test_one_seed_repeats_and_two_differ():
-    law = small_market(1).law
-
-    def changes(seed, episode):
-        state = initial_state(law, roots(seed).tape, episode)
-        days = [draw_day(law, state, day) for day in range(5)]
-        return [[changes_by_step(day) for day in days], state.stream.tolist()]
-
-    assert changes(1, 0) == changes(1, 0)
-    assert len({str(changes(*place)) for place in ((1, 0), (2, 0), (1, 1))}) == 3
-
-
 def test_a_history_may_be_drawn_in_parts(monkeypatch):
     law = market_of("ordinary", 7).law
     states = []
@@ -156,26 +144,6 @@ def test_a_history_may_be_drawn_in_parts(monkeypatch):
         monkeypatch.setattr(market_days, "AT_ONCE", most)
         states.append([array.tolist() for array in initial_state(law, 5, 0)])
     assert states[0] == states[1] == states[2]
-
-
-def test_drawing_leaves_the_law_as_it_was():
-    law = market_of("jumps", 2).law
-    before = [array.copy() for array in law]
-    state = initial_state(law, 5, 0)
-    draw_day(law, state, 0)
-    for array, kept in zip(law, before, strict=True):
-        np.testing.assert_array_equal(array, kept)
-
-
-def test_a_days_events_are_its_own():
-    """Later days change nothing in them."""
-    law = market_of("big rates", 2).law
-    state = initial_state(law, 5, 0)
-    events = draw_day(law, state, 0)
-    copies = [array.copy() for array in events]
-    draw_day(law, state, 1)
-    for array, kept in zip(events, copies, strict=True):
-        np.testing.assert_array_equal(array, kept)
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "big rates", "obsolescence"])

@@ -14,13 +14,7 @@ from scipy import stats
 
 from crawl_envs.worlds.offers.demand import next_poisson
 from crawl_envs.worlds.offers.law import GONE, RING, STEPS_PER_DAY
-from crawl_envs.worlds.offers.market import (
-    BEGINS,
-    ENDS,
-    draw_day,
-    initial_state,
-    next_normal,
-)
+from crawl_envs.worlds.offers.market import BEGINS, ENDS, draw_day, initial_state, next_normal
 from tests.crawl_envs.worlds.offers.markets import (
     changes_by_step,
     clicks_by_step,
@@ -169,28 +163,6 @@ def test_the_chance_of_a_change_is_that_of_changing_prices():
     assert abs(total - expected) < 4.0 * math.sqrt(variance) + 0.001 * expected
 
 
-def test_seasons_multiply_changes_promotions_and_demand():
-    """The second half of the days is in season: 2, 0 and 3 times as much, from day 5 on."""
-    season = np.ones((365, 3))
-    season[9 + 5 :] = 2.0, 0.0, 3.0
-    law = uniform_law(50, season=season, change_rate=0.1, campaign_rate=1.0, campaign_share=0.0)
-    days = Days(law)
-    means, begins = [], []
-    for _ in range(30):
-        means.append(days.draw().click_mean)
-        begins.append((days.state.campaign == BEGINS).any())
-    assert (means[0] > 0.0).all()
-    for day, mean in enumerate(means):
-        np.testing.assert_allclose(mean, means[0] * (3.0 if day >= 5 else 1.0), rtol=1e-6)
-    assert any(begins[:5]) or (days.state.campaign_end > 5).any()
-    assert not any(begins[5:])
-    plain = Days(uniform_law(50, change_rate=0.1))
-    one, two = days.draw().change_chance, None
-    for _ in range(31):
-        two = plain.draw().change_chance
-    np.testing.assert_allclose(np.log1p(-one), 2.0 * np.log1p(-two), rtol=1e-4)
-
-
 # Prices
 
 
@@ -321,24 +293,3 @@ def test_offers_go_at_their_rate_and_at_any_step():
             assert {price for _, price in changes} <= {GONE}
             steps[step] += len(changes)
     assert_chi_square(steps, [steps.sum() / STEPS_PER_DAY] * STEPS_PER_DAY)
-
-
-def test_what_is_gone_stays_so_and_is_soon_clicked_no_more():
-    """Whatever happens to its habits: demand halves every day."""
-    law = uniform_law(600, view_rate=100.0, click_share=0.5, change_rate=1.0, campaign_rate=0.3)
-    law = with_numbers(law, change_jump=0.5, demand_jump=0.3, obsolete_rate=0.05)
-    days = Days(law)
-    for _ in range(30):
-        days.draw()
-    gone, late = days.state.price == GONE, 0
-    assert 100 < gone.sum() < 590
-    demand = days.state.demand_level[gone].astype(float)
-    for day in range(1, 41):
-        events = days.draw()
-        assert (days.state.price[gone] == GONE).all()
-        changed = [offer for step in changes_by_step(events) for offer, _ in step]
-        assert not gone[changed].any()
-        assert (events.change_chance[gone] == 0.0).all()
-        np.testing.assert_array_equal(days.state.demand_level[gone], demand * 0.5**day)
-        late += days.count("clicks")[gone].sum() if day > 20 else 0
-    assert late <= 1
