@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import policies
-from policies import Exp3, Exp3IX, Exp3PlusPlus
+from policies import Exp3
 from policies.bandits import ArmEnv
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
@@ -64,8 +64,6 @@ def played(env, policy, rows, steps):
 
 
 # What arms remember
-
-
 
 
 def test_arms_read_the_rates_of_every_day():
