@@ -238,11 +238,6 @@ def test_floor_holds_for_pages_that_no_signal_would_lead_to():
     assert result.objective == pytest.approx(1.0)
 
 
-def test_what_is_given_must_be_an_instance():
-    with pytest.raises(ValueError, match="given must be an Instance or a Problem, got 'noisy'"):
-        solvers.ncis("noisy")
-
-
 def test_floor_of_useless_pages_reduces_the_others():
     given = Instance([1.0, 1.0, 0.0, 1.0], [0.5, 0.6, 0.3, 0.0], 0.4, 0.2, bandwidth=3.0)
     result = solvers.ncis(given, floor=0.2)
@@ -306,28 +301,6 @@ def test_a_problem_is_as_good_as_an_instance():
     result, known = solvers.ncis(instance.problem()), solvers.ncis(instance)
     np.testing.assert_array_equal(result.rates, known.rates)
     assert solvers.ncis(instance, 7.0).rates.sum() == pytest.approx(7.0, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"bandwidth": 0.0}, "bandwidth must be finite and > 0, got 0.0"),
-        ({"bandwidth": math.nan}, "bandwidth must be finite and > 0, got nan"),
-        ({"floor": -0.1}, r"floor must lie in \[0, bandwidth / pages = 0.5\], got -0.1"),
-        ({"floor": 0.6}, r"floor must lie in \[0, bandwidth / pages = 0.5\], got 0.6"),
-        ({"floor": math.nan}, r"floor must lie in .* got nan"),
-    ],
-)
-def test_bad_input(options, message):
-    with pytest.raises(ValueError, match=message):
-        solvers.ncis(noisy(0, 10, 5.0), **options)
-
-
-def test_hidden_parameters_and_no_importance():
-    with pytest.raises(ValueError, match="given must reveal the parameters"):
-        solvers.ncis(noisy(0, 10, 5.0).problem("importance"))
-    with pytest.raises(ValueError, match="importance must be positive for at least one page"):
-        solvers.ncis(Instance([0.0, 0.0], 1.0, bandwidth=1.0))
 
 
 def quantities(zero=True):

@@ -305,14 +305,6 @@ def test_optimality_conditions(data, budget, count):
     assert np.all(result.rates[top < result.multiplier * (1 - 1e-8)] == 0.0)
 
 
-def test_bad_input():
-    instance = drawn(0, 4, 2.0)
-    with pytest.raises(ValueError, match="given must reveal the parameters"):
-        solvers.ncis(instance.problem("importance"))
-    with pytest.raises(ValueError, match=r"floor must lie in \[0, bandwidth / pages = 0.5\]"):
-        solvers.ncis(instance, floor=1.0)
-
-
 def test_the_margin_of_a_level_is_less_than_the_evidence_of_a_signal() -> None:
     level, evidence = np.array([10.0, 1e9]), np.array([[0.1, 0.1], [2.0, 0.0]])
     np.testing.assert_allclose(evidence_margin(level, evidence), [1e-5, 0.025], rtol=1e-12)
