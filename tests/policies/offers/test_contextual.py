@@ -10,7 +10,6 @@ import pytest
 
 import crawl_envs
 import policies
-from crawl_envs.checks import check_policy
 from policies import values
 from policies.base.index import largest_pages
 from policies.offers.contextual import (
@@ -188,23 +187,6 @@ def test_exploration_draws_from_all_others():
         observation = core.step(action)
     # A draw among 39 or so others hits what is best anyway now and then.
     assert 0.18 < share / 2000 < 0.27
-
-
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
-def test_rates_of_pages_with_and_without_complete_observation(reveal):
-    def make():
-        return gym.make("CrawlHarmonic-v0", num_pages=20, horizon=20.0, reveal=reveal)
-
-    check_policy(ContextualBandit, make)
-    env = make()
-    policy = ContextualBandit(env)
-    observation, _ = env.reset(seed=1)
-    complete = env.unwrapped.problem.complete
-    for _ in range(10):
-        action, _ = policy.predict(observation)
-        assert np.all(action[complete] <= 1.0)
-        assert np.all(np.isin(action, [0.0, 1.0]))
-        observation, *_ = env.step(action)
 
 
 # What it learns
