@@ -29,7 +29,8 @@ from queue import SimpleQueue
 from tests.mutation.mutants import Mutant, mutants_of, sample_of
 
 ROOT = Path(__file__).parents[2]
-VALUES, SOLVERS = ("tests/policies/values", "tests/policies/solvers"), ("tests/policies/solvers",)
+SOLVERS = ("tests/policies/solvers", "tests/policies/ncis/test_threshold.py")
+VALUES = ("tests/policies/values", *SOLVERS)
 ENGINE = (
     "tests/crawl_envs/sim",
     "tests/crawl_envs/worlds",

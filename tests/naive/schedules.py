@@ -30,18 +30,6 @@ def deadline(rates, slots):
     return chosen
 
 
-def by_deadlines_alone(rates, slots):
-    """Return the wrong schedule of a heap on k / p without release times."""
-    share = np.asarray(rates) / np.sum(rates)
-    crawls = np.zeros(len(share))
-    chosen = []
-    for _ in range(slots):
-        page = int(np.argmin((crawls + 1) / share))
-        crawls[page] += 1
-        chosen.append(page)
-    return chosen
-
-
 def discrepancy(rates, pages):
     """Return the largest distance, over all slots and pages, of crawls made from their share."""
     share = np.asarray(rates) / np.sum(rates)

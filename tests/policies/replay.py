@@ -4,103 +4,75 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.types import CrawlLog, Instance, Tracker
+from crawl_envs.types import Instance
+from policies.base.live import LivePages, empty_log
 
-FEATURES = (
-    "elapsed",
-    "signals",
-    "changed",
-    "importance",
-    "change_rate",
-    "recall",
-    "false_signal_rate",
-    "complete",
-)
-CHANGE, SIGNAL, REQUEST = range(3)
-_KINDS = {CHANGE: (CHANGE, SIGNAL), SIGNAL: (), REQUEST: (REQUEST,)}
+COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate", "complete")
+FEATURES = ("elapsed", "signals", "changed", *COLUMNS)
+CHANGE, SIGNAL = range(2)
 
 
 class ReplayLane:
     """One lane: crawl j at j / R, after all events before it; fresh at time 0.
 
-    ``events`` are (time, kind, page) with kinds CHANGE, SIGNAL and REQUEST, in any order.
+    ``events`` are (time, kind, page) with kinds CHANGE and SIGNAL, in any order.
     """
 
-    epoch = None
+    epoch, reveal = None, "parameters"
 
     def __init__(self, instance, events=(), horizon=1.0, seed=0):
-        self.instance = instance
-        self.events = sorted(events)
-        self.horizon = horizon
-        self.seed = seed
-        self.episode = 0
-        self.reveal = "parameters"
+        self.instance, self.events = instance, sorted(events)
+        self.horizon, self.seed, self.episode = horizon, seed, 0
 
     def reset(self):
-        m = self.instance.num_pages
-        self.episode += 1
-        self.slot = self.cursor = self.hits = self.requests = 0
-        self.time = 0.0
-        self.last_crawl = [0.0] * m
-        self.signals = [0] * m
-        self.stale = [False] * m
-        self.changed = [-1] * m
-        self.alive = np.ones(m, dtype=bool)
-        self.crawled = []
+        self.pages = LivePages(self.instance.problem(self.reveal))
+        self.alive, self.stale = (np.full(self.instance.num_pages, each) for each in (True, False))
+        self.episode, self.crawled, self.slot, self.cursor = self.episode + 1, [], 0, 0
         self._play([], 1 if self.epoch is None else 0)
 
-    def step(self, pages, slots=1):
-        crawls = []
-        for page in pages:
-            self.crawled.append(page)
-            elapsed = self.time - self.last_crawl[page]
-            crawls.append((page, self.time, elapsed, self.signals[page], self.stale[page]))
-            self.changed[page] = int(self.stale[page])
-            self.last_crawl[page], self.signals[page], self.stale[page] = self.time, 0, False
-        self._play(crawls, slots)
+    @property
+    def time(self):
+        return self.pages.time
 
-    def _play(self, crawls, slots):
+    def step(self, pages, slots=1):
+        self.crawled += pages
+        self._play(pages, slots)
+
+    def _play(self, crawled, slots):
+        """Crawl pages, and let time pass until the next decision."""
+        known, crawled = self.tracker(), np.array(crawled, np.int64)
+        changed, signals = self.stale[crawled], []
+        self.stale[crawled] = False
         self.slot += slots
         end = self.slot / self.instance.bandwidth if self.epoch is None else self.slot * self.epoch
-        signals = []
         while self.cursor < len(self.events) and self.events[self.cursor][0] < end:
             time, kind, page = self.events[self.cursor]
             self.cursor += 1
             if kind == CHANGE:
                 self.stale[page] = True
-            elif kind == SIGNAL:
-                self.signals[page] += 1
-                signals.append((page, time, 0))
             else:
-                self.requests += 1
-                self.hits += not self.stale[page]
-        self.time = end
-        self.log = CrawlLog(
-            *(
-                np.array([row[k] for row in rows], dtype=dtype)
-                for rows, dtypes in ((crawls, "i8 f8 f8 i8 ?"), (signals, "i8 f8 i8"))
-                for k, dtype in enumerate(dtypes.split())
-            ),
-            probe=np.zeros(len(crawls), np.bool_),
+                signals.append((page, time))
+        self.log = empty_log()._replace(
+            page=crawled,
+            time=np.full(crawled.size, known.time),
+            elapsed=known.elapsed[crawled],
+            signals=known.signals[crawled],
+            changed=changed,
+            probe=np.zeros(crawled.size, np.bool_),
+            signal_page=np.array([page for page, _ in signals], np.int64),
+            signal_time=np.array([time for _, time in signals]),
+            signal_source=np.zeros(len(signals), np.int64),
         )
+        self.pages.advance(self.log, end)
 
     def tracker(self):
-        return Tracker(
-            problem=self.instance.problem(self.reveal),
-            episode=self.episode,
-            time=self.time,
-            elapsed=self.time - np.array(self.last_crawl),
-            signals=np.array(self.signals, dtype=np.int64),
-            changed=np.array(self.changed, dtype=np.int8),
-            alive=self.alive.copy(),
-            probed=np.full(self.alive.size, -1, np.int8),
-        )
+        return self.pages.tracker()._replace(episode=self.episode, alive=self.alive.copy())
 
     def observation(self):
         known = self.tracker()
-        columns = {name: getattr(self.instance, name) for name in FEATURES[3:]}
-        columns |= {"elapsed": known.elapsed, "signals": known.signals, "changed": known.changed}
-        return np.stack([columns[name] for name in FEATURES], axis=-1).astype(np.float32)
+        columns = [getattr(self.instance, name) for name in COLUMNS]
+        rows = known.elapsed, known.signals, known.changed, *columns
+        return np.stack(rows, axis=-1).astype(np.float32)
 
 
 class ReplayCore:
@@ -185,9 +157,10 @@ def random_lane(num_pages, seed, bandwidth=10.0, horizon=5.0, complete=0):
     )
     events = []
     for page in range(num_pages):
-        rates = (instance.change_rate[page], instance.signal_rate[page], 1.0)
-        for kind, rate in enumerate(rates):
+        for kind, rate in enumerate((instance.change_rate[page], instance.signal_rate[page])):
             times = rng.uniform(0.0, horizon, rng.poisson(rate * horizon))
-            kinds = _KINDS[kind] if signalled[page] else (kind,)
-            events += [(time, each, page) for each in kinds for time in times]
+            if kind == CHANGE or not signalled[page]:
+                events += [(time, kind, page) for time in times]
+            if kind == CHANGE and signalled[page]:
+                events += [(time, SIGNAL, page) for time in times]
     return ReplayLane(instance, events, horizon, seed)

@@ -12,23 +12,7 @@ from policies import solvers
 from policies.base import index, schedules
 from tests.policies.replay import SIGNAL, ReplayCore, ReplayLane, random_lane, run
 
-
-def test_arguments_reach_the_policy():
-    core = ReplayCore(random_lane(3, 0))
-    assert policies.make("GreedyNCISApprox", core, terms=3).terms == 3
-    assert policies.make("GreedyCIS", core, reading="I1").reading == "I1"
-    compiled = policies.make("GreedyNCIS", core, delay_window=0.5).compile(
-        core.lanes[0].instance.problem(), 0, np.random.default_rng(0)
-    )
-    assert compiled.delay_window == 0.5
-
-
 # Steps and compiled forms
-
-
-def test_round_robin_crawls_in_turn():
-    core = ReplayCore(random_lane(7, 1))
-    assert run(policies.RoundRobin(core), core, 20)[0] == [slot % 7 for slot in range(20)]
 
 
 def test_best_page_in_plain_python():

@@ -11,7 +11,7 @@ import policies
 from policies.bandits import ArmEnv
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward, sure_bound
 from policies.bandits.strategy_bandit import default_arms
-from tests.policies.small_environments import EVERY_PLACE, OFFERS, place, places
+from tests.policies.small_environments import EVERY_PLACE, OFFERS, place
 
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
 
@@ -220,36 +220,6 @@ def test_a_policy_can_be_bound_to_the_environment_of_arms():
 
 def small():
     return place("CrawlNCIS-v0", "page")
-
-
-def rescaled():
-    return gym.wrappers.RescaleAction(place(OFFERS, "rates"), np.float64(0.0), np.float64(1.0))
-
-
-OTHER = r"env must take the actions of the crawl environment inside, .* got a {} that takes {}"
-OF_ARMS = OTHER.format("ArmEnv", r"Discrete\(2\): put the arms inside that wrapper")
-SCALED = OTHER.format("RescaleAction", r"Box\(0.0, 1.0, ")
-BAD = {
-    "arms of arms": (lambda: ArmEnv(ArmEnv(small(), PAIR), PAIR), OF_ARMS),
-    "a bandit of arms": (lambda: policies.Exp3(ArmEnv(small(), PAIR), arms=PAIR), OF_ARMS),
-    "a bandit at once": (lambda: policies.Exp3(ArmEnv(small(), PAIR)), OF_ARMS),
-    "other actions": (lambda: ArmEnv(rescaled(), {"even": policies.UniformCrawl}), SCALED),
-    "no env": (lambda: ArmEnv(3, PAIR), "env must be a crawl environment, got int"),
-    "a vector": (
-        lambda: ArmEnv(places(2, "CrawlNCIS-v0", "page"), PAIR),
-        "env must be a single environment",
-    ),
-    "no arms": (lambda: ArmEnv(small(), {}), "arms must map"),
-    "reward": (lambda: ArmEnv(small(), PAIR, "loss"), "reward must be one of .* got 'loss'"),
-    "bound": (lambda: ArmEnv(small(), PAIR, gain_bound=0.5), "gain_bound must be None .* 0.5"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
-    call, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize("action", [2, -1, 0.5, "turn", None, np.zeros(2, np.int64)])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import policies
-from policies import Exp3, Exp3IX, Exp3PlusPlus
+from policies import Exp3
 from policies.bandits import ArmEnv
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
@@ -13,7 +13,6 @@ from tests.policies.small_environments import OFFERS, place, places
 
 SIZES = {"num_pages": 60, "bandwidth": 24.0, "horizon": 7.0}
 STEPS = 12
-EVERY_BANDIT = pytest.mark.parametrize("bandit", [Exp3, Exp3IX, Exp3PlusPlus])
 MAKERS = {
     "change": policies.ChangeWeightedCrawl,
     "click": policies.ClickWeightedCrawl,
@@ -65,20 +64,6 @@ def played(env, policy, rows, steps):
 
 
 # What arms remember
-
-
-@EVERY_BANDIT
-def test_stale_arms_begin_at_the_first_decision(bandit):
-    notes = []
-    env = place(OFFERS, "rates", **SIZES)
-    policy = bandit(env, arms=stale_arms(notes))
-    rows, _ = env.reset(seed=3)
-    policy.predict(rows)
-    first = env.unwrapped.tracker().offers
-    assert asked_by(notes) == every_arm(0)
-    assert all(features is first for *_, features in notes)
-    played(env, policy, rows, 4 * STEPS)
-    assert len(notes) == len(MAKERS)
 
 
 def test_arms_read_the_rates_of_every_day():
@@ -152,32 +137,6 @@ def test_stale_arms_of_an_environment_of_arms():
     env.reset(seed=4)
     env.step(2)
     assert asked_by(notes) == every_arm(0, 3, 0)
-
-
-def test_an_arm_drawn_late_acts_as_it_would_have_from_the_start():
-    env = place(OFFERS, "rates", **SIZES)
-    rates = StaleRates(HistoryRates())
-    wrapped = ArmEnv(env, {"even": policies.UniformCrawl, "click": policies.ClickWeightedCrawl})
-    late = ArmEnv(
-        env,
-        {
-            "even": policies.UniformCrawl,
-            "click": lambda env: policies.ClickWeightedCrawl(env, rates=rates),
-        },
-    )
-    actions = {}
-    for name, arms in (("fresh", wrapped), ("stale", late)):
-        arms.reset(seed=3)
-        wanted = env.unwrapped.tracker().offers.clicks_30.astype(np.float64)
-        for _ in range(3 * STEPS):
-            arms.step(0)
-        now = env.unwrapped.tracker()
-        arms._arms.follow(now)
-        actions[name] = arms._arms.act(1, arms._rows, now)
-    np.testing.assert_allclose(
-        actions["stale"] / actions["stale"].sum(), wanted / wanted.sum(), rtol=1e-12
-    )
-    assert not np.allclose(actions["fresh"], actions["stale"])
 
 
 # Rewards

@@ -5,23 +5,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from crawl_envs.types import CrawlLog
 from policies.bandits.rewards import gained_share, literal_reward, sure_bound
+from policies.base.live import empty_log
 
 
 def log_of(pages, changed, probe=None):
-    count = len(pages)
-    none = np.zeros(0, np.int64)
-    return CrawlLog(
+    return empty_log()._replace(
         page=np.array(pages, np.int64),
-        time=np.zeros(count),
-        elapsed=np.ones(count),
-        signals=np.zeros(count, np.int64),
         changed=np.array(changed, np.bool_),
-        signal_page=none,
-        signal_time=none.astype(float),
-        signal_source=none,
-        probe=np.array([False] * count if probe is None else probe, np.bool_),
+        probe=np.array([False] * len(pages) if probe is None else probe, np.bool_),
     )
 
 

@@ -335,16 +335,7 @@ def test_a_choice_is_a_page_or_several(choice):
     assert chosen(choice) == 3
     assert chosen(choice).dtype == np.int64
     assert chosen(choice, action="refresh")[3] == 1
-
-
-def test_no_page_is_a_choice_too():
     assert not chosen([], action="refresh").any()
-
-
-@pytest.mark.parametrize("choice", [1.7, np.zeros(3), [np.nan], np.zeros((2, 2), np.int64), "a"])
-def test_what_is_no_page_is_refused_in_words(choice):
-    with pytest.raises(ValueError, match=r"^Chosen must choose pages as an array of integers"):
-        chosen(choice)
 
 
 @pytest.mark.parametrize("table", [np.zeros(5), np.zeros((4, 1)), np.full((5, 1), np.nan)])
@@ -363,6 +354,10 @@ def test_a_table_of_another_shape_or_with_nan_is_refused_in_words(table):
 @pytest.mark.parametrize(
     ("form", "choice", "words"),
     [
+        *(
+            ("page", choice, "pages as an array of integers")
+            for choice in (1.7, np.zeros(3), [np.nan], np.zeros((2, 2), np.int64), "a")
+        ),
         ("page", [], r"a page in the form 'page', got none"),
         ("page", -1, r"pages in \[0, 5\), got -1"),
         ("page", 5, r"pages in \[0, 5\), got 5"),
@@ -395,14 +390,6 @@ def test_an_own_probe_may_be_chosen_where_the_class_says_so():
         Probing(env, 10).predict(observation)
 
 
-def test_the_last_page_is_not_marked_by_a_choice_of_minus_one():
-    """Also outside an environment, where the caller passes trackers."""
-    problem = Instance(np.ones(5), 1.0, bandwidth=2.0).problem()
-    pages = policies.LivePages(problem, action_form="refresh")
-    with pytest.raises(ValueError, match=r"pages in \[0, 5\), got \[-1\]"):
-        Chosen(pages, [-1]).choose(pages.tracker())
-
-
 @compiled(VALUE.signature)
 def undefined_value(parameters, page, elapsed, signals):
     return np.nan if page == 2 else elapsed
@@ -413,26 +400,18 @@ class Undefined(policies.Greedy):
         return undefined_value, super()._index(problem)[1]
 
 
-@pytest.mark.parametrize("form", ["page", "scores", "refresh"])
-def test_an_index_that_is_nan_is_refused_at_a_decision(form):
-    given = {"threshold": 0.1} if form == "refresh" else {}
-    env = gym.make(
-        "CrawlNCIS-v0", num_pages=5, action=form, **({"batch": 2} if form == "scores" else {})
-    )
+@pytest.mark.parametrize("form", ["page", "scores", "refresh", "rollout"])
+def test_an_index_that_is_nan_is_refused(form):
+    action = {"rollout": "page"}.get(form, form)
+    more = {"batch": 2} if form == "scores" else {}
+    env = gym.make("CrawlNCIS-v0", num_pages=5, horizon=1.0, action=action, **more)
     observation, _ = env.reset(seed=0)
-    with pytest.raises(
-        ValueError, match="index of every page must be a number, got NaN for page 2"
-    ):
-        Undefined(env, **given).predict(observation)
-
-
-def test_an_index_that_is_nan_is_refused_in_compiled_rollouts():
-    env = gym.make("CrawlNCIS-v0", num_pages=5, horizon=1.0)
+    policy = Undefined(env, **({"threshold": 0.1} if form == "refresh" else {}))
     instance = Instance(np.ones(5), 1.0, bandwidth=5.0)
-    with pytest.raises(
-        ValueError, match="index of every page must be a number, got NaN for page 2"
-    ):
-        simulate(instance, Undefined(env), 2.0)
+    rollout = form == "rollout"
+    words = "index of every page must be a number, got NaN for page 2"
+    with pytest.raises(ValueError, match=words):
+        simulate(instance, policy, 2.0) if rollout else policy.predict(observation)
 
 
 class Forgetful(policies.Greedy):

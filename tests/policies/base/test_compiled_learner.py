@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import crawl_envs
-from crawl_envs.evaluation import play, simulate
+from crawl_envs.evaluation import simulate
 from crawl_envs.worlds.rollouts import play_form
 from policies.base.live import is_complete
 from tests.policies.base.counting_learner import CountingLearner
@@ -22,18 +22,6 @@ SETTINGS = {
 def made(name):
     family, arguments = SETTINGS[name]
     return gym.make(family, **arguments)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_rollouts_crawl_as_steps_do(name):
-    env = made(name)
-    env.reset(seed=5)
-    policy = CountingLearner(env)
-    quick = play(env, policy, 5)
-    env.reset(seed=5)
-    slow = play(env, policy, 5, compiled=False)
-    assert quick.crawls > 50
-    assert quick == slow
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -74,35 +62,6 @@ def test_one_that_joins_late_reads_the_known_signals():
     signals = policy.learner.memory.pages[1]
     np.testing.assert_array_equal(signals, env.unwrapped.tracker().signals)
     assert signals[1:].any()
-
-
-STATES = SETTINGS | {"state at the start": SETTINGS["noisy"]}
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_a_lane_with_a_new_state_starts_again(name):
-    family, arguments = STATES[name]
-    env = gym.make(family, **arguments)
-    observation, _ = env.reset(seed=7)
-    core, policy = env.unwrapped, CountingLearner(env)
-    state = core.get_state()
-    for k in range(60):
-        if k == 25 and name != "state at the start":
-            state = core.get_state()
-        observation, *_ = env.step(policy.predict(observation)[0])
-    core.set_state(state)
-    other = CountingLearner(env)
-    for k in range(40):
-        action, expected = policy.predict(observation)[0], other.predict(observation)[0]
-        assert action == expected
-        if k == 0:
-            assert policy.updated == core.tracker().time
-        own, others = (each.learner.memory for each in (policy, other))
-        for one, another in zip(own, others, strict=True):
-            np.testing.assert_array_equal(one, another)
-        if k in (0, 10):  # no log is read twice
-            policy.observe(core.last_log())
-        observation, *_ = env.step(action)
 
 
 def test_one_that_joins_at_a_state_reads_the_known_signals():

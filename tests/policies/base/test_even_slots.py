@@ -84,21 +84,6 @@ def test_signals_come_first_and_in_order():
     assert slots.take(ALL[:4]) == 1
 
 
-def test_the_share_of_signals_answered_is_the_probability():
-    rng = np.random.default_rng(1)
-    chances = np.array([0.1, 0.35, 0.8, 1.0])
-    slots, counts, made = EvenSlots(4), np.zeros(4), np.zeros(4)
-    slots.plan(np.zeros(4), chances)
-    slots._shares = np.zeros(4)
-    for _ in range(3000):
-        page = int(rng.integers(4))
-        slots.responses.on_signal(np.array([page]))
-        counts[page] += 1
-        while slots.responses:
-            made[slots.take(ALL[:4])] += 1
-    assert np.all(np.abs(made - counts * chances) <= 1.0 + 1e-6)
-
-
 def test_a_crawl_that_had_to_wait_answers_for_all_signals_before_it():
     slots = EvenSlots(2)
     slots.plan(np.zeros(2), np.array([1.0, 0.7]))

@@ -76,16 +76,6 @@ def test_bad_descriptions(arguments, message):
         Description(**{"problem": problem, **arguments})
 
 
-def test_bad_logs():
-    pages = LivePages(Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3)))
-    pages.advance(empty_log(), 2.0)
-    with pytest.raises(ValueError, match=r"time must be finite and >= 2\.0, got 1\.0"):
-        pages.advance(empty_log(), 1.0)
-    log = empty_log()._replace(signal_page=np.array([3]))
-    with pytest.raises(ValueError, match=r"log must have pages in \[0, 3\)"):
-        pages.advance(log, 3.0)
-
-
 def test_the_horizon_counts_the_crawls_of_every_bandwidth():
     steps = ((10.0, 4.0), (20.0, 1.0))
     problem = Problem(num_pages=3, bandwidth=2.0, importance=np.ones(3), bandwidth_steps=steps)
@@ -102,11 +92,17 @@ def test_the_horizon_counts_the_crawls_of_every_bandwidth():
         ({"births": {1: 9.0}}, r"births must have times in \[0, 2.0\]"),
         ({"deaths": [-1]}, r"deaths must have pages in \[0, 3\)"),
         ({"log": empty_log(2)}, "log must have signals of 1 sources"),
-        ({"time": -1.0}, "time must be finite and >= 0.0"),
+        ({"time": -1.0}, "time must be finite and >= 1.0"),
+        ({"time": 0.5}, r"time must be finite and >= 1\.0, got 0\.5"),
+        (
+            {"log": empty_log()._replace(signal_page=np.array([3]))},
+            r"log must have pages in \[0, 3",
+        ),
     ],
 )
 def test_live_pages_refuse_what_cannot_be_and_stay_as_they_are(changes, message):
     pages = LivePages(Problem(num_pages=3, importance=np.ones(3), bandwidth=1.0))
+    pages.advance(empty_log(), 1.0)
     before = pages.tracker()
     with pytest.raises(ValueError, match=message):
         pages.advance(**{"log": empty_log(), "time": 2.0, **changes})

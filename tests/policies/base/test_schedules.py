@@ -31,20 +31,6 @@ def test_discrepancy_stays_within_its_bounds(num_pages, spread):
     assert naive_schedules.discrepancy(rates, schedules.low_discrepancy(rates, 3000)) < 1.0
 
 
-def test_deadlines_without_releases_are_not_low_discrepancy():
-    rates = np.append(150.0, np.random.default_rng(0).random(299))
-    alone = naive_schedules.by_deadlines_alone(rates, 3000)
-    assert naive_schedules.discrepancy(rates, alone) > 10.0
-    proper = schedules.low_discrepancy(rates, 3000)
-    assert naive_schedules.discrepancy(rates, proper) < 1.0
-
-
-def test_longer_schedule_begins_with_the_shorter():
-    rates = np.random.default_rng(4).random(40)
-    long = schedules.low_discrepancy(rates, 500)
-    np.testing.assert_array_equal(schedules.low_discrepancy(rates, 77), long[:77])
-
-
 def test_pages_without_rate_and_extreme_rates():
     def schedule(rates, slots):
         return schedules.low_discrepancy(rates, slots).tolist()

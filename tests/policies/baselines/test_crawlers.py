@@ -11,6 +11,7 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
+from policies.base.live import empty_log
 from policies.baselines import crawlers as shipped
 from tests.naive.crawlers import NutchPage, StormPage, first_due
 from tests.policies.replay import CHANGE, ReplayCore, ReplayLane, random_lane, run
@@ -169,7 +170,7 @@ def test_late_pages_are_due_one_default_interval_after_their_birth():
     for _ in range(20):
         if lane.time >= born:
             if not lane.alive[1]:
-                lane.last_crawl[1] = born
+                lane.pages.advance(empty_log(), lane.time, births={1: born})
             lane.alive = np.array([True, True])
         action, _ = policy.predict(observation)
         due += [lane.time] if action[0][1] else []

@@ -69,19 +69,3 @@ def test_counts_by_hand():
     assert np.isnan(complete_observation_rates(3, 0.0, extra_time=0.0))
     for result in (naive_rate(0, 1.0), improved_rate(0, 3, 1.0), last_modified_rate(0, 3, 1.0)):
         assert not np.signbit(result)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: naive_rate(-1, 1.0), "changes must be finite"),
-        (lambda: naive_rate(1, np.inf), "time must be finite"),
-        (lambda: improved_rate([1, 5], 4, 1.0), "changes must not exceed crawls"),
-        (lambda: last_modified_rate(1, np.nan, 1.0), "crawls must be finite"),
-        (lambda: complete_observation_rates(1, -2.0), "time must be finite"),
-        (lambda: complete_observation_rates(1, 2.0, extra_time=-1.0), "extra_time"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -174,20 +174,6 @@ def test_pages_share_the_distribution_that_they_were_drawn_from():
     np.testing.assert_array_equal(unpooled.shape, 1.0)
 
 
-def test_groups_have_distributions_of_their_own():
-    rng = np.random.default_rng(13)
-    group = np.repeat([0, 1], 100)
-    beliefs = Beliefs(group, 1, 1.0)
-    for page in range(200):
-        for t, n, changed in zip(*history(rng, (0.1, 1.0)[group[page]], 0, 0.3, 30), strict=True):
-            beliefs.learn(page, t, np.array([float(n)]), bool(changed))
-    for _ in range(20):
-        beliefs.pool(np.ones(200, bool))
-    slow, fast = beliefs.shape[:, 0] / beliefs.rate[:, 0]
-    assert slow == pytest.approx(0.1, rel=0.35)  # drawn a little to the whole set's mean
-    assert fast == pytest.approx(1.0, rel=0.15)
-
-
 def test_fading_beliefs_follow_a_habit_that_changes():
     rng = np.random.default_rng(17)
     parts = [history(rng, rate, 0.0, 0.0, 300) for rate in (2.0, 0.1)]

@@ -146,14 +146,6 @@ def test_degenerate_groups():
     assert silent.fit.unsignalled_rate[0] < everything.fit.unsignalled_rate[0]
 
 
-def test_bad_groups():
-    given = {"elapsed": [1.0, 1.0], "signals": [0, 0], "changed": [True, False], "page": [0, 1]}
-    with pytest.raises(ValueError, match="groups must be a whole number"):
-        estimators.empirical_bayes(**given, groups=[0.5, 1.0])
-    with pytest.raises(ValueError, match="got none in group 1"):
-        estimators.empirical_bayes(**given, groups=[0, 2])
-
-
 @pytest.mark.parametrize("shape", [0.06, 1.0, 7.5, 900.0])
 def test_quadrature_of_gamma_distributions(shape):
     """Exact for polynomials times the density; the shape of the rule is a little larger."""

@@ -36,21 +36,6 @@ def test_moments_in_fifty_digits(seed, smoothing):
     assert result.converged.all()
 
 
-def test_moments_where_intervals_differ_wildly():
-    """From 1e-6 to 1e6: a root of the moments wherever they tell rates apart."""
-    rng = np.random.default_rng(2)
-    intervals = 10.0 ** rng.uniform(-6, 6, (500, 9))
-    changed = rng.random((500, 9)) < rng.random((500, 1))
-    changed[:, 0], changed[:, 1] = True, False
-    result = match_moments(intervals, changed)
-    assert result.converged.all()
-    assert np.isfinite(result.change_rate).all()
-    assert (result.change_rate > 0.0).all()
-    x = result.change_rate[:, None] * intervals
-    gap = np.abs((-np.expm1(-x)).sum(axis=1) - changed.sum(axis=1))
-    assert gap.max() < 1e-11
-
-
 @pytest.mark.parametrize("orders", [2, 6, 10, 14, 20])
 def test_long_changed_and_short_unchanged_intervals(orders):
     """Near the root both expected numbers are those observed but for a tiny share."""
@@ -139,18 +124,3 @@ def test_moments_stay_within_their_bound():
     expected = math.sqrt(50 * math.log(20.0) / 2) / sum(w * math.exp(-w) for w in intervals[7])
     assert together[7] == pytest.approx(expected, rel=1e-13)
     assert moment_error_bound([0.0], max_rate=1.0, failure_probability=0.1) == np.inf
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: match_moments([1.0], [True], smoothing=-1.0), "smoothing"),
-        (lambda: match_moments([0.0], [True]), "changed must be False"),
-        (lambda: moment_error_bound([1.0], max_rate=-1.0, failure_probability=0.1), "max_rate"),
-        (lambda: moment_error_bound([1.0], max_rate=1.0, failure_probability=1.0), "must be below"),
-        (lambda: moment_error_bound([1.0], max_rate=1.0, failure_probability=0.0), "failure_prob"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import mpmath
@@ -118,22 +117,6 @@ def test_optimality_in_fifty_digits(seed):
         ),
         rel=1e-12,
     )
-
-
-@settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 10**6), share=st.floats(0.0, 1.0))
-def test_nothing_on_a_line_is_above_its_ends(seed, share):
-    """The estimate is a global minimum, since the cost is convex: both are checked on chords."""
-    rng = np.random.default_rng(seed)
-    n = 12
-    design = np.column_stack([rng.exponential(1.0, n), rng.poisson(1.0, n)])
-    changed = rng.random(n) < 0.6
-    ends = rng.gamma(1.0, 1.0, (2, 2)) + 1e-3
-    values = [cost(end, design, changed) for end in ends]
-    between = cost(share * ends[0] + (1 - share) * ends[1], design, changed)
-    assert between <= share * values[0] + (1 - share) * values[1] + 1e-9
-    result = estimators.signal_quality_mle(design[:, 0], design[:, 1], changed)
-    assert -result.log_likelihood[0] <= min(values) + 1e-9
 
 
 @settings(max_examples=100, deadline=None)
@@ -368,46 +351,6 @@ def test_errors_are_unknown_on_a_bound():
     assert silent.change_rate_stderr[0] == pytest.approx(math.sqrt(0.1))
 
 
-def naive_limits(delta, recall, precision, interval):
-    """Limits of the interval counts, for crawls at even intervals.
-
-    With changes at Delta and false signals at nu, an interval tau has neither change nor signal
-    with probability exp(-(Delta + nu) tau).
-    """
-    gamma = recall * delta / precision
-    nu = gamma * (1.0 - precision)
-    no_signal, unchanged = math.exp(-gamma * interval), math.exp(-delta * interval)
-    both = 1.0 - no_signal - unchanged + math.exp(-(delta + nu) * interval)
-    return both / (1.0 - no_signal), both / (1.0 - unchanged)
-
-
-@pytest.mark.parametrize(
-    ("recall", "precision", "interval"),
-    list(itertools.product((0.2, 0.9), (0.3, 0.95), (0.25, 4.0))),
-)
-def test_naive_counts_tend_to_their_limits(recall, precision, interval):
-    """And those are not precision and recall: the naive estimator is biased upwards."""
-    rng = np.random.default_rng(6)
-    n, delta = 200_000, 1.0
-    gamma = recall * delta / precision
-    _, _, signals, changed = crawled(
-        rng,
-        np.array([(1.0 - recall) * delta]),
-        np.full((1, 1), -math.log1p(-precision)),
-        np.full((1, 1), gamma),
-        np.full((1, n), interval),
-    )
-    result = estimators.naive_signal_quality(signals[0], changed)
-    limits = naive_limits(delta, recall, precision, interval)
-    for value, limit, truth, trials in (
-        (result.precision[0], limits[0], precision, (signals > 0).sum()),
-        (result.recall[0], limits[1], recall, changed.sum()),
-    ):
-        assert abs(value - limit) < 4.5 * math.sqrt(limit * (1.0 - limit) / trials) + 1e-12
-        assert limit > truth
-        assert value > truth
-
-
 def test_naive_counts_by_hand():
     signals = np.array([[0, 2, 1, 0, 0], [1, 0, 0, 0, 0]])
     changed = [True, True, False, True, False]
@@ -434,28 +377,3 @@ def test_estimates_tend_to_the_truth():
             gaps = np.vstack([result.unsignalled_rate - alpha, result.evidence - b])
             errors.append(math.sqrt((gaps**2).mean()))
         assert 2.5 < errors[0] / errors[1] < 6.5  # 4 expected
-
-
-BAD = {
-    "elapsed": (([-1.0], [0], [False]), {}),
-    "signals": (([1.0], [np.nan], [False]), {}),
-    "changed": (([1.0, 1.0], [0, 0], [False]), {}),
-    "changed must be False": (([0.0], [0], [True]), {}),
-    "changed must be True or False": (([1.0], [0], [0.5]), {}),
-    "signals must have shape": (([1.0], [[0, 0]], [False]), {}),
-    "page": (([1.0], [0], [False]), {"page": [3], "num_pages": 2}),
-    "page must be 1 whole": (([1.0], [0], [False]), {"page": [0.5]}),
-    "num_pages": (([1.0], [0], [False]), {"num_pages": 0}),
-}
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_bad_histories(message):
-    arguments, keywords = BAD[message]
-    with pytest.raises(ValueError, match=message):
-        estimators.signal_quality_mle(*arguments, **keywords)
-
-
-def test_bad_shape_of_signals():
-    with pytest.raises(ValueError, match="signals must have shape"):
-        estimators.naive_signal_quality(3, [True])

@@ -117,17 +117,3 @@ def test_pages_that_exploration_misses():
     estimate = policy.estimate()
     assert estimate[9:] == pytest.approx([np.log(2.0) / 0.25] * 11)
     assert np.log(2.0) / 0.25 not in estimate[:9]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"explore": -1.0}, "explore must be finite and >= 0, got -1.0"),
-        ({"objective": "jaccard"}, "objective must be one of .* got 'jaccard'"),
-        ({"initial": 0.0}, "initial must be finite and > 0, got 0.0"),
-        ({"smoothing": 0.0}, "smoothing must be finite and > 0, got 0.0"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        ExploreThenCommit(world_of(), **arguments)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import gymnasium
 import numpy as np
 import pytest
@@ -12,17 +10,15 @@ import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.types import Instance
-from crawl_envs.types.compiled_policies import CompiledSequence
 from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths
 from tests.naive import schedules as naive_schedules
 from tests.naive.harmonic import periodic_bound
 from tests.naive.signal_queue import NaiveResponses
-from tests.policies.replay import CHANGE, ReplayCore, ReplayLane, random_lane, run
+from tests.policies.replay import ReplayCore, ReplayLane, run
 
 HARMONIC = "CrawlHarmonic-v0"
-RATE_POLICIES = policies.names("rates")
 OWN = ("BinaryLambdaCrawl", "ChangeRateCrawl", "LambdaCrawl", "LambdaCrawlApprox", "UniformCrawl")
 EVERY_ONE = pytest.mark.parametrize("name", OWN)
 GOLDEN = Instance([1.0, 2.0, 4.0, 1.0], [0.1, 0.5, 2.0, 5.0], bandwidth=1.0)
@@ -192,37 +188,6 @@ def test_without_signals_counts_stay_within_one_of_their_share(name):
     assert naive_schedules.discrepancy(rates, compiled.pages) < 1.0
 
 
-def signals_by_page(lane, until):
-    counts = np.zeros(lane.instance.num_pages)
-    for time, kind, page in lane.events:
-        counts[page] += kind == CHANGE and time < until
-    return counts
-
-
-@pytest.mark.parametrize("complete", [20, 40, 60])
-def test_share_of_answered_signals(complete):
-    lane = random_lane(100, 4, bandwidth=20.0, horizon=100.0, complete=complete)
-    core = ReplayCore(lane)
-    policy = policies.LambdaCrawl(core)
-    form = policy.compile(lane.instance.problem(), 2000, rng())
-    assert isinstance(form, CompiledSequence)
-    share, complete = form.answered, lane.instance.complete
-    assert np.all((share > 0.0) == complete)
-    assert 0.0 < share[complete].min() < 1.0
-    crawled = np.array(run(policy, core, 1950)[0])
-    made = np.bincount(crawled, minlength=100)
-    due = share * signals_by_page(lane, 1950 / 20.0)
-    assert np.all((made - due)[complete] < 1.0)
-    seldom = complete & (share < 0.4)  # the second response is not due before the first is made
-    assert seldom.sum() > 2
-    assert np.abs(made - due)[seldom].max() < 2.0
-    assert made[complete].sum() > 0.95 * due[complete].sum()
-    # the others get the remaining slots, spread by their rates
-    rates = policy.rates(lane.instance.problem(), 20.0)
-    rest = crawled[~complete[crawled]]
-    assert naive_schedules.discrepancy(np.where(complete, 0.0, rates), rest) < 1.0
-
-
 def test_where_slots_are_short_a_crawl_answers_for_several_signals():
     instance = Instance(np.ones(12), 2.0, 1.0, bandwidth=6.0)  # a quarter of the signals
     policy = policies.LambdaCrawl(action_form="page")
@@ -237,30 +202,6 @@ def test_where_slots_are_short_a_crawl_answers_for_several_signals():
     assert rolled.crawl_counts.sum() == 1200
     np.testing.assert_allclose(rolled.crawl_counts, 100, rtol=0.1)
     assert rolled.ledger.cost < 0.95 * by_chance.ledger.cost
-
-
-@pytest.mark.parametrize("form", ["page", "scores"])
-def test_signals_are_answered_first_come_first_served(form):
-    change_rate = [0.5, 0.5, 0.5, 0.01, 0.01]
-    instance = Instance(np.ones(5), change_rate, [1.0, 1.0, 1.0, 0.0, 0.0], bandwidth=1.0)
-    signals = [(0.1, 2), (0.2, 1), (0.3, 2), (1.5, 0), (1.6, 1), (1.7, 0), (1.8, 2), (1.9, 2)]
-    events = [(time, kind, page) for time, page in signals for kind in (0, 1)]
-    batch = 2 if form == "scores" else 1
-    core = ReplayCore(ReplayLane(instance, events, 20.0), action_form=form, batch=batch)
-    policy = policies.LambdaCrawl(core)
-    compiled = policy.compile(instance.problem(), 20, rng())
-    share = compiled.answered
-    assert 0.5 < share[0] == share[1] == share[2] < 0.75
-    crawled = run(policy, core, 5)[0]
-    twin = NaiveResponses(*compiled)
-    expected = []
-    for before, now in pairwise([0.0, *(1.0 + batch * np.arange(5))]):
-        for time, page in signals:
-            if before <= time < now:
-                twin.on_signal(page)
-        expected += [twin.crawl() for _ in range(batch)]
-    assert crawled == expected
-    assert {0, 1, 2} < set(crawled)
 
 
 @EVERY_ONE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from crawl_envs.types import CrawlLog
 from policies import solvers
+from policies.base.live import empty_log
 from policies.estimators import fit_change_rates, match_moments
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.moments import match_histories
@@ -51,9 +51,16 @@ def slow_estimate(intervals, smoothing=0.5):
 
 
 @FORMS
-def test_estimates_and_rates_are_those_of_the_algorithm(form):
+@pytest.mark.parametrize(
+    ("policy_class", "solve"),
+    [
+        (LambdaLearnAndCrawl, solvers.harmonic),
+        (LambdaLearnAndCrawlApprox, solvers.harmonic_approx),
+    ],
+)
+def test_estimates_and_rates_are_those_of_the_algorithm(policy_class, solve, form):
     world = world_of(form=form)
-    policy = LambdaLearnAndCrawl(world)
+    policy = policy_class(world)
     complete, m = world.problem.complete, world.crawls.size
     crawls, counts = [[] for _ in range(m)], np.zeros(m)
     plans = 0
@@ -72,9 +79,7 @@ def test_estimates_and_rates_are_those_of_the_algorithm(form):
                 expected = np.where(complete, expected, slow)
             expected = np.where(complete | any(crawls), expected, 1.0)
             assert estimate == pytest.approx(expected, rel=1e-9)
-            right = solvers.harmonic(
-                world.problem.importance, estimate, world.bandwidth, complete=complete
-            )
+            right = solve(world.problem.importance, estimate, world.bandwidth, complete=complete)
             assert policy.allocation().rates == pytest.approx(right.rates, rel=1e-12)
             assert policy.allocation().rates.sum() == pytest.approx(world.bandwidth, rel=1e-9)
             if form == "rates":
@@ -86,14 +91,6 @@ def test_estimates_and_rates_are_those_of_the_algorithm(form):
         world.step(action)
     assert plans in (12, 13)  # the last slot may fall on the horizon
     assert sum(map(len, crawls)) > 30
-
-
-def test_the_first_epoch_uses_the_initial_estimate():
-    for initial in (1.0, 0.3):
-        world = world_of()
-        policy = LambdaLearnAndCrawl(world, initial=initial)
-        policy.predict(world.observation)
-        assert policy.estimate().tolist() == [initial] * 30
 
 
 def distances(seed, epochs, num_pages=20):
@@ -122,69 +119,6 @@ def test_rates_converge_to_the_optimal_ones():
     assert np.all(mean[1:] < 0.7 * mean[:-1])
     assert mean[3] < 0.05
     assert mean[3] / mean[1] == pytest.approx(1.0 / 4.0, rel=0.35)
-
-
-def true_costs(policy_class, seed, epochs):
-    """Long-run cost of the policy of each epoch under the true change rates."""
-    rng = np.random.default_rng([seed, 5])
-    importance = rng.lognormal(0.0, 1.0, 150)
-    world = SmallWorld(
-        0.4 * importance * rng.lognormal(0.0, 0.5, 150),
-        bandwidth=30.0,
-        horizon=epochs,
-        seed=seed,
-        form="rates",
-        importance=importance,
-        complete=rng.random(150) < 0.2,
-    )
-    policy, costs = policy_class(world), []
-    for _ in range(epochs):
-        world.step(policy.predict(world.observation)[0])
-        plan = policy.allocation()
-        costs.append(
-            solvers.harmonic_cost(
-                importance,
-                world.change_rate,
-                plan.rates,
-                plan.probabilities,
-                world.problem.complete,
-            )
-        )
-    return np.array(costs) / importance.sum()
-
-
-def test_the_approximation_learns_faster_and_ends_worse():
-    """Section 7 of the paper, on pages whose importance is nearly in proportion to change rates."""
-    gaps = np.array(
-        [
-            true_costs(LambdaLearnAndCrawlApprox, seed, 120)
-            - true_costs(LambdaLearnAndCrawl, seed, 120)
-            for seed in range(4)
-        ]
-    )
-    assert np.all(gaps[:, 1:6].mean(axis=1) < 0.0)
-    assert np.all(gaps[:, -10:].mean(axis=1) > 0.0)
-
-
-@FORMS
-@EVERY
-def test_the_budget_is_kept(policy_class, form):
-    world = world_of(form=form, horizon=160.0)
-    policy = policy_class(world)
-    play(world, policy)
-    assert world.crawls.sum() / world.horizon == pytest.approx(world.bandwidth, rel=0.1)
-    assert np.all(policy.estimate() > 0.0)
-
-
-def test_derandomised_crawls_keep_to_what_was_promised():
-    world = world_of(3, form="page", share=0.0, horizon=30.0)
-    policy = LambdaLearnAndCrawl(world)
-    promised = np.zeros(30)
-    while world.time < world.horizon:
-        action, _ = policy.predict(world.observation)
-        promised += policy.allocation().rates / world.bandwidth
-        world.step(action)
-        assert np.abs(world.crawls - promised).max() < 2.0
 
 
 def test_signals_are_answered_in_their_share():
@@ -253,24 +187,6 @@ def test_bounds_hold_for_pages_that_are_crawled_for_their_changes():
     assert estimate[complete].max() > 0.9
 
 
-def test_signals_before_learning_began_do_not_count():
-    nothing = np.zeros(0)
-    log = CrawlLog(
-        page=np.zeros(0, np.int64),
-        time=nothing,
-        elapsed=nothing,
-        signals=np.zeros(0, np.int64),
-        changed=np.zeros(0, np.bool_),
-        signal_page=np.zeros(3, np.int64),
-        signal_time=np.array([1.5, 2.25, 2.75]),
-        signal_source=np.zeros(3, np.int64),
-        probe=np.zeros(0, np.bool_),
-    )
-    learned = LearnedRates(np.ones(1, np.bool_), by_likelihood, since=2.0)
-    learned.add(log, 3.0)
-    assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
-
-
 @EVERY
 def test_every_prediction_declares_and_observing_does_not(policy_class):
     world = world_of(5)
@@ -305,70 +221,6 @@ def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
         assert planned == [6, 7, 8, 9, 10]
 
 
-@EVERY
-def test_nothing_but_logs_is_used(policy_class):
-    world = world_of(4)
-    once = play(world, policy_class(world))
-    shown = {name: getattr(world.problem, name) for name in ("importance", "complete")}
-    given = {"bandwidth": 9.0, "horizon": 12.0, "seed": 4, "form": "rates", **shown}
-    other = SmallWorld(world.change_rate[::-1], changes=world.changes, **given)
-    assert np.array_equal(play(other, policy_class(other)), once)
-    other = world_of(4, changes=world.changes[::-1])
-    assert not np.array_equal(play(other, policy_class(other)), once)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"epoch": 0.0}, "epoch must be finite and > 0, got 0.0"),
-        ({"initial": -1.0}, "initial must be finite and > 0, got -1.0"),
-        ({"window": 0.0}, "window must be finite and > 0, got 0.0"),
-        ({"smoothing": np.nan}, "smoothing must be finite and > 0, got nan"),
-        ({"bounds": (2.0, 1.0)}, r"bounds must be \(least, largest\) .* got \(2.0, 1.0\)"),
-        ({"bounds": 3}, r"bounds must be \(least, largest\) .* got 3"),
-        ({"bounds": (1, 2, 3)}, r"bounds must be \(least, largest\) .* got \(1, 2, 3\)"),
-        ({"bounds": (0.0, "a")}, r"bounds must be \(least, largest\) .* got \(0.0, 'a'\)"),
-        ({"bounds": (0.0, np.nan)}, r"bounds must be \(least, largest\) .* got \(0.0, nan\)"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LambdaLearnAndCrawl(world_of(), **arguments)
-
-
-def test_bad_input_elsewhere():
-    with pytest.raises(ValueError, match=r"floor must lie in \[0, 1\], got 1.5"):
-        LambdaLearnAndCrawlBinary(world_of(), floor=1.5)
-    with pytest.raises(
-        ValueError, match=r"env must be an environment or .* for LambdaLearnAndCrawl"
-    ):
-        LambdaLearnAndCrawl(None)
-    for ask in (LambdaLearnAndCrawl.estimate, LambdaLearnAndCrawl.allocation):
-        with pytest.raises(ValueError, match="lane must be one that predict was called for, got 2"):
-            ask(LambdaLearnAndCrawl(world_of()), 2)
-    with pytest.raises(ValueError, match=r"action_form of .* must be one of"):
-        LambdaLearnAndCrawl(world_of(form="scores"))
-
-
-def test_probes_tell_nothing():
-    """Of two looks at one interval only the crawl that ends it counts."""
-    log = CrawlLog(
-        page=np.zeros(3, np.int64),
-        time=np.array([1.0, 2.0, 3.0]),
-        elapsed=np.array([1.0, 2.0, 3.0]),
-        signals=np.zeros(3, np.int64),
-        changed=np.array([False, True, True]),
-        signal_page=np.zeros(0, np.int64),
-        signal_time=np.zeros(0),
-        signal_source=np.zeros(0, np.int64),
-        probe=np.array([True, True, False]),
-    )
-    learned = LearnedRates(np.zeros(1, np.bool_), by_likelihood)
-    learned.add(log, 3.0)
-    expected = fit_change_rates([3.0], [True], smoothing=0.5).change_rate
-    np.testing.assert_allclose(learned.estimate(), expected, rtol=1e-11)
-
-
 def by_likelihood(crawls, start):
     return fit_histories(crawls, 0.5, start=start).change_rate
 
@@ -378,11 +230,13 @@ def by_moments(crawls, start):
 
 
 def crawl_log(page, elapsed, changed, time, signal_page=(), signal_time=()):
-    n, signals = len(page), np.array(signal_page, np.int64)
-    zeros = np.zeros(n, np.int64), np.zeros(signals.size, np.int64), np.zeros(n, np.bool_)
-    return CrawlLog(
-        *(np.array(page, np.int64), time, elapsed, zeros[0], changed),
-        *(signals, np.array(signal_time, np.float64), zeros[1], zeros[2]),
+    n = len(page)
+    return empty_log()._replace(
+        **{"page": np.array(page, np.int64), "time": time, "elapsed": elapsed, "changed": changed},
+        **{"signals": np.zeros(n, np.int64), "probe": np.zeros(n, np.bool_)},
+        signal_page=np.array(signal_page, np.int64),
+        signal_time=np.array(signal_time, np.float64),
+        signal_source=np.zeros(len(signal_page), np.int64),
     )
 
 
@@ -443,3 +297,20 @@ def test_the_window_moves_without_crawls():
     assert math.log(2.0) / 0.5 < learned.estimate()[0] < first
     learned.add(none, 5.0)
     np.testing.assert_allclose(learned.estimate(), math.log(2.0) / 0.5)
+
+
+def test_signals_before_learning_began_do_not_count():
+    learned = LearnedRates(np.ones(1, np.bool_), by_likelihood, since=2.0)
+    none = np.zeros(0)
+    learned.add(crawl_log([], none, none, none, [0, 0, 0], [1.5, 2.25, 2.75]), 3.0)
+    assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
+
+
+def test_probes_tell_nothing():
+    """Of two looks at one interval only the crawl that ends it counts."""
+    times, changed = np.array([1.0, 2.0, 3.0]), np.array([False, True, True])
+    log = crawl_log([0, 0, 0], times, changed, times)._replace(probe=times < 3.0)
+    learned = LearnedRates(np.zeros(1, np.bool_), by_likelihood)
+    learned.add(log, 3.0)
+    expected = fit_change_rates([3.0], [True], smoothing=0.5).change_rate
+    np.testing.assert_allclose(learned.estimate(), expected, rtol=1e-11)

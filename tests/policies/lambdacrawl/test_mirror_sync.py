@@ -26,32 +26,6 @@ def slope(rates, change_rate):
 # The mirror step
 
 
-def by_slsqp(rates, gradient, step_size, slowest, fastest, total):
-    result = minimize(
-        lambda r: step_size * gradient @ r + np.sum(r / rates - 1.0 - np.log(r / rates)),
-        np.full(rates.size, min(total / rates.size, fastest)),
-        jac=lambda r: step_size * gradient + 1.0 / rates - 1.0 / r,
-        method="SLSQP",
-        bounds=[(slowest, fastest)] * rates.size,
-        constraints={
-            "type": "ineq",
-            "fun": lambda r: total - r.sum(),
-            "jac": lambda r: -np.ones(r.size),
-        },
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    return result.x
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_mirror_step_is_what_slsqp_finds(seed):
-    rng = np.random.default_rng(seed)
-    rates = rng.uniform(0.1, 1.0, 12)
-    gradient = rng.normal(-1.0 if seed % 2 else 0.5, 1.0, 12)
-    case = (rates, gradient, 1.5, 0.05, 1.2, float(rates.sum()) * rng.uniform(0.7, 1.3))
-    assert mirror_step(*case) == pytest.approx(by_slsqp(*case), abs=2e-6)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_mirror_step_satisfies_the_conditions_of_optimality(seed):
     rng = np.random.default_rng(seed)
@@ -257,51 +231,3 @@ def test_the_harmonic_penalty_of_pages_with_complete_observation():
     assert rates[0] > rates[1]
     assert policy._cost(3, True) == pytest.approx(1.0 + 1 / 2 + 1 / 3, rel=1e-12)
     assert policy._cost(0, False) == 0.0
-
-
-def test_nothing_but_what_crawls_and_probes_find_is_used():
-    change_rate = np.linspace(0.1, 2.0, 8)
-    given = {"bandwidth": 3.2, "horizon": 100.0, "seed": 3, "probe": True}
-    world = SmallWorld(change_rate, **given)
-    other = SmallWorld(change_rate[::-1], changes=world.changes, **given)  # of the same events
-    runs = [play(each, AsyncMirrorSync(each)) for each in (world, other)]
-    assert np.array_equal(*runs)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
-        ({"probing": 1.0}, r"probing must lie in \(0, 1\), got 1.0"),
-        ({"probing": -0.1}, "probing must be finite and > 0, got -0.1"),
-        ({"slowest": 0.99}, r"slowest must be at most 1 / \(1 \+ probing\)"),
-        ({"fastest": 0.5}, "fastest must be finite and >= 1, got 0.5"),
-        ({"penalty": "linear"}, "penalty must be one of .* got 'linear'"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    world = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, probe=True)
-    with pytest.raises(ValueError, match=message):
-        MirrorSync(world, **arguments)
-
-
-def test_bad_input_elsewhere():
-    world = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, probe=True)
-    with pytest.raises(ValueError, match="cycle must be finite and > 0, got 0"):
-        AsyncMirrorSync(world, cycle=0)
-    with pytest.raises(ValueError, match="lane must be one that predict was called for, got 0"):
-        MirrorSync(world).rates()
-    with pytest.raises(ValueError, match="penalty must be 'binary' where pages lack complete"):
-        MirrorSync(world, penalty="harmonic").predict(world.observation)
-    plain = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0)
-    with pytest.raises(
-        ValueError, match=r"env must let pages be probed \(probe=True\).* got 3 act"
-    ):
-        MirrorSync(plain).predict(plain.observation)
-    rated = SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, form="rates")
-    with pytest.raises(ValueError, match="action_form must be 'page' for MirrorSync, got 'rates'"):
-        MirrorSync(rated)
-    with pytest.raises(
-        ValueError, match="env must be an environment or a description of pages for MirrorSync"
-    ):
-        MirrorSync(None)

@@ -61,6 +61,13 @@ def scheduler_of(rate: float, **options: Any) -> CrawlScheduler:
     return CrawlScheduler("Greedy", rate / SECOND, start=day_of(None) - SECOND / rate, **settings)
 
 
+async def fetched(manager: ScheduledRequests) -> Request:
+    """Return the next request, where there is one."""
+    request = await manager.fetch_next_request()
+    assert request is not None
+    return request
+
+
 def crawler_of(manager: ScheduledRequests, **options: Any) -> HttpCrawler:
     crawler = HttpCrawler(
         request_manager=manager,
@@ -133,8 +140,7 @@ def test_requests_outlive_the_process_and_cancelled_calls(tmp_path: Path) -> Non
         with pytest.raises(ValueError, match="must be a GET, got POST"):
             await manager.add_request(Request.from_url("https://a.example/1", method="POST"))
         manager = ScheduledRequests(scheduler, tmp_path)
-        request = await manager.fetch_next_request()
-        assert request is not None
+        request = await fetched(manager)
         assert request.label == "front"
         waiting = asyncio.create_task(manager.fetch_next_request())
         await asyncio.sleep(0.05)
@@ -155,8 +161,7 @@ def test_a_fetch_under_way_at_a_kill_says_nothing_of_its_page(tmp_path: Path) ->
         for _ in range(2):
             manager = ScheduledRequests(scheduler, tmp_path)  # of a process that began again
             await manager.add_requests(["https://a.example/"])
-            request = await manager.fetch_next_request()
-            assert request is not None
+            request = await fetched(manager)
         manager.found(request, 404)
         await manager.mark_request_as_handled(request)
         assert scheduler.describe(request.url)["failures"] == 1
@@ -169,8 +174,7 @@ def test_validators_are_sent_as_they_came_or_not_at_all(tmp_path: Path) -> None:
         manager, page = ScheduledRequests(scheduler_of(100.0), tmp_path), "https://a.example/"
         await manager.add_requests([page])
         manager.copies.put({page: Copy('"\xe9"', "yesterday")})
-        request = await manager.fetch_next_request()
-        assert request is not None
+        request = await fetched(manager)
         assert dict(request.headers) == {"if-modified-since": "yesterday"}
 
     asyncio.run(steps())
@@ -194,8 +198,7 @@ def test_a_url_with_a_fragment_is_its_page(tmp_path: Path) -> None:
         assert known == [False, True, True]
         await manager.add_requests(urls)
         assert len(scheduler) == 1
-        request = await manager.fetch_next_request()
-        assert request is not None
+        request = await fetched(manager)
         assert request.url == urls[0]
         manager.found(request, 200, "text")
         await manager.mark_request_as_handled(request)

@@ -84,20 +84,6 @@ def test_failures_hosts_moves_and_gaps_are_told() -> None:
     assert "ids must be known" in said[12]["error"]
 
 
-def test_it_answers_as_the_scheduler_does() -> None:
-    driven, own = new_scheduler(), new_scheduler()
-    columns = {name: [page[name] for page in PAGES] for name in PAGES[0] if name != "url"}
-    own.add(["a", "b"], **columns)
-    asked(driven, {"add": PAGES})
-    for step in range(1, 60):
-        time = step / 10.0
-        expected = [str(page) for page in own.next_batch(time, 2)]
-        [answer] = asked(driven, {"next": 2, "time": time})
-        assert answer["fetch"] == expected
-        own.report(expected, time)
-        asked(driven, {"report": expected, "time": time})
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

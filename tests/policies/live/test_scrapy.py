@@ -179,6 +179,12 @@ class Loop:
             self.middleware.process_request(request)
         return request
 
+    def sent(self, wait: float = 1.0) -> Request:
+        """Return the next request, where there is one."""
+        request = self.next(wait)
+        assert request is not None
+        return request
+
     def answer(
         self, request: Request, status: int = 200, body: str = "", **headers: str | bytes
     ) -> Any:
@@ -217,8 +223,7 @@ def test_a_callback_sees_a_page_when_it_is_new_or_has_changed(tmp_path: Path) ->
     ]
     sent = []
     for status, body, outcome, headers in steps:
-        request = loop.next()
-        assert request is not None
+        request = loop.sent()
         assert request.url == URL
         sent.append(
             {name: request.headers.get(name) for name in ("If-None-Match", "If-Modified-Since")}
@@ -230,8 +235,7 @@ def test_a_callback_sees_a_page_when_it_is_new_or_has_changed(tmp_path: Path) ->
     second, none = {"If-None-Match": b'"\xe9"', "If-Modified-Since": None}, dict.fromkeys(first)
     assert sent == [none, first, first, second, none]
     assert loop.scheduler.pages.describe(URL)["copy"] == pytest.approx(loop.now)
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert loop.answer(request, 410) is not None
     assert loop.count("gone") == 1
     assert URL not in loop.scheduler.pages
@@ -243,21 +247,17 @@ def test_failures_wait_and_a_host_that_says_so_is_left_alone(tmp_path: Path) -> 
     loop = Loop(tmp_path)
     for url in (URL, "https://a.example/2"):
         loop.scheduler.enqueue_request(Request(url))
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert loop.answer(request, 503, Retry_After="600") is not None
     assert loop.next() is None
     assert loop.timers[-1] == pytest.approx(599.0, abs=0.1)
-    late = loop.next(600.0)
-    assert late is not None
+    late = loop.sent(600.0)
     loop.middleware.process_exception(late, TimeoutError())
-    other = loop.next()
-    assert other is not None
+    other = loop.sent()
     loop.middleware.process_exception(other, IgnoreRequest("refused"))
     assert (loop.count("failed"), loop.count("refused")) == (2, 1)
     assert loop.next(30.0) is None
-    again = loop.next(100.0)
-    assert again is not None
+    again = loop.sent(100.0)
     assert again.url == late.url
     loop.answer(again, body="a")
     loop.scheduler.robots_until = np.inf  # there is no engine that has them
@@ -268,8 +268,7 @@ def test_failures_wait_and_a_host_that_says_so_is_left_alone(tmp_path: Path) -> 
 def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
     loop.scheduler.enqueue_request(Request(URL))
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     moved = request.replace(
         url="https://a.example/moved", meta=request.meta | {"redirect_times": 1}
     )
@@ -289,9 +288,8 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     assert "https://a.example/link" in loop.scheduler.pages
 
 
-def redirected(loop: Loop, page: Request | None, to: str = "https://d.example/moved") -> bool:
+def redirected(loop: Loop, page: Request, to: str = "https://d.example/moved") -> bool:
     """Redirect a request of a page or a feed; return whether it is taken."""
-    assert page is not None
     meta = page.meta | {"redirect_times": 1}
     return bool(loop.scheduler.enqueue_request(page.replace(url=to, meta=meta)))
 
@@ -300,7 +298,7 @@ def test_redirects_and_pages_of_a_host_take_turns(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0, DOWNLOAD_TIMEOUT=40.0)
     for host in "abcdefghd":
         loop.scheduler.enqueue_request(Request(f"https://{host}.example/{host == 'd'}"))
-    pages = [page for page in (loop.next(0.2) for _ in range(8)) if page is not None]
+    pages = [loop.sent(0.2) for _ in range(8)]
     [own] = [page for page in pages if "d.example" in page.url]
     others = [page for page in pages if page is not own]
     loop.answer(own, body="here")
@@ -324,7 +322,7 @@ def test_redirects_and_pages_of_a_host_take_turns(tmp_path: Path) -> None:
 def test_a_redirect_that_was_asked_for_anew_is_not_made_later(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_HOST_GAP=5.0)
     loop.scheduler.enqueue_request(Request(URL))
-    page = loop.next()
+    page = loop.sent()
     loop.scheduler.hosts.gaps["d.example"] = 20.0
     assert redirected(loop, page)
     assert redirected(loop, page, "https://e.example/moved")
@@ -339,12 +337,10 @@ def test_the_host_that_answers_is_left_alone_as_long_as_any_answer_says(tmp_path
     loop = Loop(tmp_path, RECRAWL_HOST_GAP=1.0)
     for host in "abd":
         loop.scheduler.enqueue_request(Request(f"https://{host}.example/"))
-    first, second, own = (loop.next(0.5) for _ in range(3))
+    first, second, own = (loop.sent(0.5) for _ in range(3))
     assert redirected(loop, first)
-    moved = loop.next(3.0)
-    assert moved is not None
+    moved = loop.sent(3.0)
     loop.answer(moved, 429, Retry_After="600")
-    assert own is not None
     loop.answer(own, 429, Retry_After="0")
     assert loop.scheduler.pages.opens("d.example") == pytest.approx(loop.now + 600.0 / DAY)
     assert loop.scheduler.pages.opens("a.example") <= loop.now + 1.01 / DAY  # its gap
@@ -366,7 +362,7 @@ def test_polls_keep_the_gap_of_their_host(tmp_path: Path) -> None:
             status = 503 if len(times) == 3 else 200
             loop.answer(poll, status, body="<urlset></urlset>", Retry_After="15")
     assert np.diff(times) == pytest.approx([10.0, 10.0, 15.0], abs=0.6)
-    poll = loop.next(3600.0)
+    poll = loop.sent(3600.0)
     loop.scheduler.pages.hold("d.example", loop.now + 60.0 / DAY)
     assert redirected(loop, poll)
     asked = [loop.next(5.0) for _ in range(13)]
@@ -383,21 +379,17 @@ def test_a_crawl_goes_on_with_callbacks_arguments_and_copies(tmp_path: Path) -> 
         loop.scheduler.enqueue_request(Request(URL, cb_kwargs={"told": object()}))
     found = Request(URL, spider.parse_item, cb_kwargs={"told": 7}, meta={"importance": 2.0})
     loop.scheduler.enqueue_request(found)
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     loop.answer(request, body="one", ETag='"1"')
     loop.scheduler.enqueue_request(Request("https://a.example/2"))
-    lost = loop.next()
-    assert lost is not None
+    lost = loop.sent()
     loop.scheduler.close("finished")
     again = Loop(tmp_path, spider)
     assert again.scheduler.pages.describe(URL)["importance"] == 2.0
     assert again.scheduler.pages.describe(lost.url)["state"] == "new"
-    request = again.next()
-    assert request is not None
+    request = again.sent()
     if request.url == lost.url:
-        request = again.next()
-        assert request is not None
+        request = again.sent()
     assert (request.callback, request.cb_kwargs) == (spider.parse_item, {"told": 7})
     assert request.headers["If-None-Match"] == b'"1"'
     again.scheduler.close("finished")
@@ -420,8 +412,7 @@ def test_a_fetch_under_way_at_a_kill_says_nothing_of_its_page(tmp_path: Path) ->
     began, loop = loop.now, Loop(tmp_path, start=loop.now, **settings)
     assert loop.next(4.9) is None
     assert loop.now < began + 5.0 / DAY < loop.now + 0.2 / DAY  # its host's gap
-    request = loop.next(0.2)
-    assert request is not None
+    request = loop.sent(0.2)
     loop.answer(request, 404)
     assert (loop.count("failed"), loop.count("gone")) == (1, 0)
     assert loop.next(60.1) is not None  # the first wait
@@ -434,9 +425,7 @@ ENTRY = "<url><loc>https://a.example/{}</loc><lastmod>{}</lastmod></url>"
 def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_FEEDS={FEED: 0}, RECRAWL_POLL=100.0, RECRAWL_BANDWIDTH=DAY / 50.0)
     loop.scheduler.enqueue_request(Request(URL))
-    poll, page = loop.next(51.0), loop.next(0.0)
-    assert poll is not None
-    assert page is not None
+    poll, page = loop.sent(51.0), loop.sent(0.0)
     assert (poll.url, page.url) == (FEED, URL)
     loop.answer(page, body="one")
     rows = [ENTRY.format(number, f"2024-10-05T00:0{number}:30Z") for number in (1, 2)]
@@ -445,18 +434,15 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
     assert loop.next(1.0) is None
     assert loop.timers[-1] == pytest.approx(48.0, abs=0.1)  # the next page
     index = "<sitemapindex><sitemap><loc>https://a.example/more.xml</loc></sitemap></sitemapindex>"
-    again = loop.next(100.0)
-    assert again is not None
+    again = loop.sent(100.0)
     assert again.url == FEED
     loop.answer(again, body=index, ETag=b'"\xe9"')
     assert loop.scheduler.polls.conditions(FEED) == {"If-None-Match": b'"\xe9"'}
-    more = loop.next(0.0)
-    assert more is not None
+    more = loop.sent(0.0)
     assert more.url == "https://a.example/more.xml"
     loop.answer(more, body="neither")
     assert (loop.count("feeds"), loop.count("bad_feeds")) == (2, 1)
-    last = loop.next(100.0)
-    assert last is not None
+    last = loop.sent(100.0)
     assert (last.url, last.headers["If-None-Match"]) == (FEED, b'"\xe9"')
     loop.answer(last, 304)
     assert more.url in loop.scheduler.polls.due
@@ -500,34 +486,28 @@ def test_hostile_markup_is_read_in_linear_time(tmp_path: Path) -> None:
 def test_a_page_missing_once_or_listed_first_by_a_feed_is_not_lost(tmp_path: Path) -> None:
     loop = Loop(tmp_path)
     loop.scheduler.found[URL] = None, 1.0  # of a feed: by no callback
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert request.callback is None  # as Scrapy would: CrawlSpider and others have their own
     assert loop.answer(request, 404) is not None
     assert (loop.count("failed"), loop.count("gone")) == (1, 0)
-    request = loop.next(61.0)
-    assert request is not None
+    request = loop.sent(61.0)
     assert loop.answer(request, body="a") is not None
     found = Request(URL, loop.scheduler.spider.parse_item, cb_kwargs={"told": 1})
     loop.scheduler.enqueue_request(found)
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert (request.callback, request.cb_kwargs) == (found.callback, {"told": 1})
     assert loop.answer(request, body="a") is not None  # the callback has not seen it
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert loop.answer(request, body="a") is None
     loop.scheduler._unprocessed(HtmlResponse(URL, request=request))  # it raised an error
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     assert loop.answer(request, body="a") is not None
 
 
 def test_fetches_that_end_behind_the_middleware_are_failures(tmp_path: Path) -> None:
     loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.broken")
     loop.scheduler.enqueue_request(Request(URL))
-    request = loop.next()
-    assert request is not None
+    request = loop.sent()
     with pytest.raises(ZeroDivisionError) as raised:
         loop.answer(request)
     failure = Failure(raised.value)
@@ -545,8 +525,7 @@ def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -
     loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.title")
     loop.scheduler.enqueue_request(Request(URL))
     page = "<title>{}</title>{}"
-    first = loop.next()
-    assert first is not None
+    first = loop.sent()
     began = loop.now
     assert loop.scheduler.sent == {URL: began}
     loop.now += 3.0 / DAY
@@ -556,17 +535,14 @@ def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -
     assert loop.answer(first, body=page.format("one", 1)) is not None
     assert loop.scheduler.pages.describe(URL)["copy"] == sent > began
     assert URL in loop.scheduler.copies.fresh  # its callback may still be at work
-    second = loop.next(SETTLED - 1.0)
-    assert second is not None
+    second = loop.sent(SETTLED - 1.0)
     assert URL in loop.scheduler.copies.fresh
     loop.next(1.5)
     assert URL not in loop.scheduler.copies.fresh
     assert loop.answer(second, body=page.format("one", 2)) is None
-    third = loop.next()
-    assert third is not None
+    third = loop.sent()
     assert loop.answer(third, body=page.format("two", 2)) is not None
-    found = loop.next()
-    assert found is not None
+    found = loop.sent()
     assert loop.answer(found, 410) is not None
     assert loop.scheduler.copies[URL] == Copy()
 

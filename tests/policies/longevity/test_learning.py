@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -89,13 +88,3 @@ def test_any_number_of_base_versions_serves(versions):
     stored, counted = policy.footprint()
     assert stored == 6 * (7 + 5 * versions) + 161
     assert 0.0 < counted <= 8 * 6 * max(versions, 1)
-
-
-def test_bad_input():
-    env = fragments(m=5)
-    with pytest.raises(ValueError, match="threshold must be a number > 0"):
-        LearningLongevity(env)
-    with pytest.raises(ValueError, match="memory must be"):
-        LearningLongevity(env, threshold=1.0, memory=0)
-    with pytest.raises(ValueError, match="env must be an environment of pages with fragments"):
-        LearningLongevity(gym.make("CrawlNCIS-v0", num_pages=4))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from crawl_envs.types import Problem, Tracker
+from crawl_envs.types import Problem
 from crawl_envs.types.copies import Sketches, sketch_of
 from policies import values
+from policies.base.live import LivePages, empty_log
 from policies.estimators import fit_change_rates, improved_rate
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
@@ -256,148 +256,53 @@ def test_sketches_of_eight_hashes_take_little_room():
     assert 32.0 < bounds.footprint().counted <= 128.0
 
 
-class ManyPages:
-    """An environment of m pages whose copies do not change, at a decision of its own."""
-
-    num_lanes, batch, features = 1, 1, ("elapsed",)
-    rng = num_slots = None
-
-    def __init__(self, m, action_form, importance=1.0):
-        self.unwrapped, self.action_form = self, action_form
-        self.m, self.now = m, 1.0
-        self.problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.full(m, importance))
-        rows = [sketch_of([page, page + 1, page + 2]) for page in range(m)]
-        self.sketches = Sketches.of_rows(rows)
-        self.pages = np.zeros(0, np.int64)
-
-    def first_sketch(self, lane=0):
-        return self.sketches
-
-    def tracker(self, lane=0):
-        signals, changed = np.zeros(self.m, np.int64), np.full(self.m, -1, np.int8)
-        elapsed, alive = np.full(self.m, self.now), np.ones(self.m, bool)
-        return Tracker(self.problem, 1, self.now, elapsed, signals, changed, alive, changed)
-
-    def last_log(self, lane=0):
-        rows = [self.sketches.row(page) for page in self.pages]
-        none = np.zeros(self.pages.size, bool)
-        return SimpleNamespace(
-            page=self.pages,
-            time=np.full(self.pages.size, self.now),
-            elapsed=np.full(self.pages.size, self.now),
-            changed=none,
-            probe=none,
-            sketch=Sketches.of_rows(rows),
-        )
+def many_pages(m, form):
+    """Return pages whose copies do not change."""
+    rows = [sketch_of([page, page + 1, page + 2]) for page in range(m)]
+    problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.ones(m))
+    return LivePages(problem, action_form=form, sketches=Sketches.of_rows(rows))
 
 
 @pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
 @pytest.mark.parametrize("form", ["page", "refresh"])
 def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
-    core = ManyPages(10_000, form)
-    made = policy(core, **({"threshold": 5.0} if form == "refresh" else {}))
-    observation = np.zeros((10_000, 1), np.float32)
-    made.predict(observation)
+    pages = many_pages(10_000, form)
+    made = policy(pages, **({"threshold": 5.0} if form == "refresh" else {}))
+    made.choose(pages.tracker())
     if policy is CurveFitting:
         curves = made.curves
         curves.items[:], curves.share[:], curves.rate[:] = 20, 0.3, 2.0
     laps = []
     for lap in range(12):
-        core.now += 0.1
-        core.pages = np.arange(5 * lap, 5 * lap + 5)
+        few, now = np.arange(5 * lap, 5 * lap + 5), 1.0 + 0.1 * lap
+        log = empty_log()._replace(
+            page=few,
+            **dict.fromkeys(("time", "elapsed"), np.full(5, now)),
+            **dict.fromkeys(("changed", "probe"), np.zeros(5, bool)),
+            signals=np.zeros(5, np.int64),
+            sketch=Sketches.of_rows([pages.sketches.row(page) for page in few]),
+        )
+        pages.advance(log, now)
+        tracker = pages.tracker()
         start = time.perf_counter()
-        made.predict(observation)
+        made.update(log, tracker)
+        made.choose(tracker)
         laps.append(time.perf_counter() - start)
     print(policy.__name__, form, f"{1e3 * min(laps):.2f} ms")
     assert min(laps) < 0.02
 
 
-def chosen(policy, m):
-    """Pages of the next decision of a policy."""
-    action, _ = policy.predict(np.zeros((m, 1), np.float32))
-    return [int(action)] if policy.action_form == "page" else np.flatnonzero(action).tolist()
-
-
-def test_change_rates_count_by_importance():
-    """Of two pages of one history the one of importance 2 is due at half the utility."""
-    importance, rate, now = np.array([1.0, 2.0]), 0.7, 3.0
-    utility = (1 - (1 + rate * now) * np.exp(-rate * now)) / rate
-    due = {0.9: [0, 1], 1.1: [1], 1.9: [1], 2.1: []}
-    for part, expected in due.items():
-        core = ManyPages(2, "refresh", importance)
-        policy = ChoGarciaMolina(core, threshold=part * utility, learning=100.0)
-        assert chosen(policy, 2) == []
-        policy.crawls[:], policy.rate[:] = 5, rate
-        core.now = now
-        assert chosen(policy, 2) == expected
-    for order in ([1.0, 2.0], [2.0, 1.0]):
-        core = ManyPages(2, "page", np.array(order))
-        policy = ChoGarciaMolina(core, learning=100.0)
-        chosen(policy, 2)
-        policy.crawls[:], policy.rate[:] = 5, rate
-        core.now = now
-        assert chosen(policy, 2) == [int(np.argmax(order))]
-
-
 def test_change_rates_count_from_the_third_refresh_on():
-    core = ManyPages(4, "refresh")
-    policy = ChoGarciaMolina(core, threshold=1.0, learning=1.0, stagger=False)
-    chosen(policy, 4)
+    pages = many_pages(4, "refresh")
+    policy = ChoGarciaMolina(pages, threshold=1.0, learning=1.0, stagger=False)
+    policy.choose(pages.tracker())
     policy.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
     for now, expected in ((1.9, [0]), (2.0, [0, 1]), (9.0, [0, 1])):
-        core.now = now
-        assert chosen(policy, 4) == expected
-
-
-def test_profiles_retire_after_so_many_observations():
-    for policy, threshold in ((CurveFitting, 0.05), (DivergenceBounds, 0.5)):
-        env = fragments(horizon=30.0, **HIDDEN)
-        made = policy(env, threshold=threshold, histories=2, length=3)
-        filled = []
-
-        def each(log, _, made=made, filled=filled):
-            made.observe(log)
-            filled.append(made.profiles.kept.filled.copy())
-
-        play(env, made, 0, each)
-        assert filled[-1].shape == (40, 2)
-        assert np.max(filled) == 3
-        before, after = np.array(filled[:-1]), np.array(filled[1:])
-        retired = after < before
-        assert retired.sum() > 20
-        assert np.all(before[retired] == 3)
+        pages.advance(empty_log(), now)
+        assert np.flatnonzero(policy.choose(pages.tracker())).tolist() == expected
 
 
 ONLINE = pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
-
-
-@ONLINE
-@pytest.mark.parametrize("m", [40, 7])
-def test_first_refreshes_are_spread_evenly_over_the_first_wait(policy, m):
-    """Of 8 days, in ticks of half a day; without that all come at its end."""
-    given = (
-        {"threshold": 8.0} if policy is DivergenceBounds else {"threshold": 1e9, "learning": 8.0}
-    )
-    for stagger in (True, False):
-        core = ManyPages(m, "refresh")
-        made = policy(core, stagger=stagger, **given)
-        held_since, counts = np.zeros(m), []
-        first = np.full(m, -1, np.int8)
-        core.tracker = lambda lane=0, held_since=held_since, first=first, core=core: Tracker(
-            core.problem, 1, core.now, core.now - held_since, np.zeros(m, np.int64), first,
-            np.ones(m, bool), np.zeros(m, np.int8),
-        )  # fmt: skip
-        for tick in range(1, 17):
-            core.now = tick * TICK
-            pages = chosen(made, m)
-            core.pages = np.array(pages, np.int64)
-            held_since[pages], first[pages] = core.now, 0
-            counts.append(len(pages))
-        assert sum(counts) == m
-        if stagger:
-            assert max(counts) - min(counts) <= 1
-        else:
-            assert counts == [0] * 15 + [m]
 
 
 @ONLINE

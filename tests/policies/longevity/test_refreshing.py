@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -10,27 +9,11 @@ from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
 from policies.longevity.offline import (
-    CurrentDivergence,
-    FragmentDynamic,
-    FragmentStatic,
-    HolisticDynamic,
-    HolisticStatic,
     UniformRefresh,
 )
 from policies.longevity.refreshing import Urgency, most_urgent
 from tests.policies.longevity.fragment_play import crawls, fragments
 
-THRESHOLDS = (
-    CurveFitting,
-    DivergenceBounds,
-    ChoGarciaMolina,
-    CurrentDivergence,
-    FragmentDynamic,
-    FragmentStatic,
-    HolisticDynamic,
-    HolisticStatic,
-)
-EVERY_ONE = pytest.mark.parametrize("policy", [*THRESHOLDS, UniformRefresh])
 LEARNERS = pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
 
 
@@ -67,45 +50,6 @@ def test_most_urgent_first(late):
 def test_learners_use_importance_alone(policy):
     revealed, hidden = fragments(horizon=10.0), fragments(horizon=10.0, reveal="importance")
     assert crawls(revealed, made(policy, revealed)) == crawls(hidden, made(policy, hidden))
-
-
-@pytest.mark.parametrize("policy", THRESHOLDS)
-def test_the_form_refresh_needs_a_threshold(policy):
-    env = fragments()
-    with pytest.raises(ValueError, match=r"threshold must be a number > 0 .* got None"):
-        policy(env)
-    for bad in (0.0, -1.0, np.nan, "1"):
-        with pytest.raises(ValueError, match="threshold"):
-            policy(env, threshold=bad)
-    assert policy(fragments("page")).threshold is None
-
-
-def test_bad_input():
-    env = fragments()
-    with pytest.raises(ValueError, match="interval"):
-        UniformRefresh(env)
-    with pytest.raises(ValueError, match="static"):
-        UniformRefresh(env, interval=1.0, static=[0, 1])
-    with pytest.raises(ValueError, match="estimator"):
-        ChoGarciaMolina(env, threshold=1.0, estimator="naive")
-    with pytest.raises(ValueError, match="warm_up"):
-        ChoGarciaMolina(env, threshold=1.0, warm_up=0.0)
-    with pytest.raises(ValueError, match="risk needs a threshold"):
-        CurveFitting(fragments("page"), risk=10.0)
-    for name in ("histories", "length", "learning", "risk", "sketch_size"):
-        with pytest.raises(ValueError, match=name):
-            CurveFitting(env, threshold=1.0, **{name: 0})
-    with pytest.raises(ValueError, match="risk"):
-        DivergenceBounds(env, threshold=1.0, risk=0.5)
-    with pytest.raises(ValueError, match="lane"):
-        CurveFitting(env, threshold=1.0).footprint()
-
-
-def test_pages_without_fragments_are_refused():
-    env = gym.make("CrawlNCIS-v0", num_pages=4, bandwidth=4.0, horizon=2.0)
-    for policy in (CurveFitting, DivergenceBounds, FragmentDynamic, HolisticDynamic):
-        with pytest.raises(ValueError, match="fragments"):
-            policy(env)
 
 
 @LEARNERS

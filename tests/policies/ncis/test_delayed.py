@@ -330,14 +330,6 @@ def test_without_delay_it_is_greedy_ncis(delay):
     np.testing.assert_array_equal(late.crawls, undelayed.crawls)
 
 
-def test_with_a_tiny_delay_it_is_nearly_greedy_ncis():
-    instance = noisy(40, 3, Delay("constant", 1e-9))
-    late = simulate(instance, GreedyNCISDelayed(features=FEATURES), 100.0, 7)
-    undelayed = simulate(instance, policies.GreedyNCIS(features=FEATURES), 100.0, 7)
-    assert np.mean(late.crawls[:100] == undelayed.crawls[:100]) > 0.9
-    assert late.freshness == pytest.approx(undelayed.freshness, abs=2e-3)
-
-
 def mean_difference(first, second, settings, seeds):
     """Mean over seeds of the difference in freshness, and its standard error."""
     freshness = {"first": [], "second": []}

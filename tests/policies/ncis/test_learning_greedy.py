@@ -11,7 +11,6 @@ import policies
 from crawl_envs.envs.wrappers import Observing
 from crawl_envs.evaluation import evaluate
 from crawl_envs.instances import make as make_instance
-from crawl_envs.sim.tape import Tape
 from crawl_envs.types import CrawlLog, Instance
 from policies.ncis.learning_greedy import Learner, one_source
 from tests.worlds import single_of, stepped
@@ -39,29 +38,6 @@ def test_near_the_informed_policy_and_above_round_robin():
     assert np.all(learning > fair)
     assert (informed - learning).mean() < 0.03
     assert (learning - fair).mean() > 2.0 * (informed - learning).mean()
-
-
-def taped(seed, hidden, reveal="importance"):
-    """An environment with given events; its instance has other, hidden parameters."""
-    rng = np.random.default_rng(seed)
-    truth = make_instance("noisy", num_pages=10, bandwidth=10.0, seed=seed)
-    lists = {}
-    for name, rate in (("changes", truth.change_rate), ("signals", truth.signal_rate)):
-        counts = rng.poisson(rate * 20.0)
-        lists[name] = rng.uniform(0.0, 20.0, counts.sum()), np.repeat(np.arange(10), counts)
-    given = Instance(truth.importance, *hidden, bandwidth=10.0)
-    return single_of(given, horizon=20.0, reveal=reveal, tape=Tape.of_events(10, **lists))
-
-
-def test_nothing_hidden_is_used():
-    one, other = taped(5, (0.1, 0.2, 0.3)), taped(5, (3.0, 0.9, 0.01))
-    shown = taped(5, (3.0, 0.9, 0.01), "parameters")
-    first, second, third = (
-        stepped(env, policies.LearningGreedyNCIS(env)) for env in (one, other, shown)
-    )
-    assert first == second == third
-    moved = taped(6, (0.1, 0.2, 0.3))
-    assert stepped(moved, policies.LearningGreedyNCIS(moved)) != first
 
 
 def test_episodes_start_with_no_data_unless_kept():

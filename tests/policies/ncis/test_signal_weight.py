@@ -81,17 +81,17 @@ def test_signals_count_by_their_age_from_the_definition():
     importance, scale = lane.instance.importance, lane.instance.change_rate
     for _ in range(99):
         action, _ = policy.predict(observation)
-        counted = np.zeros(5)
+        counted, crawled = np.zeros(5), lane.time - lane.tracker().elapsed
         for time, page in signals:
-            if lane.last_crawl[page] < time < lane.time:
-                age = time - lane.last_crawl[page]
+            if crawled[page] < time < lane.time:
+                age = time - crawled[page]
                 counted[page] += 3.0 * age / (age + scale[page])
         assert action[0] == np.argmax(importance * (lane.tracker().elapsed + counted))
         observation = core.step(action)
 
 
 def test_age_is_unknown_to_who_joins_or_sees_only_columns():
-    lane = random_lane(5, 8, horizon=10.0)
+    lane = random_lane(5, 14, horizon=10.0)
     core = ReplayCore(lane)
     core.reset()
     for page in (0, 1, 2, 0, 1, 2, 0, 1, 2):

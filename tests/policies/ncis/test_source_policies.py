@@ -50,22 +50,6 @@ def test_separate_sources_are_better_than_pooled_ones() -> None:
     assert np.mean(gains) > 5.0 * np.std(gains, ddof=1) / np.sqrt(len(gains)) > 0.0
 
 
-def test_equal_sources_have_the_value_of_one() -> None:
-    """With the same b for both sources, separate sources and pooled ones give the same crawls."""
-    rng = np.random.default_rng(4)
-    delta, part = rng.random(30), np.array([[0.25], [0.5]])
-    instance = Instance(
-        rng.random(30),
-        delta,
-        np.repeat(part * 0.8, 30, axis=1),
-        part * rng.uniform(0.2, 0.8, 30),
-        bandwidth=10.0,
-    )
-    apart = simulate(instance, policies.GreedyNCIS(features=FEATURES), 60.0, 1)
-    pooled = simulate(instance, PooledNCIS(features=FEATURES), 60.0, 1)
-    np.testing.assert_array_equal(apart.crawls, pooled.crawls)
-
-
 def test_a_signal_counts_its_evidence_at_any_age() -> None:
     instance = unlike(6, 2)
     index = policies.GreedyNCIS(features=FEATURES).compile(

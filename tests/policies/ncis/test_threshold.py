@@ -23,7 +23,6 @@ from crawl_envs.worlds.rollouts import play_form
 from policies import solvers
 from policies.ncis.threshold import threshold_rule
 from policies.values import tables as value_tables
-from tests.reference import reference
 
 SEEDS = range(24)
 WARM, END = 120.0, 620.0
@@ -123,30 +122,6 @@ def test_freshness_and_spending_are_those_of_the_solver(name):
     assert abs(np.mean(fresh) - allocation.objective) < 3.0 * stats.sem(fresh)
     rounding = len(allocation.rates) / (END - WARM)  # crawls just inside or outside of the stretch
     assert abs(np.mean(spent) - allocation.rates.sum()) < 3.0 * stats.sem(spent) + rounding
-
-
-@pytest.mark.parametrize("number", range(2))
-def test_the_thresholds_of_independent_code_give_its_objective(number):
-    """Reference thresholds in the kernel: freshness and crawls within 3 standard errors."""
-    (one, *_) = reference("ncis_continuous")[number:]
-    threshold = np.array([float(iota) for iota in one["iota"]])
-    instance = Instance(one["mu"], one["Delta"], one["lam"], one["nu"], bandwidth=one["R"])
-    beta = value_tables.signal_time(
-        instance.change_rate, instance.recall, instance.false_signal_rate
-    )
-    none = np.zeros(threshold.size)
-    rule = ThresholdRule(0.0, threshold, threshold, none, beta[None], none == 0.0)
-    fresh, spent = [], []
-    for seed in range(6):
-        first, second = (
-            play_form(CompiledThresholds((rule,), 0), instance, end, seed).ledger
-            for end in (400.0, 900.0)
-        )
-        alive = second.alive_time - first.alive_time
-        fresh.append((second.fresh_time - first.fresh_time) / alive)
-        spent.append((second.crawls - first.crawls) / 500.0)
-    assert abs(np.mean(fresh) - float(one["objective"])) < 3.0 * stats.sem(fresh)
-    assert abs(np.mean(spent) - one["R"]) < 3.0 * stats.sem(spent) + threshold.size / 500.0
 
 
 def test_a_rollout_to_an_earlier_time_is_the_beginning_of_a_longer_one():

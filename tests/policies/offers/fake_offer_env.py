@@ -5,9 +5,9 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 
-from crawl_envs.types import CrawlLog, Problem
+from crawl_envs.types import Problem
 from crawl_envs.types.offer_features import OfferFeatures, OfferMetadata
-from policies.base.live import LivePages
+from policies.base.live import LivePages, empty_log
 
 EPOCH = 1.0 / 12.0
 
@@ -105,16 +105,12 @@ class OfferStandIn:
         return self.observation
 
     def _logged(self, pages):
-        none = np.zeros(0, np.int64)
-        return CrawlLog(
+        return empty_log()._replace(
             page=pages,
             time=np.full(pages.size, self.steps * EPOCH),
             elapsed=(self.steps - self.last[pages]) * EPOCH,
             signals=np.zeros(pages.size, np.int64),
             changed=self.stale[pages].copy(),
-            signal_page=none,
-            signal_time=none.astype(float),
-            signal_source=none,
             probe=np.zeros(pages.size, np.bool_),
         )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl_envs.types import Problem
-from policies.base.live import LivePages
+from crawl_envs.types import Instance
+from tests.policies.offers.fake_offer_env import EPOCH
 from tests.policies.offers.fake_offer_env import features_of as offer_features
+from tests.policies.replay import ReplayCore, ReplayLane
 
 
 def features_of(day, clicks, impressions=1.0, changes=0.1):
@@ -15,59 +16,32 @@ def features_of(day, clicks, impressions=1.0, changes=0.1):
     return offer_features(len(clicks), day, **given)
 
 
-class OfferLane:
+class OfferLane(ReplayLane):
     """One lane: a list of books for each episode, one a day; the last book holds on."""
 
+    reveal = "importance"
+
     def __init__(self, *episodes):
+        super().__init__(None)
         self.episodes = episodes
-        self.episode, self.time = 0, 0.0
 
-    def tracker(self, bandwidth, steps):
+    def tracker(self):
         books = self.episodes[(self.episode - 1) % len(self.episodes)]
-        features = books[min(int(self.time + 1e-9), len(books) - 1)]
-        num_pages = len(features.clicks_30)
-        problem = Problem(num_pages, bandwidth, np.full(num_pages, 2.0), bandwidth_steps=steps)
-        now = {"episode": self.episode, "time": self.time, "offers": features}
-        return LivePages(problem).tracker()._replace(**now, elapsed=np.full(num_pages, self.time))
+        book = books[min(int(self.time + 1e-9), len(books) - 1)]
+        return super().tracker()._replace(offers=book)
 
 
-class OfferCore:
+class OfferCore(ReplayCore):
     """The part of an environment that policies read; actions have no effect."""
 
-    features = ("elapsed",)
-    action_form = "rates"
-    batch = 1
-    declare = last_log = None
-
-    def __init__(self, *lanes, bandwidth=2.0, steps=(), epoch=1.0 / 12.0):
-        self.lanes, self.num_lanes = lanes, len(lanes)
-        self.bandwidth, self.steps, self.epoch = bandwidth, steps, epoch
-        self.unwrapped = self
-
-    def reset(self):
-        for lane in self.lanes:
-            lane.episode += 1
-            lane.time = 0.0
-        self.count = 0
-        return self.observation()
+    def __init__(self, *lanes, bandwidth=2.0, steps=()):
+        super().__init__(*lanes, action_form="rates", epoch=EPOCH)
+        for lane in lanes:
+            importance = np.full(len(lane.episodes[0][0].clicks_30), 2.0)
+            lane.instance = Instance(importance, 0.0, bandwidth=bandwidth, bandwidth_steps=steps)
 
     def step(self):
-        self.count += 1
-        for lane in self.lanes:
-            lane.time = self.count * self.epoch
-        return self.observation()
-
-    def observation(self):
-        return np.zeros((self.num_lanes, self.tracker().problem.num_pages, 1), np.float32)
-
-    def num_slots(self, lane=0):
-        return 10_000
-
-    def rng(self, lane=0):
-        return np.random.default_rng(lane)
-
-    def tracker(self, lane=0):
-        return self.lanes[lane].tracker(self.bandwidth, self.steps)
+        return super().step([None] * self.num_lanes)
 
 
 class CountedSource:

@@ -75,33 +75,6 @@ def test_table_2_by_hand():
     np.testing.assert_allclose(action_of(core, rates=source, granularity="day"), rates, rtol=1e-12)
 
 
-@EITHER
-def test_budget_and_ceiling(granularity):
-    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
-    action = action_of(core, granularity=granularity)
-    assert action.sum() == pytest.approx(3.0, rel=1e-9)
-    core = OfferCore(OfferLane(offers()), bandwidth=90.0)
-    action = action_of(core, granularity=granularity)
-    most = 12.0 if granularity == "step" else 1.0
-    assert action.max() <= most
-    assert action.sum() == pytest.approx(min(90.0, 8.0 * most), rel=1e-9)
-
-
-@EITHER
-def test_actions_follow_the_book_of_the_day(granularity):
-    books = offers()
-    core = OfferCore(OfferLane(books), bandwidth=3.0)
-    policy, observation = policies.make(NAME, core, granularity=granularity), core.reset()
-    seen = []
-    for _ in range(24):
-        seen.append(policy.predict(observation)[0][0])
-        observation = core.step()
-    assert all(np.array_equal(action, seen[0]) for action in seen[:12])
-    assert all(np.array_equal(action, seen[12]) for action in seen[12:])
-    own = OfferCore(OfferLane(books[1:]), bandwidth=3.0)
-    np.testing.assert_array_equal(seen[12], action_of(own, granularity=granularity))
-
-
 def test_no_other_strategy_is_fresher_where_rates_are_true():
     rng = np.random.default_rng(3)
     click, change = rng.pareto(1.2, 300), rng.beta(0.3, 2.0, 300)
@@ -136,16 +109,6 @@ def test_without_anything_to_gain_rates_are_equal(granularity, nothing):
     np.testing.assert_array_equal(action_of(core, rates=source, granularity=granularity), [0.5] * 4)
 
 
-@EITHER
-def test_offers_that_always_change(granularity):
-    click, change = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.5, 1.0])
-    source = lambda tracker: OfferRates(click, click, change)  # noqa: E731
-    core = OfferCore(OfferLane([features_of(0, np.ones(3))]), bandwidth=0.4)
-    action = action_of(core, rates=source, granularity=granularity)
-    assert np.isfinite(action).all()
-    assert action.sum() == pytest.approx(0.4, rel=1e-9)
-
-
 def test_chances_within_parts_of_a_day():
     chance = np.array([0.0, 1e-12, 0.3, 1.0])
     parts = change_within(chance, 1.0 / 12.0)
@@ -162,7 +125,6 @@ def test_chances_within_parts_of_a_day():
     [
         ({"weight": "clicks"}, r"weight must be one of click, impression, got 'clicks'"),
         ({"granularity": "hour"}, r"granularity must be one of step, day, got 'hour'"),
-        ({"rates": "history"}, "rates must be a function of a tracker"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -12,7 +12,7 @@ import policies
 from crawl_envs.types import Instance
 from policies.offers.rates import HistoryRates, OfferRates
 from policies.offers.strategies import proportional_rates
-from tests.policies.offers.offer_core import CountedSource, OfferCore, OfferLane, features_of
+from tests.policies.offers.offer_core import OfferCore, OfferLane, features_of
 from tests.policies.replay import ReplayCore, ReplayLane
 
 COLUMNS = {
@@ -48,28 +48,6 @@ def by_sorting(weights, bandwidth, highest):
 # Shares
 
 
-def test_shares_are_in_proportion():
-    result = proportional_rates([1.0, 3.0, 0.0, 4.0], 2.0, 12.0)
-    np.testing.assert_allclose(result, [0.25, 0.75, 0.0, 1.0], rtol=1e-15)
-
-
-def test_what_is_above_the_highest_is_shared_in_proportion():
-    result = proportional_rates([1.0, 2.0, 10.0, 0.0], 7.0, 4.0)
-    np.testing.assert_allclose(result, [1.0, 2.0, 4.0, 0.0], rtol=1e-15)
-    result = proportional_rates([1.0, 2.0, 4.0, 100.0], 11.5, 4.0)  # held in two rounds
-    np.testing.assert_allclose(result, [3.5 / 3.0, 7.0 / 3.0, 4.0, 4.0], rtol=1e-15)
-
-
-def test_what_nobody_can_use_is_left():
-    result = proportional_rates([1.0, 2.0, 0.0], 100.0, 12.0)
-    np.testing.assert_array_equal(result, [12.0, 12.0, 0.0])
-
-
-@pytest.mark.parametrize(("bandwidth", "rate"), [(1.0, 0.25), (100.0, 12.0)])
-def test_without_weights_rates_are_equal(bandwidth, rate):
-    np.testing.assert_array_equal(proportional_rates(np.zeros(4), bandwidth, 12.0), [rate] * 4)
-
-
 @settings(max_examples=400, deadline=None)
 @given(
     weights=st.lists(
@@ -88,13 +66,6 @@ def test_twin_that_sorts(weights, bandwidth, highest):
     capacity = highest * (np.count_nonzero(weights) or len(weights))
     assert result.sum() == pytest.approx(min(bandwidth, capacity), rel=1e-9)
     assert result.sum() <= bandwidth * (1.0 + 1e-12)
-
-
-def test_many_rounds():
-    weights = 0.5 ** np.arange(200.0)
-    result = proportional_rates(weights, 100.0, 1.0)
-    np.testing.assert_allclose(result, by_sorting(weights, 100.0, 1.0), rtol=1e-9)
-    assert result.sum() == pytest.approx(100.0, rel=1e-12)
 
 
 # Policies, with offers
@@ -152,16 +123,6 @@ def test_an_action_is_not_changed_by_who_receives_it():
     np.testing.assert_array_equal(policy.predict(observation)[0], kept)
 
 
-def test_a_new_episode_is_planned_again():
-    core = OfferCore(OfferLane(offers(), offers(seed=1)))
-    policy = policies.ClickWeightedCrawl(core)
-    first, _ = policy.predict(core.reset())
-    second, _ = policy.predict(core.reset())
-    weights = offers(seed=1)[0].clicks_30.astype(np.float64)
-    np.testing.assert_allclose(second[0], 2.0 * weights / weights.sum(), rtol=1e-12)
-    assert not np.allclose(first, second)
-
-
 def test_bandwidth_steps_are_followed():
     core = OfferCore(OfferLane(offers(1)), bandwidth=2.0, steps=((0.25, 4.0), (0.5 + 1 / 24, 6.0)))
     policy, observation = policies.ClickWeightedCrawl(core), core.reset()
@@ -170,30 +131,6 @@ def test_bandwidth_steps_are_followed():
         expected = 2.0 if step < 3 else 4.0 if step < 6 else 5.0 if step == 6 else 6.0
         assert spent == pytest.approx(expected, rel=1e-12)
         observation = core.step()
-
-
-def test_a_source_of_ones_own():
-    source = CountedSource(lambda tracker: OfferRates(*np.eye(6)[:3]))
-    core = OfferCore(OfferLane(offers()), bandwidth=3.0)
-    for place, name in enumerate(("ClickWeightedCrawl", "ImpressionWeightedCrawl")):
-        (action,), _ = policies.make(name, core, rates=source).predict(core.reset())
-        np.testing.assert_allclose(action, 3.0 * np.eye(6)[place], rtol=1e-15)
-    (action,), _ = policies.ChangeWeightedCrawl(core, rates=source).predict(core.reset())
-    np.testing.assert_allclose(action, 3.0 * np.eye(6)[2], rtol=1e-15)
-
-
-@EVERY_ONE
-def test_bad_arguments(name):
-    core = OfferCore(OfferLane(offers()))
-    with pytest.raises(ValueError, match="rates must be a function of a tracker, got 3"):
-        policies.make(name, core, rates=3)
-    with pytest.raises(
-        ValueError, match=f"env must be an environment or a description of pages for {name}"
-    ):
-        policies.make(name)
-    core.action_form = "scores"
-    with pytest.raises(ValueError, match=f"action_form of {name} must be one of rates, shares"):
-        policies.make(name, core)
 
 
 # Other families

@@ -279,13 +279,10 @@ def test_damaged_files_are_refused(kept, kind):
         DurableScheduler(kept)
     path.write_bytes(whole)
     DurableScheduler(kept).close()
-
-
-def test_a_cut_off_snapshot_is_refused(kept):
-    path = file_of(kept, "snapshot")
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="must be a whole snapshot, it is cut off"):
-        DurableScheduler(kept)
+    if kind == "snapshot":
+        path.write_bytes(whole[:-1])
+        with pytest.raises(ValueError, match="must be a whole snapshot, it is cut off"):
+            DurableScheduler(kept)
 
 
 def test_a_full_disk_leaves_what_was_acknowledged(kept, monkeypatch):
@@ -349,22 +346,6 @@ def test_one_process_at_a_time(kept):
         DurableScheduler(kept / "other")
 
 
-def test_what_a_journal_cannot_hold_is_refused(kept):
-    with DurableScheduler(kept) as durable, pytest.raises(ValueError, match="ids must be of num"):
-        durable.remove([object()])
-
-
-def test_a_snapshot_outlives_a_crash_while_it_is_replaced(kept, monkeypatch):
-    with DurableScheduler(kept) as durable:
-        held = state_of(durable.scheduler)
-        monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("crash")))
-        with pytest.raises(OSError, match="crash"):
-            durable.save()
-        monkeypatch.undo()
-    with DurableScheduler(kept) as durable:
-        assert same(state_of(durable.scheduler), held)
-
-
 @pytest.mark.parametrize(
     "texts", [["a", "", "long one"], ["grün", "日本", "plain", ""], [["x"], ["ü"]]]
 )
@@ -377,11 +358,6 @@ def test_strings_are_kept_in_utf8(texts, tmp_path):
     assert back["numbers"].tolist() == [0, 1, 2]
     size = sum(len(text.encode()) for text in array.flat)
     assert (tmp_path / "file").stat().st_size < 300 + 4 * size
-
-
-def test_bytes_are_refused(kept):
-    with DurableScheduler(kept) as scheduler, pytest.raises(ValueError, match="bytes"):
-        scheduler.add(np.array([b"x"]), change_rate=1.0)
 
 
 def test_a_closed_scheduler_writes_nothing(tmp_path):
@@ -416,6 +392,8 @@ def test_a_closed_scheduler_writes_nothing(tmp_path):
         (lambda d: d.remove(["a"], 5), "too many positional arguments"),
         (lambda d: d.limit_hosts("h", 5.0), "too many positional arguments"),
         (lambda d: d.describe([]), r"page_id must be the id of a page, got \[\]"),
+        (lambda d: d.remove([object()]), "ids must be of num"),
+        (lambda d: d.add(np.array([b"x"]), **KNOWN), "bytes"),
     ],
 )
 def test_a_refused_call_changes_nothing_and_the_folder_opens_again(tmp_path, call, error):
@@ -451,12 +429,3 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / ".snapshot-000000000001.123.part").write_bytes(b"half")
     DurableScheduler(tmp_path).close()
     assert not list(tmp_path.glob(".*.part"))
-
-
-@pytest.mark.parametrize(
-    "more", [{"save_every": 0}, {"save_every": "x"}, {"durable": 3}, {"scheduler": "x"}]
-)
-def test_arguments_of_a_durable_scheduler_are_checked(tmp_path, more):
-    given = {"scheduler": CrawlScheduler("GreedyNCIS", 10.0), **more}
-    with pytest.raises(ValueError, match=f"{next(iter(more))} must be"):
-        DurableScheduler(tmp_path, **given)

@@ -29,16 +29,21 @@ class Site:
             false = rng.random(rng.poisson(self.false[page] * days)) * days
             signals += [(float(time), page) for time in np.concatenate([heard, false])]
         self.signals = sorted(signals)
+        self.copies, self.steps = np.zeros(m), 0
 
     def play(self, scheduler: Any, steps: int | None = None) -> tuple[float, list[int]]:
-        """Fetch every 1 / bandwidth; return the share of time fresh in the last half, and pages."""
-        copies, position, fresh, half = np.zeros(self.m), 0, 0.0, self.days / 2.0
+        """Go on with a fetch every 1 / bandwidth, to the end or some steps.
+
+        Return the share of time fresh in the last half, and pages.
+        """
+        copies, fresh, half = self.copies, 0.0, self.days / 2.0
         pages = []
-        for step in range(1, (steps or int(self.days * self.bandwidth)) + 1):
-            time = step / self.bandwidth
-            while position < len(self.signals) and self.signals[position][0] <= time:
-                scheduler.signal([self.signals[position][1]], self.signals[position][0])
-                position += 1
+        for _ in range(steps or int(self.days * self.bandwidth)):
+            self.steps += 1
+            time = self.steps / self.bandwidth
+            while self.signals and self.signals[0][0] <= time:
+                moment, page = self.signals.pop(0)
+                scheduler.signal([page], moment)
             page = scheduler.next(time).id
             assert page is not None
             changed = self.changed(page, copies[page], time)
@@ -126,11 +131,13 @@ def test_the_largest_value_by_the_learned_columns_is_fetched() -> None:
 def test_learning_is_nearly_as_fresh_as_knowing() -> None:
     shares = {"known": [], "learned": [], "equal": []}  # type: dict[str, list[float]]
     for seed in range(3):
-        site = Site(60, seed, bandwidth=60.0, days=30.0)
-        mean = {name: float(np.mean(column)) for name, column in truth(site).items()}
-        shares["known"].append(site.play(scheduler_of(site, learn=False, **truth(site)))[0])
-        shares["learned"].append(site.play(scheduler_of(site))[0])
-        shares["equal"].append(site.play(scheduler_of(site, learn=False, **mean))[0])
+        given: dict[str, Any] = {"learned": {"learn": True}}
+        given["known"] = {"learn": False, **truth(Site(60, seed, bandwidth=60.0, days=30.0))}
+        given["equal"] = {name: np.mean(column) for name, column in given["known"].items()}
+        given["equal"]["learn"] = False
+        for name, columns in given.items():
+            site = Site(60, seed, bandwidth=60.0, days=30.0)
+            shares[name].append(site.play(scheduler_of(site, **columns))[0])
     known, learned, equal = (np.mean(values) for values in shares.values())
     assert known - learned < 0.35 * (known - equal), shares
 
@@ -160,43 +167,15 @@ def test_what_is_not_told_is_not_learned() -> None:
 
 
 def test_a_learning_scheduler_is_restored(tmp_path: Path) -> None:
-    site = Site(20, 7, bandwidth=20.0, days=10.0)
+    site, same = (Site(20, 7, bandwidth=20.0, days=10.0) for _ in range(2))
     _, expected = site.play(scheduler_of(site), steps=150)
-    with DurableScheduler(tmp_path, scheduler_of(site)) as first:
-        site.play(first, steps=80)
+    with DurableScheduler(tmp_path, scheduler_of(same)) as first:
+        _, pages = same.play(first, steps=80)
     with DurableScheduler(tmp_path) as second:
         second.save()
     with DurableScheduler(tmp_path) as third:
-        learner = third.scheduler.pages.learner
-        assert learner is not None
-        rest = Site(20, 7, bandwidth=20.0, days=10.0)
-        copies = np.zeros(20)
-        for step, page in enumerate(expected[:80], 1):
-            copies[page] = step / 20.0
-        pages = []
-        signals = [signal for signal in rest.signals if signal[0] > 4.0]
-        for step in range(81, 151):
-            time = step / 20.0
-            while signals and signals[0][0] <= time:
-                at, page = signals.pop(0)
-                third.signal([page], at)
-            page = int(third.next(time).id)
-            third.report([page], time, changed=[rest.changed(page, copies[page], time)])
-            copies[page] = time
-            pages.append(page)
-    assert pages == expected[80:]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"policy": "LambdaCrawl", "learn": True}, "learn must be False"),
-        ({"policy": "GreedyNCIS", "learn": 3}, "learn must be"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CrawlScheduler(bandwidth=1.0, **arguments)
+        assert third.scheduler.pages.learner is not None
+        assert pages + same.play(third, steps=70)[1] == expected
 
 
 def test_a_bad_result_is_named_and_changes_nothing() -> None:

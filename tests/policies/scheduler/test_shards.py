@@ -302,34 +302,6 @@ def test_a_killed_shard_without_a_folder_says_what_is_lost():
             batches(scheduler, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda s: s.next_batch(1.0, 0), "count must be"),
-        (lambda s: s.add([70, 71, 72], change_rate=1.0), "recall, false_signal_rate must be given"),
-        (lambda s: s.add([70, 71, 0], **RATES), "ids must be new, got 0 again"),
-        (lambda s: s.add([70], change_rate=-1.0), "change_rate must lie in"),
-        (lambda s: s.add([70], **RATES, host=["a", "b"]), "host must be"),
-        (lambda s: s.add([70], **RATES, last_crawl=[1.0, 2.0]), "last_crawl must be"),
-        (lambda s: s.update([99], importance=1.0), "ids must be known, got 99"),
-        (lambda s: s.update([1, 2, 3], complete=1.0), "complete must be given when pages are"),
-        (lambda s: s.remove([1, 99]), "ids must be known"),
-        (lambda s: s.signal([1, 2], [1.0, np.nan]), "times must be"),
-        (lambda s: s.signal([1], 1.0, source=1), "source must be"),
-        (lambda s: s.report([1], 1.0, "lost"), "status must be one of ok, failed, interrupted"),
-        (lambda s: s.limit_hosts(gap=-1.0), "gap must be"),
-        (lambda s: s.limit_hosts(["a", "b"], most=0), "most must be"),
-        (lambda s: s.configure(1.0, bandwidth=0.0), "bandwidth must be"),
-    ],
-)
-def test_bad_input_is_refused_and_changes_nothing(call, said):
-    scheduler, other = filled(new(shards=3)), filled(new(shards=3))
-    with pytest.raises(ValueError, match=said):
-        call(scheduler)
-    assert len(scheduler) == 60
-    assert batches(scheduler, 1, 12) == batches(other, 1, 12)
-
-
 def of_two_sources(cls=ShardedScheduler, **more):
     """Return a scheduler of 60 pages in three shards, or in none, with two sources."""
     more |= {"shards": 3} if cls is ShardedScheduler else {}
@@ -465,19 +437,3 @@ def test_a_folder_whose_settings_are_not_known_is_refused(tmp_path, text, said):
     with pytest.raises(ValueError, match=said):
         new(folder=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["shards"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"shards": 0}, "shards must be"),
-        ({"backend": "threads"}, "backend must be one of local, processes, ray"),
-        ({"balance": 0.0}, "balance must be"),
-        ({"policy": 3}, "policy must be an index policy"),
-        ({"burst": -1.0}, "burst must be"),
-        ({"learn": True}, "learn must be left out"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, said):
-    with pytest.raises(ValueError, match=said):
-        ShardedScheduler(**{"policy": "Greedy", "bandwidth": 1.0, **arguments})

@@ -156,25 +156,6 @@ def test_pages_that_need_no_crawl_get_none():
     assert (ample.multiplier, ample.objective) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("penalty", "message"),
-    [
-        ([0.0], "at least two finite numbers"),
-        ([0.0, math.nan], "penalty"),
-        ([[0.0, 1.0]], "at least two finite numbers"),
-        ([1.0, 2.0], r"rise from C\(0\) = 0"),
-        ([0.0, 0.0, 1.0], r"rise from C\(0\) = 0"),
-        ([0.0, 1.0, 3.0], "concave and not fall"),
-        ([0.0, 1.0, 0.5], "concave and not fall"),
-        (np.square, "concave and not fall"),
-        (lambda number: 1.0, "at least two finite numbers"),
-    ],
-)
-def test_what_is_no_concave_penalty_is_refused(penalty, message):
-    with pytest.raises(ValueError, match=message):
-        solvers.concave_penalty(1.0, [1.0, 2.0], 1.0, penalty)
-
-
 def test_a_single_page_gets_the_whole_bandwidth():
     result = solvers.concave_penalty(2.0, 3.0, 0.7, penalty=lambda count: np.sqrt(count))
     np.testing.assert_allclose(result.rates, [0.7], rtol=1e-9)

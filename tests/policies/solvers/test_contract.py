@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from crawl_envs import Instance
 from policies import solvers
 from policies.solvers import multiplier
+from policies.values.divergence.curves import HolisticCurves
 from tests.policies.solvers.problems import (
     PROBLEMS,
     Problem,
@@ -232,9 +234,58 @@ def test_bad_input(problem, importance, change, budget, message):
         problem.solve(np.array(importance), np.array(change), budget)
 
 
+NOISY = Instance([1.0] * 10, 1.0, 0.5, 0.1, bandwidth=5.0)
+TWO_SOURCES = Instance([1.0] * 4, 1.0, np.full((2, 4), 0.3), 0.1, bandwidth=2.0)
+HALF = r"floor must lie in \[0, bandwidth / pages = 0.5\], got "
+HOLISTIC = HolisticCurves([1.0, 2.0])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (partial(solvers.ncis, "noisy"), "given must be an Instance or a Problem, got 'noisy'"),
+        (partial(solvers.ncis, NOISY, bandwidth=0.0), "bandwidth must be finite and > 0, got 0.0"),
+        (
+            partial(solvers.ncis, NOISY, bandwidth=math.nan),
+            "bandwidth must be finite and > 0, got nan",
+        ),
+        *((partial(solvers.ncis, NOISY, floor=f), f"{HALF}{f}") for f in (-0.1, 0.6, math.nan)),
+        (partial(solvers.ncis, TWO_SOURCES, floor=1.0), f"{HALF}1.0"),
+        *(
+            (partial(solvers.ncis, given.problem("importance")), "given must reveal the parameters")
+            for given in (NOISY, TWO_SOURCES)
+        ),
+        (
+            partial(solvers.ncis, Instance([0.0, 0.0], 1.0, bandwidth=1.0)),
+            "importance must be positive for at least one page",
+        ),
+        (
+            partial(solvers.fragments, HOLISTIC, [1.0, -1.0], 1.0),
+            "importance must be finite and >= 0, got -1",
+        ),
+        (
+            partial(solvers.fragments, HOLISTIC, [1.0] * 3, 1.0),
+            r"importance must be a scalar or have shape \(2,\)",
+        ),
+        (partial(solvers.fragments, HOLISTIC, [0.0, 0.0], 1.0), "importance must be positive"),
+        (
+            partial(solvers.fragments, HOLISTIC, 1.0, 0.0),
+            "bandwidth must be finite and > 0, got 0",
+        ),
+        *(
+            (partial(solvers.concave_penalty, 1.0, [1.0, 2.0], 1.0, penalty), message)
+            for penalty, message in (
+                ([0.0], "at least two finite numbers"),
+                ([0.0, math.nan], "penalty"),
+                ([[0.0, 1.0]], "at least two finite numbers"),
+                ([1.0, 2.0], r"rise from C\(0\) = 0"),
+                ([0.0, 0.0, 1.0], r"rise from C\(0\) = 0"),
+                ([0.0, 1.0, 3.0], "concave and not fall"),
+                ([0.0, 1.0, 0.5], "concave and not fall"),
+                (np.square, "concave and not fall"),
+                (lambda number: 1.0, "at least two finite numbers"),
+            )
+        ),
         (partial(solvers.binary_poisson, 1.0, 1.0, 1.0, -0.1), "floor must be finite and >= 0"),
         (partial(solvers.binary_poisson, 1.0, 1.0, 1.0, 1.1), r"floor must lie in \[0, 1\]"),
         (

@@ -135,16 +135,6 @@ def test_a_jump_that_others_share():
     assert result.multiplier == pytest.approx(1.0 / 6.5, rel=1e-14)
 
 
-@pytest.mark.parametrize("budget", [1e-12, 1e-9])
-def test_tiny_budgets_go_to_the_best_page(budget):
-    importance, chance = [1.0, 2.0, 1.0, 3.0], [0.5, 0.5, 0.5, 1.0]
-    result = solvers.binary_discrete(importance, chance, budget)
-    np.testing.assert_allclose(result.rates, [0.0, budget, 0.0, 0.0], rtol=1e-12)
-    assert result.converged
-    jump = solvers.binary_discrete([1.0, 3.0, 3.0], [0.5, 1.0, 1.0], budget)
-    np.testing.assert_allclose(jump.rates, [0.0, budget / 2, budget / 2], rtol=1e-12)
-
-
 @pytest.mark.parametrize(("budget", "ceiling"), [(3.0, 1.0), (2.0, 1.0), (50.0, 0.25)])
 def test_what_cannot_be_used_is_not_spent(budget, ceiling):
     result = solvers.binary_discrete(

@@ -250,17 +250,6 @@ def test_rarest_crawls_of_the_fastest_pages(solver):
     assert math.isfinite(result.objective)
 
 
-def test_static_and_unimportant_pages_get_no_crawls():
-    importance, change_rate = [1.0, 2.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 3.0, 1.0, 2.0, 0.0]
-    complete = np.array([False, False, False, True, True, True])
-    for solver in (solvers.harmonic, solvers.harmonic_periodic):
-        result = solver(importance, change_rate, 0.9, complete)
-        assert np.all(result.rates[[0, 2, 4, 5]] == 0.0)
-        alone = solver([2.0, 1.0], [1.0, 1.0], 0.9, [False, True])
-        np.testing.assert_allclose(result.rates[[1, 3]], alone.rates, rtol=1e-9)
-        assert result.objective == pytest.approx(alone.objective, rel=1e-9)
-
-
 def test_unobserved_pages_take_what_signals_leave():
     result = solvers.harmonic([1.0, 1.0], [1.0, 1.0], 1e9, [True, False])
     np.testing.assert_allclose(result.rates, [1.0, 1e9 - 1.0], rtol=1e-12)

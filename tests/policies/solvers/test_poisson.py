@@ -64,13 +64,6 @@ def test_twins_that_sort(seed, bandwidth):
         assert result.rates.min() >= floor * bandwidth / 60 * (1.0 - 1e-15)
 
 
-def test_tiny_budgets_are_spent_on_the_best_page():
-    result = solvers.binary_poisson([1.0, 2.0, 1.0], [1.0, 1.0, 1.0], 1e-12)
-    np.testing.assert_allclose(result.rates, [0.0, 1e-12, 0.0], rtol=1e-12)
-    twins = solvers.binary_poisson([2.0, 2.0, 1.0], [1.0, 1.0, 1.0], 1e-12)
-    np.testing.assert_allclose(twins.rates, [5e-13, 5e-13, 0.0], rtol=1e-12)
-
-
 def test_rates_at_the_edge_share_what_rounding_leaves():
     # the slow page equals the rest in value at a rate below the resolution of its own
     with mpmath.workdps(50):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import stats
 
 from crawl_envs.types import Delay
 from policies.values.delays import (
     ENDLESS,
     arrived,
     delay_numbers,
-    poisson_split,
     under_way,
 )
 
@@ -72,13 +70,6 @@ def naive_under_way(delay: Delay, time: float) -> mp.mpf:
 
 
 @pytest.mark.parametrize("delay", DELAYS, ids=str)
-def test_share_arrived(delay):
-    ages = np.array([*(share * delay.mean for share in SHARES), math.inf])
-    expected = [1.0 - survival(delay, age) if age < math.inf else 1.0 for age in ages]
-    np.testing.assert_allclose(share_arrived(ages, delay), expected, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("delay", DELAYS, ids=str)
 def test_both_tails_are_exact(delay):
     for share in (*SHARES, math.inf):
         age = share * delay.mean
@@ -88,32 +79,12 @@ def test_both_tails_are_exact(delay):
             assert late == pytest.approx(survival(delay, age), rel=1e-11)
 
 
-@pytest.mark.parametrize("index", [0, 1, 5, 6, 30, 499, 500, 640])
-@pytest.mark.parametrize("mean", [1e-3, 0.5, 6.0, 500.0])
-def test_poisson_split(index, mean):
-    below, at, above = poisson_split(float(index), mean)
-    assert below == pytest.approx(stats.poisson.cdf(index - 1, mean), rel=1e-11, abs=1e-300)
-    assert at == pytest.approx(stats.poisson.pmf(index, mean), rel=1e-11, abs=1e-300)
-    assert above == pytest.approx(stats.poisson.sf(index, mean), rel=1e-11, abs=1e-300)
-
-
 @pytest.mark.parametrize("delay", DELAYS, ids=str)
 def test_time_under_way(delay):
     times = [share * delay.mean for share in SHARES]
     expected = [float(naive_under_way(delay, time)) for time in times]
     np.testing.assert_allclose(time_under_way(times, delay), expected, rtol=1e-12, atol=1e-15)
     assert time_under_way([math.inf], delay) == [delay.mean]
-
-
-@pytest.mark.parametrize("delay", [*DELAYS[:3], DELAYS[4]], ids=str)
-def test_time_under_way_is_the_integral_of_the_share_under_way(delay):
-    end = 1.7 * delay.mean
-    steps = np.append(np.arange(0.0, end, min(delay.quantum, delay.mean)), end)
-    pieces = [
-        integrate.quad(lambda time: survival(delay, time), start, stop)[0]
-        for start, stop in pairwise(steps)
-    ]
-    assert time_under_way([end], delay)[0] == pytest.approx(sum(pieces), rel=1e-9)
 
 
 @given(

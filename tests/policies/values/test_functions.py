@@ -8,7 +8,6 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.special import gammainc
 
 from policies import values
 from policies.values import kernels as value_kernels
@@ -79,25 +78,6 @@ def test_reference_points_where_every_change_is_signalled(point: dict[str, Any])
     table = value_tables.cycle_length_table(*parameters[1:])
     length = value_kernels.cycle_length_value(table, 0, 0.0, count)
     assert length == pytest.approx(float(point["psi_crawl_at_nth_signal"]), rel=ACCURACY)
-
-
-def test_against_scipy_incomplete_gamma() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(200):
-        delta, nu = rng.uniform(0.2, 1.0, 2)
-        lam = rng.uniform(0.2, 0.8)
-        alpha, gamma = (1 - lam) * delta, lam * delta + nu
-        beta = math.log(gamma / nu) / alpha
-        iota = rng.uniform(0.5, 8.0) * beta
-        i = np.arange(int(iota / beta) + 1)
-        x = iota - i * beta
-        w = np.sum(nu**i / (delta + nu) ** (i + 1) * gammainc(i + 1, (alpha + gamma) * x))
-        psi = np.sum(gammainc(i + 1, gamma * x)) / gamma
-        known = page(delta, lam, nu)
-        value = values.greedy_ncis(iota, importance=1.0, **known)
-        assert float(values.cycle_length(iota, **known)) == pytest.approx(psi, rel=1e-12)
-        assert float(values.cycle_freshness(iota, **known)) == pytest.approx(w, rel=1e-12)
-        assert float(value) == pytest.approx(w - math.exp(-alpha * iota) * psi, rel=1e-10)
 
 
 # --- 50 digits, over the whole domain ---------------------------------------------------------
@@ -278,14 +258,6 @@ def test_static_or_unimportant_pages_have_value_zero(lam: float, nu: float) -> N
             assert np.all(value == 0.0)
 
 
-def test_right_after_a_crawl_the_value_is_zero() -> None:
-    known = page(0.5, 0.3, 0.2)
-    assert float(values.greedy(0.0, importance=1.0, change_rate=0.5)) == 0.0
-    assert float(values.greedy_ncis(0.0, importance=1.0, **known)) == 0.0
-    assert float(values.cycle_length(0.0, **known)) == 0.0
-    assert float(values.cycle_freshness(0.0, **known)) == 0.0
-
-
 def test_long_after_a_crawl_the_value_is_its_limit() -> None:
     known = page(0.5, 0.3, 0.2)
     for tau in (1e3, 1e12, math.inf):
@@ -333,59 +305,6 @@ def test_round_robin_value_is_the_elapsed_time() -> None:
 
 
 # --- Theory: derivatives, cycles, approximations ---------------------------------------------
-
-
-@pytest.mark.parametrize("point", [(0.8, 0.5, 0.3), (0.5, 0.05, 0.4), (0.9, 0.95, 0.2)])
-def test_derivatives_of_lemma_3(point: tuple[float, float, float]) -> None:
-    """V' = mu alpha exp(-alpha iota) psi and w' = exp(-alpha iota) psi'."""
-    alpha = float(naive.rates(*point)[0])
-    iota = np.linspace(0.05, 12.0, 41) / alpha
-    h = 1e-5 / alpha
-    known = page(*point)
-
-    def slope(function: Any, **more: float) -> Any:
-        rise = function(iota + h, **known, **more) - function(iota - h, **known, **more)
-        return rise / (2.0 * h)
-
-    fresh = np.exp(-alpha * iota)
-    expected = alpha * fresh * values.cycle_length(iota, **known)
-    np.testing.assert_allclose(
-        slope(values.greedy_ncis, importance=1.0), expected, rtol=1e-4, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        slope(values.cycle_freshness),
-        fresh * slope(values.cycle_length),
-        rtol=1e-3,
-        atol=1e-7,
-    )
-
-
-@pytest.mark.parametrize("point", [(0.8, 0.5, 0.3), (0.5, 0.2, 0.6), (0.9, 0.9, 0.2)])
-@pytest.mark.parametrize("steps", [0.7, 2.3, 6.5])
-def test_simulated_threshold_cycles(point: tuple[float, float, float], steps: float) -> None:
-    """Crawl when tau + beta n reaches iota: mean length psi, mean fresh time w."""
-    rng = np.random.default_rng(8)
-    runs = 40_000
-    known = page(*point)
-    delta, lam, nu = point
-    alpha, gamma = (1 - lam) * delta, lam * delta + nu
-    beta = float(values.effective_elapsed(0.0, 1, **known))
-    iota = steps * beta
-    arrival = np.cumsum(rng.exponential(1 / gamma, (runs, int(steps) + 2)), axis=1)
-    number = np.arange(arrival.shape[1])
-    reached = np.minimum(arrival, iota - beta * number)
-    ends = (arrival + beta * (number + 1) >= iota) | (arrival >= iota - beta * number)
-    time = reached[np.arange(runs), np.argmax(ends, axis=1)]
-    seen = rng.random(arrival.shape) < lam * delta / gamma
-    change = np.where(seen, arrival, np.inf).min(axis=1)
-    change = np.minimum(change, rng.exponential(1 / alpha, runs))
-    fresh = np.minimum(time, change)
-    for sample, expected in (
-        (time, values.cycle_length(iota, **known)),
-        (fresh, values.cycle_freshness(iota, **known)),
-    ):
-        standard_error = sample.std() / math.sqrt(runs)
-        assert abs(sample.mean() - float(expected)) < 4 * standard_error
 
 
 @pytest.mark.parametrize("point", [(0.8, 0.5, 0.3), (0.5, 0.02, 0.6), (0.9, 0.97, 0.2)])

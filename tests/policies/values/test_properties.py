@@ -113,22 +113,6 @@ def test_broadcasting_and_scalars() -> None:
     assert counts.shape == (2,)
 
 
-def test_effective_and_observed_agree() -> None:
-    rng = np.random.default_rng(4)
-    known: dict[str, Any] = {
-        "change_rate": rng.random(50),
-        "recall": rng.uniform(0.01, 0.95, 50),
-        "false_signal_rate": rng.uniform(0.1, 0.6, 50),
-    }
-    tau, count = rng.random(50) * 20, rng.integers(0, 9, 50)
-    iota = values.effective_elapsed(tau, count, **known)
-    np.testing.assert_allclose(
-        values.greedy_ncis(iota, importance=1.0, **known),
-        values.greedy_ncis_observed(tau, count, importance=1.0, **known),
-        rtol=1e-13,
-    )
-
-
 PAGE: dict[str, Any] = {"importance": 1.0, "change_rate": 0.5}
 NOISY: dict[str, Any] = {**PAGE, "recall": 0.5, "false_signal_rate": 0.2}
 OBSERVED = (values.greedy_cis, values.greedy_cis_plus, values.greedy_ncis_observed)

@@ -163,27 +163,6 @@ def test_where_hardly_a_change_goes_without_a_signal(known: Known) -> None:
 # --- The equations that the values solve, with every term from the public functions -----------
 
 
-def integral(values: Any, step: float) -> Any:
-    return np.concatenate([[0.0], np.cumsum(0.5 * step * (values[1:] + values[:-1]))])
-
-
-@pytest.mark.parametrize("known", PAGES[:2] + PAGES[4:5])
-def test_renewal_equations(known: Known) -> None:
-    """psi' = 1 - Gamma psi + sum gamma_s psi(. - beta_s), V' = mu alpha e^(-alpha iota) psi."""
-    alpha, gamma, _, b = naive.page(*known)
-    iota = np.linspace(0.0, 3.0 / float(alpha), 4001)
-    psi = length_at(known, iota)
-    past = integral(psi, iota[1])
-    expected = iota - float(mp.fsum(gamma)) * past
-    for rate, jump in zip(gamma, b, strict=True):
-        before = np.maximum(iota - float(jump / alpha), 0.0)
-        expected += float(rate) * np.interp(before, iota, past)
-    np.testing.assert_allclose(psi, expected, rtol=1e-4, atol=1e-4)
-    value = value_at(known, iota, np.zeros((len(b), 1)))
-    expected = integral(float(alpha) * np.exp(-float(alpha) * iota) * psi, iota[1])
-    np.testing.assert_allclose(value, expected, rtol=0.0, atol=ACCURACY / known[0])
-
-
 @pytest.mark.parametrize("known", [PAGES[0], PAGES[1], PAGES[4], PAGES[6]])
 @pytest.mark.parametrize("y", [0.4, 1.9])
 def test_simulated_threshold_cycles(known: Known, y: float) -> None:

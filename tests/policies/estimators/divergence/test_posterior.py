@@ -139,9 +139,3 @@ def test_utilities_rise_with_age():
     utilities = np.array([belief.utility(np.full(5, age)) for age in ages])
     assert np.all(np.diff(utilities, axis=0) >= -1e-6)
     assert np.all(utilities[0] == 0.0)
-
-
-def test_same_crawls_give_the_same_bytes():
-    one, two = (crawled(repeated("scroll", 5), 4.0, 8, seed=7, recall=0.5) for _ in range(2))
-    elapsed = np.full(5, 3.0)
-    assert one.utility(elapsed).tobytes() == two.utility(elapsed).tobytes()

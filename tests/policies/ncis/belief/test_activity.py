@@ -8,7 +8,7 @@ import pytest
 
 from policies.ncis.belief import layout
 from policies.ncis.belief.activity import RETURN, value_if_stopped
-from policies.ncis.belief.warm_start import CHANGE, SIGNAL, replay_history
+from policies.ncis.belief.warm_start import CHANGE, replay_history
 from tests.policies.ncis.belief.logs import PAGES, Learner, instance
 from tests.policies.ncis.belief.test_index import certain
 from tests.policies.ncis.belief.test_warm_start import history_of
@@ -82,26 +82,6 @@ def test_hazard_and_active_pages_are_learned_from_a_history():
     np.testing.assert_allclose(rates, 2.0, rtol=0.35)  # of the time when they changed
 
 
-def test_pages_that_never_stop_are_not_taken_for_stopped():
-    learner = Learner(instance(grouped=False).problem("importance"), memory=1e6)
-    replay_history(learner.memory, changing_until(np.full(PAGES, 400.0), rate=0.1))
-    assert np.all(learner.memory.pages[:, learner.at.active] > 0.8)
-    assert learner.memory.shared[layout.STOPS] < 1.0
-
-
-def test_a_change_gives_back_the_stop():
-    learner = of_known_hazard()
-    before = learner.memory.shared[layout.STOPS]
-    learner.learn(0, 30.0, False)
-    silent = learner.memory.pages[0, learner.at.active]
-    assert silent < 0.01
-    assert learner.memory.shared[layout.STOPS] - before == pytest.approx(1.0 - silent, rel=1e-6)
-    learner.learn(0, 1.0, True)
-    found = learner.memory.pages[0, learner.at.active]
-    assert found > 0.8
-    assert learner.memory.shared[layout.STOPS] - before == pytest.approx(1.0 - found, rel=1e-6)
-
-
 def test_a_signal_to_a_page_that_stopped_counts_as_to_others():
     learner = certain(instance(grouped=False, recall=0.9, false_signal_rate=1e-6))
     learner.memory.pages[0, learner.at.active] = 1e-6
@@ -139,13 +119,3 @@ def test_no_page_with_importance_is_left_for_ever():
         result = learner.scores(0.0, np.full(PAGES, elapsed), ALIVE)
         np.testing.assert_allclose(result, importance * expected, rtol=1e-5)
     assert np.all(result > 100.0 * importance / RATE)
-
-
-def test_signals_at_every_change_keep_a_page_active():
-    times = np.arange(1.0, 100.0, 3.0)
-    events = [
-        (t, p, kind) for p in range(PAGES) for t in times + p / 20 for kind in (CHANGE, SIGNAL)
-    ]
-    learner = Learner(instance(grouped=False).problem("importance"), memory=1e6)
-    replay_history(learner.memory, history_of(events, 101.0))
-    assert np.all(learner.memory.pages[:, learner.at.active] > 0.9)

@@ -113,25 +113,6 @@ def test_one_who_is_certain_learns_nothing():
     np.testing.assert_allclose(result, expected, rtol=1e-8)
 
 
-def test_revealed_parameters_are_the_scales():
-    truth = instance(grouped=False)
-    learner = certain(truth)
-    at, known = learner.at, learner.memory
-    believed = known.pages[:, at.believed : at.believed + at.kinds].T
-    rate, false = truth.change_rate, truth.false_signal_rate
-    signal_rate = truth.recall * rate + false
-    expected = (1.0 - truth.recall) * rate, np.log(signal_rate / false), signal_rate
-    np.testing.assert_allclose(believed, expected, rtol=1e-12)
-    np.testing.assert_allclose(known.pages[:, at.rate], rate, rtol=1e-9)
-
-
 def test_the_floor_is_a_twentieth_of_a_change_per_interval():
     learner = Learner(instance().problem("importance"))
     assert learner.memory.shared[layout.FLOOR] == pytest.approx(0.05 * BANDWIDTH / PAGES)
-
-
-def test_pages_that_do_not_exist_score_nothing():
-    learner = Learner(instance().problem("importance"))
-    alive = np.arange(PAGES) % 2 == 0
-    result = learner.scores(1.0, np.ones(PAGES), alive)
-    np.testing.assert_array_equal(result > 0.0, alive)

@@ -8,9 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from policies import values
 from policies.values.divergence.curves import HolisticCurves
-from tests.policies.values.divergence.naive_regions import utility_of
 
 RATES = np.array([0.0, 1e-3, 0.4, 7.0])
 
@@ -33,13 +31,6 @@ def test_holistic_curves_against_50_digits(elapsed):
     np.testing.assert_allclose(curves.utility(elapsed), known[:, 2], rtol=1e-14)
 
 
-def test_holistic_utility_is_the_greedy_value():
-    curves = HolisticCurves(RATES)
-    importance = np.array([1.0, 2.0, 3.0, 4.0])
-    greedy = values.greedy(2.5, importance=importance, change_rate=RATES)
-    np.testing.assert_allclose(importance * curves.utility(2.5), greedy, rtol=1e-15)
-
-
 def test_holistic_limits():
     curves = HolisticCurves(RATES)
     assert curves.num_pages == 4
@@ -58,12 +49,6 @@ def test_holistic_period_inverts_utility():
     result = curves.period(curves.utility(elapsed))
     np.testing.assert_allclose(result[1:], elapsed[1:], rtol=1e-12)
     assert HolisticCurves(0.0).period(1e-300)[0] == math.inf
-
-
-@pytest.mark.parametrize("elapsed", [0.0, 1e-4, 0.7, 30.0])
-def test_utility_by_quadrature(elapsed):
-    result = utility_of(lambda t: -math.expm1(-0.4 * t), elapsed)
-    assert result == pytest.approx(HolisticCurves(0.4).utility(elapsed)[0], rel=1e-9)
 
 
 def test_curves_refuse_bad_input():

@@ -44,16 +44,6 @@ def test_utility_against_integration(seed):
             assert abs(curves.area(elapsed)[0] / area - 1) < 1e-12
 
 
-def test_area_by_quadrature():
-    curves = page([1, 5, 2], [40, 3, 8], [0.0, 2.0, 0.05])
-    for elapsed in [0.5, 4.0, 60.0]:
-        gained = naive.utility_of(lambda t: float(curves.divergence(t)[0]), elapsed)
-        assert curves.utility(elapsed)[0] == pytest.approx(gained, rel=1e-9)
-        assert curves.area(elapsed)[0] == pytest.approx(
-            elapsed * curves.divergence(elapsed)[0] - gained, rel=1e-9
-        )
-
-
 def test_divergence_of_simulated_fragments():
     items, size, rate = [1, 1, 4], [12, 5, 3], [0.0, 1.5, 0.8]
     elapsed, rng = 1.7, np.random.default_rng(11)

@@ -1,0 +1,84 @@
+"""Bad input of policies that learn crawl rates."""
+
+import numpy as np
+import pytest
+
+from policies.lambdacrawl import (
+    AsyncMirrorSync,
+    ExploreThenCommit,
+    LambdaLearnAndCrawl,
+    LambdaLearnAndCrawlBinary,
+    MirrorSync,
+)
+from tests.policies.small_world import SmallWorld
+
+
+def world(form="rates", **more):
+    return SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, form=form, **more)
+
+
+def learner(**given):
+    return lambda: LambdaLearnAndCrawl(world(), **given)
+
+
+def mirror(**given):
+    return lambda: MirrorSync(world("page", probe=True), **given)
+
+
+def explorer(**given):
+    return lambda: ExploreThenCommit(world(), **given)
+
+
+def first_step(policy_class, env, **given):
+    return policy_class(env, **given).predict(env.observation)
+
+
+BOUNDS = r"bounds must be \(least, largest\) .* got "
+BAD = [
+    (learner(epoch=0.0), "epoch must be finite and > 0, got 0.0"),
+    (learner(initial=-1.0), "initial must be finite and > 0, got -1.0"),
+    (learner(window=0.0), "window must be finite and > 0, got 0.0"),
+    (learner(smoothing=np.nan), "smoothing must be finite and > 0, got nan"),
+    (learner(bounds=(2.0, 1.0)), rf"{BOUNDS}\(2.0, 1.0\)"),
+    (learner(bounds=3), f"{BOUNDS}3"),
+    (learner(bounds=(1, 2, 3)), rf"{BOUNDS}\(1, 2, 3\)"),
+    (learner(bounds=(0.0, "a")), rf"{BOUNDS}\(0.0, 'a'\)"),
+    (learner(bounds=(0.0, np.nan)), rf"{BOUNDS}\(0.0, nan\)"),
+    (lambda: learner()().estimate(2), "lane must be one that predict was called for, got 2"),
+    (lambda: learner()().allocation(2), "lane must be one that predict was called for, got 2"),
+    (lambda: LambdaLearnAndCrawl(world("scores")), "action_form of .* must be one of"),
+    (
+        lambda: LambdaLearnAndCrawlBinary(world(), floor=1.5),
+        r"floor must lie in \[0, 1\], got 1.5",
+    ),
+    (explorer(explore=-1.0), "explore must be finite and >= 0, got -1.0"),
+    (explorer(objective="jaccard"), "objective must be one of .* got 'jaccard'"),
+    (explorer(initial=0.0), "initial must be finite and > 0, got 0.0"),
+    (explorer(smoothing=0.0), "smoothing must be finite and > 0, got 0.0"),
+    (mirror(step_size=0.0), "step_size must be finite and > 0, got 0.0"),
+    (mirror(probing=1.0), r"probing must lie in \(0, 1\), got 1.0"),
+    (mirror(probing=-0.1), "probing must be finite and > 0, got -0.1"),
+    (mirror(slowest=0.99), r"slowest must be at most 1 / \(1 \+ probing\)"),
+    (mirror(fastest=0.5), "fastest must be finite and >= 1, got 0.5"),
+    (mirror(penalty="linear"), "penalty must be one of .* got 'linear'"),
+    (lambda: mirror()().rates(), "lane must be one that predict was called for, got 0"),
+    (
+        lambda: AsyncMirrorSync(world("page", probe=True), cycle=0),
+        "cycle must be finite and > 0, got 0",
+    ),
+    (
+        lambda: first_step(MirrorSync, world("page", probe=True), penalty="harmonic"),
+        "penalty must be 'binary' where pages lack complete",
+    ),
+    (
+        lambda: first_step(MirrorSync, world("page")),
+        r"env must let pages be probed \(probe=True\).* got 3 act",
+    ),
+    (lambda: MirrorSync(world()), "action_form must be 'page' for MirrorSync, got 'rates'"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), BAD)
+def test_bad_input(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
