@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from numba.core import compiler
 
 from crawl_envs.compiled.compiling import compiled, inlined
+from crawl_envs.compiled.inlining import KnownFlags
 
 CACHED = """
 import sys
@@ -68,6 +70,17 @@ def test_a_function_is_compiled_once_for_all_literal_arguments():
 def test_kernels_call_inlined_functions():
     assert doubled_power(3, 4) == 162
     assert "alone" not in vars(doubled), "it has no machine code of its own"
+
+
+def test_options_that_are_collected_once_are_those_of_numba():
+    options = compiler.Flags()
+    known = KnownFlags(options)
+    assert (known, hash(known)) == (options, hash(options))
+    options.boundscheck = True
+    assert known != options
+    assert KnownFlags(options) == options
+    assert doubled_power._compiler._customize_flags is KnownFlags
+    assert isinstance(power._compiler._customize_flags(options), KnownFlags)
 
 
 def test_a_call_from_python_compiles_an_inlined_function_by_itself():
