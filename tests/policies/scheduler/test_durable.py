@@ -125,7 +125,7 @@ for folder in sys.stdin:
     durable = DurableScheduler(folder.strip(), new_scheduler())
     for number, (call, arguments) in enumerate(calls(2, 10**6)):
         answer(durable, call, arguments)
-        print(number, flush=True)
+        os.write(1, b"%d\\n" % number)  # in one piece, also where Python's output has no buffer
         if number % 50 == 49:
             durable.save()
 """
