@@ -83,8 +83,8 @@ def watched(run: Run, label: str, budget: float) -> Watched:
 @pytest.mark.parametrize("bandwidth", [60.0, 2.0])
 def test_what_is_left_unspent_is_spread_over_all_offers(bandwidth: float) -> None:
     change = [0.0, 0.0, 0.5, 0.0, 0.0, 0.3] if bandwidth == 60.0 else [0.1, 0.2, 0.5, 0.3, 0.2, 0.3]
-    core = OfferCore(OfferLane([features_of(0, np.arange(1.0, 7.0), 1.0, change)]))
-    core.bandwidth = bandwidth
+    lane = OfferLane([features_of(0, np.arange(1.0, 7.0), 1.0, change)])
+    core = OfferCore(lane, bandwidth=bandwidth)
     plain, spread = (
         policy(core).predict(core.reset())[0][0] for policy in (DiscreteLambdaCrawl, LambdaRest)
     )
