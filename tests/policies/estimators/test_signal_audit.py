@@ -233,7 +233,6 @@ def test_intervals_of_a_few_logs():
 @pytest.mark.parametrize(
     ("pages", "crawls", "precision", "recall", "delay"),
     [
-        (60, 20, 0.7, 0.6, 0.3),
         (80, 6, 0.5, 0.6, 0.0),
         (20, 60, 0.7, 0.6, 0.2),
         (40, 20, 0.9, 0.8, 0.1),
