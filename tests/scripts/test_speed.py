@@ -9,7 +9,6 @@ from scripts.timing.parts import PARTS
 from scripts.timing.turns import Spread, repeated, spread, timed
 from tests.scripts.commands import refused, run
 
-
 # Training on 100 pages is that on 20, and takes five times as long.
 PLAYED = [each for each in comparisons(quick=True) if each.name != "PPO, 64 lanes of 100 pages"]
 
