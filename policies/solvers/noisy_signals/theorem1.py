@@ -66,8 +66,8 @@ def ncis(
     their thresholds to six digits, and fewer where recalls sum to nearly 1, as cycles then rise in
     many steps: at random levels of random pages of two and three sources the error was below 1e-5
     in 90 of 100, 1e-3 in 99, and at most .1, at steps. The error of the objective is of second
-    order in it; the largest found was 1.9e-4, for a page of recall .75 with a thousand false signals
-    per change. Pages of several sources take .1 to .6 ms each.
+    order in it; the largest found was 1.9e-4, for a page of recall .75 with a thousand false
+    signals per change. Pages of several sources take .1 to .6 ms each.
 
     Args:
         given: an instance, or a problem with known parameters.
