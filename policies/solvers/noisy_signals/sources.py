@@ -86,8 +86,13 @@ class Sources:
         state[every, 0] = lowest[every]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
-        return _freshness(self._table, self.known[0], state, rates)
+        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps.
+
+        A page is always fresh if all changes are signalled and it is crawled at every signal.
+        """
+        importance, every = self.known[0], (self.alpha == 0.0) & (rates >= self.signal_rate)
+        others = _freshness(self._table, importance, state, np.where(every, 0.0, rates))
+        return others + float(importance[every].sum())
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
         """Return the crawl condition of each page."""

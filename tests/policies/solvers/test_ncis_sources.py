@@ -154,7 +154,7 @@ def test_more_than_can_be_used():
     np.testing.assert_allclose(result.rates, [1.0, 0.5])
     np.testing.assert_array_equal(result.signals, [[1.0, np.inf], [1.0, 1.0]])
     assert (result.multiplier, result.converged) == (0.0, True)
-    assert result.objective == pytest.approx(1.0, abs=1e-8)
+    assert result.objective == pytest.approx(1.0, abs=1e-12)
     slow = Instance([1.0, 2.0], [0.5, 0.3], recall, false_rate, bandwidth=5.0)
     floored = solvers.ncis(slow, floor=1.2)
     assert floored.rates.min() == pytest.approx(1.2)
@@ -187,12 +187,8 @@ def test_a_useless_source_changes_nothing(bandwidth):
             bandwidth=bandwidth,
         )
         result = solvers.ncis(more)
-        assert result.objective == pytest.approx(known.objective, rel=OBJECTIVE)
-        assert result.multiplier == pytest.approx(known.multiplier, rel=RATES)
-        np.testing.assert_allclose(result.rates, known.rates, rtol=STEPS, atol=STEPS)
-        near = (result.thresholds < 1e6) | (known.thresholds < 1e6)
-        np.testing.assert_allclose(result.thresholds[near], known.thresholds[near], rtol=STEPS)
-        np.testing.assert_allclose(result.probabilities, known.probabilities, atol=STEPS)
+        for name in ("objective", "multiplier", "rates", "thresholds", "probabilities", "evidence"):
+            np.testing.assert_allclose(getattr(result, name), getattr(known, name), rtol=1e-9)
         assert np.all(np.isinf(result.signals[0]))
 
 
@@ -298,26 +294,25 @@ def test_optimality_conditions(data, budget, count):
     if result.multiplier > 0.0:
         assert result.rates.sum() == pytest.approx(10.0**budget, rel=1e-9)
     pooled = solvers.ncis(instance.pooled())
-    assert result.objective >= pooled.objective - 1e-3  # see the next test
+    assert result.objective >= pooled.objective - 1e-3  # see the docstring of ncis
     more = solvers.ncis(instance, 1.1 * 10.0**budget)
     assert more.objective >= result.objective - 1e-3
     top = shares(instance) / instance.change_rate
     assert np.all(result.rates[top < result.multiplier * (1 - 1e-8)] == 0.0)
 
 
-@pytest.mark.xfail(strict=True, reason="objectives of 1.1e-4 and 1.9e-4 below one source's")
 @pytest.mark.parametrize(
     ("page", "others", "bandwidth"),
     [((10.0, 0.1, 1.0, 100.0), 3, 100.0), ((1, 1e-3, 0.75, 1), 0, 1)],
 )
 def test_a_source_that_is_silent_changes_nothing(page, others, bandwidth):
-    """A known fault: many false signals per change, each with little evidence."""
+    """Also where there are many false signals per change, each with little evidence."""
     known = np.array([page, *[(1.0, 1.0, 0.0, 0.0)] * others]).T
     one = Instance(*known[:2], known[2:3], known[3:], bandwidth=bandwidth)
     silent = np.zeros_like(known[:1])
     recall, noise = (np.concatenate([row[None], silent]) for row in known[2:])
     two = Instance(*known[:2], recall, noise, bandwidth=bandwidth)
-    assert solvers.ncis(two).objective >= solvers.ncis(one).objective - 1e-4
+    assert solvers.ncis(two).objective >= solvers.ncis(one).objective - 1e-9
 
 
 def test_the_margin_of_a_level_is_less_than_the_evidence_of_a_signal() -> None:
