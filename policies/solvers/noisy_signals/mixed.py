@@ -16,14 +16,8 @@ class Mixed:
     Arguments, methods and points are those of :class:`OneSource` and :class:`Sources`.
     """
 
-    def __init__(
-        self,
-        importance: FloatArray,
-        change_rate: FloatArray,
-        recall: FloatArray,
-        false_signal_rate: FloatArray,
-    ) -> None:
-        self.known = importance, change_rate, recall, false_signal_rate
+    def __init__(self, *known: FloatArray) -> None:
+        importance, change_rate, recall, false_signal_rate = self.known = known
         few = (recall > 0.0).sum(axis=0) <= 1
         useful = recall.argmax(axis=0)[None]
         single = (np.take_along_axis(array, useful, 0) for array in (recall, false_signal_rate))
@@ -32,8 +26,8 @@ class Mixed:
             (Sources, np.flatnonzero(~few), self.known),
         )
         self._parts = [
-            (kind(*(np.ascontiguousarray(array[..., chosen]) for array in known)), chosen)
-            for kind, chosen, known in parts
+            (kind(*(np.ascontiguousarray(array[..., chosen]) for array in arrays)), chosen)
+            for kind, chosen, arrays in parts
         ]
         self.alpha, self.signal_rate = np.empty(len(importance)), np.empty(len(importance))
         for pages, chosen in self._parts:
