@@ -19,16 +19,16 @@ SCORES = {"m": 150, "horizon": 60.0, "batch": 15, **HIDDEN}
 
 
 @cache
-def learned(instance, reveal, **more):
+def learned(instance, **more):
     """Return the mean divergence of three episodes, which several tests compare."""
-    env = fragments("scores", **{**SCORES, "instance": instance, "reveal": reveal, **more})
+    env = fragments("scores", instance=instance, **SCORES, **more)
     return mean_divergence(LearningLongevity, env, range(3))
 
 
 @pytest.mark.parametrize("instance", ["quality", "random"])
 def test_it_beats_the_policies_of_the_paper_on_a_budget(instance):
     env = fragments("scores", instance=instance, **SCORES)
-    ours = learned(instance, "importance")
+    ours = learned(instance)
     assert ours < mean_divergence(UniformRefresh, env, range(3))
     for other in (CurveFitting, DivergenceBounds, ChoGarciaMolina):
         assert ours < mean_divergence(other, env, range(3)), other.__name__
@@ -50,10 +50,38 @@ def test_it_learns_which_pages_are_static():
     assert late < 0.4 * np.mean(shares)
 
 
-@pytest.mark.parametrize("reveal", ["parameters", "importance"])
-def test_signals_make_it_better(reveal):
-    """Those without false ones, with given or learned quality."""
-    assert learned("quality", reveal, signals="partial") < 0.97 * learned("quality", reveal)
+def test_signals_of_a_quality_that_is_learned_make_it_better():
+    """Those without false ones."""
+    assert learned("quality", signals="partial") < 0.97 * learned("quality")
+
+
+def test_a_quality_that_is_revealed_is_taken():
+    env = fragments("scores", **{**SCORES, "reveal": "parameters"}, signals="noisy")
+    env.reset(seed=0)
+    policy, problem = LearningLongevity(env), env.unwrapped.problem
+    policy.predict(env.unwrapped.current_observation())
+    belief = policy._known(0).belief
+    assert belief.quality is None
+    assert np.array_equal(belief.recall, problem.recall)
+    assert np.array_equal(belief.false_rate, problem.false_signal_rate)
+    assert np.ptp(belief.recall) > 0.0
+    assert np.ptp(belief.false_rate) > 0.0
+
+
+def test_crawls_are_remembered_with_their_signals():
+    env = fragments("scores", m=10, horizon=20.0, batch=2, signals="noisy", **HIDDEN)
+    policy, seen = LearningLongevity(env), [[] for _ in range(10)]
+
+    def each(log, _):
+        for page, signals in zip(log.page, log.signals.reshape(-1), strict=True):
+            seen[page].append(signals)
+
+    play(env, policy, 0, each)
+    for page, signals in enumerate(seen):
+        (known,) = policy._known(0).belief.histories.of_page(page, "signals")
+        assert known.tolist() == signals[: known.size]
+        assert known.size >= len(signals) - 1
+    assert len({signals for of_page in seen for signals in of_page}) > 2
 
 
 def test_a_higher_threshold_costs_less_and_is_staler():
