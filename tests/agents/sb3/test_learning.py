@@ -32,22 +32,32 @@ INSTANCE = {
 }
 SCORES = {**ENVIRONMENT, "action": "scores", "batch": 1}
 ON_POLICY = {"gae_lambda": 0.8, "ent_coef": 0.01}
-PPO = {"steps": 60_000, "model_args": {**ON_POLICY, "n_epochs": 4}}
+PPO = {"steps": 60_000, "learning_rate": "lin_0.005", "model_args": {**ON_POLICY, "n_epochs": 4}}
 RUNS = {
     "ppo": PPO,
-    "a2c": {"steps": 200_000, "model_args": ON_POLICY},
-    "dqn": {"steps": 30_000, "learning_rate": 0.001},
+    "a2c": {"steps": 100_000, "learning_rate": "lin_0.005", "model_args": ON_POLICY},
+    "dqn": {
+        "steps": 20_000,
+        "lanes": 32,
+        "learning_rate": "lin_0.003",
+        "model_args": {"gradient_steps": 4, "target_update_interval": 2000},
+    },
     "maskableppo": PPO,
-    "recurrentppo": {**PPO, "steps": 30_000},
+    "recurrentppo": {
+        "steps": 40_000,
+        "lanes": 32,
+        "learning_rate": "lin_0.008",
+        "model_args": {**ON_POLICY, "n_epochs": 4, "batch_size": 1024},
+    },
     "sac": {
         "steps": 20_000,
-        "lanes": 16,
-        "learning_rate": 0.001,
+        "learning_rate": "lin_0.005",
         "network": "mlp",
         "width": 32,
-        "model_args": {"batch_size": 128},
+        "model_args": {"batch_size": 128, "gradient_steps": 4},
     },
 }
+"""Step sizes that fall to 0, as an agent is not better or worse by the last steps' luck then."""
 
 
 def arguments_of(algorithm: str, **changes) -> TrainArguments:
@@ -57,7 +67,6 @@ def arguments_of(algorithm: str, **changes) -> TrainArguments:
             "env_args": SCORES if algorithm == "sac" else ENVIRONMENT,
             "instance": INSTANCE,
             "gamma": 0.9,
-            "learning_rate": 0.003,
             "width": 16,
             **RUNS[algorithm],
             **changes,
@@ -113,12 +122,13 @@ def test_the_optimum_is_reached(algorithm, tmp_path):
     assert (1.0 - TOLERANCE) * optimum() <= reached
 
 
-@pytest.mark.parametrize("algorithm", ["a2c", "maskableppo", "recurrentppo", "sac"])
-def test_a_seed_gives_the_same_actions_every_time(algorithm, tmp_path):
-    changes = {"steps": 1024, "lanes": 8}
+@pytest.mark.parametrize("algorithm", RUNS)
+def test_a_seed_gives_the_same_agent_every_time(algorithm, tmp_path):
+    changes = {"steps": 256, "lanes": 8, "rollout": 16}
     one, two, other = (
         train(arguments_of(algorithm, **changes, seed=seed), tmp_path / str(run)).model
         for run, seed in enumerate((0, 0, 1))
     )
+    assert one._n_updates > 1
     assert same_weights(one, two)
     assert not same_weights(one, other)

@@ -45,7 +45,7 @@ HEAVY = {
 def short(**changes) -> TrainArguments:
     form = {"action": "scores", "batch": 2} if changes.get("algorithm") == "sac" else {}
     env_args = {**SMALL, **form}
-    return TrainArguments(**{"env_args": env_args, "steps": 2000, "lanes": 8, **changes})
+    return TrainArguments(**{"env_args": env_args, "steps": 1024, "lanes": 8, **changes})
 
 
 def observations_of(arguments: TrainArguments, seed: int = 3):
@@ -65,7 +65,7 @@ def test_algorithms_train_without_warnings(algorithm, network, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent = train(short(algorithm=algorithm, network=network), tmp_path)
-    assert 2000 <= agent.model.num_timesteps <= 2000 + 8 * 64
+    assert agent.model.num_timesteps == 1024
     rows = read_rows(tmp_path / "curve.csv", CurveRow)
     assert [row.steps for row in rows] == sorted({row.steps for row in rows})
     assert rows[-1].steps == agent.model.num_timesteps
@@ -98,20 +98,6 @@ def test_pages_are_scored_for_other_actions_too(form, tmp_path):
     env.step(agents.load(tmp_path, env).predict(observation)[0])
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
-def test_a_seed_gives_the_same_agent_every_time(algorithm, tmp_path):
-    arguments = short(algorithm=algorithm)
-    one, two = train(arguments, tmp_path / "1"), train(arguments, tmp_path / "2")
-    observations = observations_of(arguments)
-    np.testing.assert_array_equal(
-        one.predict(observations, deterministic=True)[0],
-        two.predict(observations, deterministic=True)[0],
-    )
-    assert same_weights(one.model, two.model)
-    other = train(short(algorithm=algorithm, seed=1), tmp_path / "3")
-    assert not same_weights(one.model, other.model)
-
-
 @pytest.mark.parametrize("network", ["pages", "mlp", "plain"])
 def test_ppo_learns_which_page_matters(network, tmp_path):
     arguments = TrainArguments(**HEAVY, steps=24_000, network=network)
@@ -126,7 +112,7 @@ def test_ppo_learns_which_page_matters(network, tmp_path):
 @pytest.mark.slow
 def test_scoring_pages_beats_round_robin_on_instances_never_seen(tmp_path):
     env_args = {"num_pages": 20, "bandwidth": 5.0, "horizon": 40.0, "instance": "noisy"}
-    arguments = recommended("ppo", env_args=env_args, steps=100_000)
+    arguments = recommended("ppo", env_args=env_args, steps=50_000)
     agent = train(arguments, tmp_path)
     learned = mean_rewards(lambda env: agent, arguments)
     in_turn = mean_rewards(lambda env: policies.make("RoundRobin", env), arguments)
@@ -160,20 +146,20 @@ def test_a_run_resumes_from_what_it_saved(algorithm, tmp_path):
     env_args = {**HEAVY["env_args"], **form}
     run = {**HEAVY, "algorithm": algorithm, "lanes": 8, "width": 8, "env_args": env_args}
     for folder in ("a", "b"):
-        train(TrainArguments(**run, steps=1024), tmp_path / folder)
+        train(TrainArguments(**run, steps=512), tmp_path / folder)
     before = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
-    longer = TrainArguments(**run, steps=2048)
+    longer = TrainArguments(**run, steps=1024)
     one = train(longer, tmp_path / "a", resume=True)
     two = train(longer, tmp_path / "b", resume=True)
-    assert one.model.num_timesteps == 2048
+    assert one.model.num_timesteps == 1024
     assert same_weights(one.model, two.model)
     rows = read_rows(tmp_path / "a" / "curve.csv", CurveRow)
     assert rows[: len(before)] == before
-    assert rows[-1].steps == 2048
+    assert rows[-1].steps == 1024
     assert rows[len(before)].seconds >= before[-1].seconds
-    assert agents.load(tmp_path / "a").arguments.steps == 2048
+    assert agents.load(tmp_path / "a").arguments.steps == 1024
     again = train(longer, tmp_path / "a", resume=True)
-    assert again.model.num_timesteps == 2048
+    assert again.model.num_timesteps == 1024
     assert read_rows(tmp_path / "a" / "curve.csv", CurveRow) == rows
 
 
@@ -208,7 +194,7 @@ def test_an_interrupt_saves_what_was_learned(tmp_path, monkeypatch):
             train(arguments, tmp_path)
     assert agents.load(tmp_path).model.num_timesteps == 512
     assert read_rows(tmp_path / "curve.csv", CurveRow)[-1].steps == 512
-    assert train(arguments, tmp_path, resume=True).model.num_timesteps >= 2000
+    assert train(arguments, tmp_path, resume=True).model.num_timesteps == 1024
 
 
 def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
