@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import zipfile
 
@@ -12,9 +13,10 @@ import torch
 from stable_baselines3.common.vec_env import VecMonitor
 
 import agents
+from agents.runs import read_rows
 from agents.sb3.algorithms import CONTRIB
 from agents.sb3.arguments import TrainArguments
-from agents.sb3.building import ModelTraits
+from agents.sb3.curve import CurveRow
 from agents.sb3.lanes import make_lanes
 from agents.sb3.model_file import load_model, read_description, save_model
 from agents.sb3.scaled_rewards import RewardScale
@@ -32,12 +34,19 @@ def short(**changes) -> TrainArguments:
 
 @pytest.mark.parametrize("network", ["pages", "mlp", "plain"])
 @pytest.mark.parametrize("algorithm", agents.ALGORITHMS)
-def test_a_model_comes_back_with_its_optimisers(algorithm, network, tmp_path):
+def test_a_model_is_trained_and_comes_back_with_its_optimisers(algorithm, network, tmp_path):
     if algorithm in CONTRIB:
         pytest.importorskip("sb3_contrib")
     model = train(short(algorithm=algorithm, network=network), tmp_path).model
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "curve.csv", "model.zip"}
+    rows = read_rows(tmp_path / "curve.csv", CurveRow)
+    assert [row.steps for row in rows] == sorted({row.steps for row in rows})
+    assert 400 <= rows[-1].steps == model.num_timesteps <= 512
+    assert all(0.0 <= row.mean_reward <= 1.0 for row in rows)
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(rows))
     path = tmp_path / "model.zip"
     back, arguments = load_model(path)
+    assert arguments == short(algorithm=algorithm, network=network)
     for name, state in model.get_parameters().items():
         mine, theirs = state, back.get_parameters()[name]
         if "param_groups" in state:
@@ -160,22 +169,3 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
             save_model(model, short(), path)
     assert path.read_bytes() == before
     assert sorted(tmp_path.iterdir()) == files
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_pages": 0}, "num_pages must be an integer in .*, got 0"),
-        ({"num_pages": 2**26 + 1}, "num_pages must be an integer in .*, got 67108865"),
-        ({"features": ()}, r"features must be names of columns, one at least, got \(\)"),
-        ({"action_form": "swing"}, "action_form must be one of page, scores, refresh, rates"),
-        ({"cycle": float("nan")}, "cycle must be finite and > 0, got nan"),
-        ({"batch": 9}, r"batch must be an integer in \[1, 4\], got 9"),
-        ({"highest": 0.5}, "highest must be finite and >= 1, got 0.5"),
-    ],
-)
-def test_bad_traits_are_named(changes, message):
-    good = {"features": ("elapsed",), "num_pages": 4, "action_form": "page", "cycle": 1.0}
-    assert ModelTraits(**good).features == ("elapsed",)
-    with pytest.raises(ValueError, match=message):
-        ModelTraits(**{**good, **changes})

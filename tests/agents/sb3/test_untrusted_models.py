@@ -132,10 +132,12 @@ def test_payloads_in_place_of_arrays_are_refused(mine, tmp_path):
         with pytest.raises(ValueError, match="cannot be loaded") as error:
             agents.load(mine)
         assert len(str(error.value).splitlines()) == 1
-        for command in list(ways(mine, tmp_path))[1:]:
-            refused(command(), "cannot be loaded")
         assert not marker.exists()
         path.write_bytes(whole)
+    rewrite(path, {name: objects.getvalue()})
+    for command in list(ways(mine, tmp_path))[1:]:
+        refused(command(), "cannot be loaded")
+    assert not marker.exists()
 
 
 def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
@@ -152,11 +154,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
 @pytest.mark.parametrize(
     ("section", "entries", "message"),
     [
-        (
-            "arguments",
-            {"network": "os:system"},
-            "network must be module:Class of a",
-        ),
+        ("arguments", {"network": "os:system"}, "network must be module:Class of a"),
         ("arguments", {"algorithm": "os:system"}, "algorithm must be module:Class of a"),
         ("arguments", {"env_id": "os;"}, "env_id must be the id of an environment, got 'os;'"),
         ("arguments", {"env_id": 3}, "env_id must be the id of an environment, got 3"),
@@ -186,7 +184,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
         ),
         ("arguments", {"width": 4}, r"must have shape \(4,.*got \("),
         ("arguments", {"network": "mlp"}, "There is no item named 'policy/"),
-        ("traits", {"num_pages": 10**9}, "num_pages must be an integer in"),
+        *(("traits", {"num_pages": m}, "num_pages must be an integer in") for m in (0, 2**26 + 1)),
         ("traits", {"features": []}, "features must be names of columns, one at least"),
         ("traits", {"features": [3]}, r"columns, one at least, got \[3\]"),
         ("traits", {"features": "elapsed"}, "features must be names of columns"),
@@ -194,7 +192,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
         ("traits", {"cycle": -1.0}, "cycle must be finite and > 0"),
         ("traits", {"batch": 5}, "batch must be an integer in"),
         ("traits", {"probing": 1}, "probe must be True or False"),
-        ("traits", {"highest": "x"}, "highest must be finite"),
+        ("traits", {"highest": 0.5}, "highest must be finite and >= 1"),
         ("traits", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("progress", {"num_timesteps": -1}, "num_timesteps must be finite and >= 0, got -1"),
         ("progress", {"exploration_rate": "x"}, "exploration_rate must be finite"),
@@ -218,15 +216,13 @@ def test_odd_moments_of_rewards_are_refused(mine, moments):
         agents.load(mine)
 
 
-def test_a_description_must_be_one(mine, tmp_path):
+def test_a_description_must_be_one(mine):
     path = mine / "model.zip"
     for text in ("", "3", "{}", "[" * 10**5, '{"format": "another"}', "\xff"):
         rewrite(path, {DESCRIPTION: text.encode("latin-1")})
         with pytest.raises(ValueError, match="is not an agent of this suite") as error:
             agents.load(mine)
         assert len(str(error.value).splitlines()) == 1
-        for command in list(ways(mine, tmp_path))[1:]:
-            refused(command(), "is not an agent of this suite")
 
 
 def test_members_may_not_grow_when_they_are_unpacked(mine):
