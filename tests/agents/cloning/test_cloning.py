@@ -41,7 +41,7 @@ def agreement(agent, teacher: str, arguments: TrainArguments) -> float:
 
 def test_a_clone_is_nearly_its_teacher(tmp_path):
     arguments = arguments_of(lanes=32, width=16)
-    cloning = CloneArguments(teacher="GreedyNCIS", rounds=4, updates=400, every=1)
+    cloning = CloneArguments(teacher="GreedyNCIS", rounds=4, updates=250, every=1)
     agent = clone(arguments, cloning, tmp_path)
     assert agreement(agent, "GreedyNCIS", arguments) > 0.75
     mine = mean_rewards(lambda env: agent, arguments)
@@ -66,7 +66,7 @@ def test_a_clone_is_nearly_its_teacher(tmp_path):
 def test_the_top_pages_are_cloned_in_order(tmp_path):
     form = {**FEW, "action": "scores", "batch": 2}
     arguments = arguments_of(env_args=form, lanes=16, width=16)
-    agent = clone(arguments, CloneArguments(rounds=3, updates=300, every=1), tmp_path)
+    agent = clone(arguments, CloneArguments(rounds=2, updates=150, every=1), tmp_path)
     by_chance = 1.0 / 30.0
     assert agreement(agent, "GreedyNCIS", arguments) > 10.0 * by_chance
 
@@ -75,7 +75,7 @@ def test_the_critic_learns_what_follows(tmp_path):
     # all is fresh at first, and then less and less, since there are few crawls
     decaying = {"num_pages": 30, "bandwidth": 10.0, "horizon": 4.0, "instance": "noisy"}
     arguments = arguments_of(env_args=decaying, lanes=32, gamma=0.5, width=16)
-    agent = clone(arguments, CloneArguments(rounds=3, updates=300, every=1), tmp_path)
+    agent = clone(arguments, CloneArguments(rounds=2, updates=200, every=1), tmp_path)
     env = make_lanes(arguments, 64, training=False)
     env.seed(10_000)
     observations, values, rewards = env.reset(), [], []
