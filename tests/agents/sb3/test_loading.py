@@ -136,16 +136,21 @@ def test_the_scores_of_a_scorer_are_their_formula(pages, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_agent_acts_on_any_number_of_pages(form, tmp_path):
-    folder = saved(untrained(env_args={**SMALL, **FORMS[form]}), tmp_path)
+@pytest.mark.parametrize("algorithm", ["ppo", "recurrentppo"])
+def test_an_agent_acts_on_any_number_of_pages(algorithm, form, tmp_path):
+    if algorithm == "recurrentppo":
+        pytest.importorskip("sb3_contrib")
+    agent = untrained(algorithm=algorithm, env_args={**SMALL, **FORMS[form]})
+    folder = saved(agent, tmp_path)
     for pages, batch in ((1, 1), (4, 3), (7, 3), (1000, 10)):
         extra = {"batch": batch} if form == "scores" else {}
         env_args = {**SMALL, **FORMS[form], "num_pages": pages, "bandwidth": 2.0 * pages, **extra}
         env, observations = played(env_args)
         agent = agents.load(folder, env)
         for deterministic in (True, False):
-            actions, state = agent.predict(observations, "kept", deterministic=deterministic)
-            assert state == "kept"
+            given = "kept" if algorithm == "ppo" else None
+            actions, state = agent.predict(observations, given, deterministic=deterministic)
+            assert algorithm == "recurrentppo" or state == given
             assert env.action_space.contains(actions)
             if form == "scores":
                 assert ((actions > 0.0).sum(axis=-1) == batch).all()
@@ -297,22 +302,6 @@ def test_a_memory_of_each_page_at_any_size(tmp_path):
         order[agent.predict(observations[:, order], deterministic=True)[0]], one
     )
     env.close()
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_an_agent_with_memory_acts_on_any_number_of_pages(form, tmp_path):
-    pytest.importorskip("sb3_contrib")
-    folder = saved(untrained(algorithm="recurrentppo", env_args={**SMALL, **FORMS[form]}), tmp_path)
-    for pages, batch in ((4, 3), (50, 10)):
-        extra = {"batch": batch} if form == "scores" else {}
-        env_args = {**SMALL, **FORMS[form], "num_pages": pages, "bandwidth": 2.0 * pages, **extra}
-        env, observations = played(env_args)
-        for deterministic in (True, False):
-            actions, _ = agents.load(folder, env).predict(observations, deterministic=deterministic)
-            assert env.action_space.contains(actions)
-            if form == "scores":
-                assert ((actions > 0.0).sum(axis=-1) == batch).all()
-        env.close()
 
 
 @pytest.mark.parametrize("form", FORMS)
