@@ -112,15 +112,6 @@ def test_a_run_that_was_stopped_starts_anew_and_a_finished_one_is_kept(tmp_path,
     assert same_weights(kept.model, whole.model)
 
 
-def test_a_seed_gives_the_same_clone_every_time(tmp_path):
-    cloning = CloneArguments(**BRIEF)
-    one = clone(arguments_of(), cloning, tmp_path / "1")
-    two = clone(arguments_of(), cloning, tmp_path / "2")
-    other = clone(arguments_of(seed=1), cloning, tmp_path / "3")
-    assert same_weights(one.model, two.model)
-    assert not same_weights(one.model, other.model)
-
-
 def test_training_goes_on_from_a_clone_at_another_size(tmp_path):
     agent = clone(arguments_of(), CloneArguments(**BRIEF), tmp_path / "clone")
     larger = {**FEW, "num_pages": 9, "bandwidth": 18.0}

