@@ -339,10 +339,6 @@ BAD = {
         lambda: ContextualBandit(world(), exploration=1.5),
         r"exploration must lie in \[0, 1\], got 1.5",
     ),
-    "no share": (
-        lambda: ContextualBandit(world(), exploration=-0.5),
-        "exploration must be .* got -0.5",
-    ),
     "aim": (lambda: ContextualBandit(world(), aim="gains"), "aim must be one of .* got 'gains'"),
     "strength": (lambda: ShrunkClicks(0.0), "strength must be .* got 0.0"),
     "no offers": (
