@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import betaln, gammaln
 
 from crawl_envs.types import FloatArray, IntArray
@@ -114,6 +113,8 @@ def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
 
 def _most_likely(likelihood: Callable[[float], float]) -> float:
     """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
+    from scipy.optimize import minimize_scalar
+
     optimum = minimize_scalar(
         lambda logarithm: -likelihood(float(np.exp(logarithm))),
         bounds=LOG_BOUNDS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 
 def correlation(first: ArrayLike, second: ArrayLike, *, ranked: bool = False) -> float:
@@ -18,6 +17,8 @@ def correlation(first: ArrayLike, second: ArrayLike, *, ranked: bool = False) ->
     Returns:
         The coefficient; NaN with fewer than three such pages, or where one of the two is constant.
     """
+    from scipy.stats import rankdata
+
     both = np.array([first, second], np.float64)
     both = both[:, ~np.isnan(both).any(axis=0)]
     if both.shape[1] < 3 or np.ptp(both, axis=1).min() == 0.0:

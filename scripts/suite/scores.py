@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import trim_mean
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
@@ -183,6 +182,8 @@ def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArr
 
 def standings(scores: pd.DataFrame) -> list[Standing]:
     """Return the entrants: those that act in all tasks, best first, then others by their tasks."""
+    from scipy.stats import trim_mean
+
     tracks = _places(scores)
     drawn = {policy: matrix(scores, policy) for policy in tracks}
     middle = {policy: interquartile_mean(values) for policy, values in drawn.items()}

@@ -24,8 +24,6 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import poisson
 
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
@@ -96,6 +94,8 @@ def equally_saturated(items: int) -> float:
     The left side is the share of K items that y updates replace, and the divergence of a small
     region as a share of its limit. With K = 1, y = MOST_UPDATES.
     """
+    from scipy.optimize import brentq  # slow to import, and few policies need them
+    from scipy.stats import poisson
 
     def kept(y: float) -> float:
         return float(poisson.cdf(items - 1, y) - y / items * poisson.cdf(items - 2, y))

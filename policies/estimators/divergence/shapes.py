@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from scipy.stats import binom
 
 from crawl_envs.types import FloatArray
 
@@ -105,6 +104,8 @@ def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> Fl
 
 def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) -> FloatArray:
     """Return P(N_1 >= 1, min(N_2, K) = i), certain + Poisson(a) updates, (len(a), 2, K + 1)."""
+    from scipy.stats import binom
+
     phi, _, items = shape
     joint = np.zeros((len(amount), 2, int(items) + 1))
     for first in range(certain + 1):
