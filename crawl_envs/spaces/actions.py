@@ -16,6 +16,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import compiled
+from crawl_envs.compiled.lazy_argmax import kth_largest
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import flag, one_of, whole
 
@@ -235,11 +236,9 @@ class SampledRates(CrawlRates):
 @compiled()
 def top_pages(scores: Any, batch: int) -> IntArray:
     """Return the ``batch`` highest pages of each lane, (N, batch), ties by lowest index."""
-    num_lanes, num_pages = scores.shape
-    pages = np.empty((num_lanes, batch), np.int64)
-    for lane in range(num_lanes):
-        bar = np.partition(scores[lane], num_pages - batch)[num_pages - batch]
-        reached = np.flatnonzero(scores[lane] >= bar)
+    pages = np.empty((scores.shape[0], batch), np.int64)
+    for lane in range(scores.shape[0]):
+        reached = np.flatnonzero(scores[lane] >= kth_largest(scores[lane].copy(), batch))
         order = np.argsort(-scores[lane][reached], kind="mergesort")
         pages[lane] = reached[order[:batch]]
     return pages
