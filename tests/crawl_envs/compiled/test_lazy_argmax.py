@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import types
 
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.compiled.lazy_argmax import (
@@ -28,39 +27,61 @@ from crawl_envs.compiled.lazy_argmax import (
 SIGNAL, CRAWL, ADD, REMOVE, CHOOSE = range(5)
 
 
-@compiled(VALUE.signature)
+@compiled()
 def saturating(parameters, page, elapsed, signals):
     """Concave in the end, with a limit per page."""
     x = parameters[page, 1] * elapsed + parameters[page, 2] * signals
     return parameters[page, 0] * (1.0 - math.exp(-x) * (1.0 + x))
 
 
-@compiled(VALUE.signature)
+@compiled()
 def stepped(parameters, page, elapsed, signals):
     """Jumps between whole numbers, so that many pages tie."""
     return math.floor(parameters[page, 1] * elapsed) + math.floor(signals)
 
 
-@compiled(VALUE.signature)
+@compiled()
 def steep(parameters, page, elapsed, signals):
     """Convex, negative at first, and infinite in the end."""
     return parameters[page, 0] * math.exp(parameters[page, 1] * elapsed + signals) - 2.0
 
 
-@compiled(VALUE.signature)
+@compiled()
 def sudden(parameters, page, elapsed, signals):
     """Next to nothing until a jump, near which many pages cannot sleep."""
     age = parameters[page, 1] * elapsed + 0.1 * signals
     return parameters[page, 0] * (1.0 if age > 0.2 else 1e-3 * age)
 
 
-@compiled(VALUE.signature)
+@compiled()
 def flat(parameters, page, elapsed, signals):
     """NaN for some pages, the same for the others until their first signal."""
     return math.nan if parameters[page, 0] < 0.3 else min(signals, 1.0)
 
 
-@compiled(types.int64(types.int64[::1], VALUE, types.int64, types.int64, types.float64))
+KINDS = ("saturating", "stepped", "steep", "sudden", "flat")
+
+
+@compiled(VALUE.signature)
+def value(parameters, page, elapsed, signals):
+    """Return the value of the kind in the last column."""
+    kind = parameters[page, 3]
+    if kind == 0:
+        return saturating(parameters, page, elapsed, signals)
+    if kind == 1:
+        return stepped(parameters, page, elapsed, signals)
+    if kind == 2:
+        return steep(parameters, page, elapsed, signals)
+    if kind == 3:
+        return sudden(parameters, page, elapsed, signals)
+    return flat(parameters, page, elapsed, signals)
+
+
+def parameters_of(rng, pages, kind):
+    return np.column_stack([rng.random((pages, 3)), np.full(pages, KINDS.index(kind))])
+
+
+@compiled()
 def operate(table, value, operation, page, time):
     """Apply an operation; return the chosen page, or -1."""
     lazy = lazy_at(table)
@@ -77,20 +98,18 @@ def operate(table, value, operation, page, time):
     return -1
 
 
-def dense(lazy, value, time):
+def dense(lazy, time):
     """Return the page of the largest value, after evaluating all."""
     best, largest = -1, -math.inf
-    for page in range(lazy.wake.size):
-        if lazy.pages["place"][page] == ABSENT:
-            continue
-        elapsed = time - lazy.pages["last_crawl"][page]
-        current = value(lazy.parameters, page, elapsed, lazy.pages["counted"][page])
+    elapsed, counted = (time - lazy.pages["last_crawl"]).tolist(), lazy.pages["counted"].tolist()
+    for page in np.flatnonzero(lazy.pages["place"] != ABSENT).tolist():
+        current = value(lazy.parameters, page, elapsed[page], counted[page])
         if current > largest:
             best, largest = page, current
     return best
 
 
-def oversleeps(lazy, value, time):
+def oversleeps(lazy, time):
     """Return the pages that sleep, but are not below their bar."""
     late = []
     for page, record in enumerate(lazy.pages):
@@ -102,9 +121,12 @@ def oversleeps(lazy, value, time):
     return late
 
 
-@pytest.mark.parametrize(
-    "value", [saturating, stepped, steep, sudden, flat], ids=lambda v: v.__name__
-)
+@pytest.fixture(scope="module", autouse=True)
+def compiled_value():
+    ready(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -112,9 +134,9 @@ def oversleeps(lazy, value, time):
     start=st.sampled_from([0.0, 2e4]),
     grows=st.booleans(),
 )
-def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, start, grows):
-    rng, value = np.random.default_rng(seed), ready(value)
-    lazy = new_lazy_argmax(rng.random((num_pages + 2, 3)), num_pages, start, grows)
+def test_every_choice_is_a_page_of_the_largest_value(kind, seed, num_pages, start, grows):
+    rng = np.random.default_rng(seed)
+    lazy = new_lazy_argmax(parameters_of(rng, num_pages + 2, kind), num_pages, start, grows)
     lazy.pages["last_crawl"] = start
     table, time = lazy_table(lazy), start
     pace = 10.0 ** rng.uniform(-4, 0)
@@ -124,20 +146,20 @@ def test_every_choice_is_a_page_of_the_largest_value(value, seed, num_pages, sta
         time += rng.choice([0.0, pace, pace * rng.exponential(), 50.0 * pace])
         for _ in range(rng.poisson(2.0)):
             page = rng.integers(num_pages)
-            kind = rng.choice([SIGNAL, SIGNAL, SIGNAL, CRAWL, REMOVE, ADD])
+            operation = rng.choice([SIGNAL, SIGNAL, SIGNAL, CRAWL, REMOVE, ADD])
             present = lazy.pages["place"][page] != ABSENT
-            if kind == ADD:  # with other parameters, if it is there already
-                lazy.parameters[page] = rng.random(3)
+            if operation == ADD:  # with other parameters, if it is there already
+                lazy.parameters[page, :3] = rng.random(3)
                 if not present:
                     lazy.pages["last_crawl"][page], lazy.pages["counted"][page] = time, 0.0
-            if kind in (ADD, REMOVE) or present:
-                operate(table, value, kind, page, time)
+            if operation in (ADD, REMOVE) or present:
+                operate(table, value, operation, page, time)
         chosen = operate(table, value, CHOOSE, 0, time)
-        best = dense(lazy, value, time)
+        best = dense(lazy, time)
         if best < 0:  # every value is NaN
             continue
         assert chosen == best
-        assert turn % 5 or not oversleeps(lazy, value, time)
+        assert turn % 5 or not oversleeps(lazy, time)
         if rng.random() < 0.9:
             operate(table, value, CRAWL, chosen, time)
 
@@ -158,9 +180,9 @@ def of_python(values, k):
 def test_most_choices_evaluate_few_pages():
     """A dense search would evaluate 20,000."""
     num_pages, rng = 20_000, np.random.default_rng(4)
-    lazy = new_lazy_argmax(rng.random((num_pages, 3)), num_pages)
+    lazy = new_lazy_argmax(parameters_of(rng, num_pages, "saturating"), num_pages)
     lazy.pages["last_crawl"] = rng.uniform(-10.0, 0.0, num_pages)
-    table, value, time = lazy_table(lazy), ready(saturating), 0.0
+    table, time = lazy_table(lazy), 0.0
     for page in range(num_pages):
         operate(table, value, ADD, page, time)
     for warm in (True, False):

@@ -11,20 +11,21 @@ import pytest
 import crawl_envs  # noqa: F401
 import policies
 from crawl_envs import Instance
+from crawl_envs.compiled.compiling import compiled
 from crawl_envs.compiled.heap import empty_heap
 from crawl_envs.evaluation import simulate
-from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots, restart
+from crawl_envs.sim.advance import AT_ONCE, DONE, PAUSED, advance, close_slots
 from crawl_envs.sim.rollouts.timed import (
     Agenda,
     play_rates,
     play_thresholds,
     set_rates,
     start_cycles,
-    start_rates,
 )
-from crawl_envs.sim.state import REQUESTS
+from crawl_envs.sim.state import REQUESTS, state_at
 from crawl_envs.sim.world import World
 from crawl_envs.types.compiled_policies import ThresholdRule
+from crawl_envs.worlds.step import restart_lanes
 
 PAGES = Instance([3.0, 1.0, 0.5], [1.0, 2.0, 0.1], 0.6, 0.2, bandwidth=0.1)
 ROOM = 1000
@@ -39,9 +40,36 @@ def world(lanes=1, **layout):
     while made.state.signal_log.shape[1] < ROOM:
         made.state.lanes["logged"] = made.state.signal_log.shape[1]
         made.grow_logs()
-    for lane in range(lanes):
-        restart(made.state, lane)
+    restart_lanes(made.table, np.ones(lanes, bool))
     return made
+
+
+@compiled()
+def play_events(table, left):
+    """Play lanes as :func:`crawl_envs.worlds.step.step_lanes`, some events at once."""
+    state = state_at(table)
+    complete, left = advance(state, left)
+    if complete:
+        close_slots(state)
+    return complete, left
+
+
+@compiled()
+def play_at_rates(table, rates, chances, left):
+    """Play lane 0 as :func:`crawl_envs.sim.rollouts.timed.roll_rates`, some events at once."""
+    state = state_at(table)
+    if left == 0:
+        set_rates(state, 0, rates, chances)
+    return play_rates(state, 0, left)[0]
+
+
+@compiled()
+def play_at_thresholds(table, agenda, left):
+    """Play lane 0 as :func:`crawl_envs.sim.rollouts.timed.roll_thresholds`."""
+    state = state_at(table)
+    if left == 0:
+        start_cycles(state, 0, agenda)
+    return play_thresholds(state, 0, agenda, left)
 
 
 def assert_same(one, other):
@@ -52,27 +80,27 @@ def assert_same(one, other):
 @pytest.mark.parametrize("at_once", [1, 7])
 def test_events_played_a_few_at_a_time(at_once):
     whole, parts = world(3), world(3)
-    complete, left = advance(whole.state, AT_ONCE)
+    complete, left = play_events(whole.table, AT_ONCE)
     assert complete
     calls, complete = 0, False
     while not complete:
-        complete, spared = advance(parts.state, at_once)
+        complete, spared = play_events(parts.table, at_once)
         calls += 1
     played = AT_ONCE - left
     assert calls == math.ceil(played / at_once)
     assert spared == at_once * calls - played
-    for made in (whole, parts):
-        close_slots(made.state)
     assert whole.state.outcomes[REQUESTS].min() > 0.0
     assert_same(whole, parts)
 
 
 def random_crawls():
     """A world of random crawls, and a function that plays some of its events."""
-    one = world(at_random=True)
-    start_rates(one.state, 0)
-    set_rates(one.state, 0, np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 1.0]))
-    return one, lambda most: play_rates(one.state, 0, most)[0]
+    one, rates, chances = (
+        world(at_random=True),
+        np.array([1.0, 2.0, 3.0]),
+        np.array([0.0, 0.5, 1.0]),
+    )
+    return one, lambda most: play_at_rates(one.table, rates, chances, most)
 
 
 def thresholds():
@@ -82,8 +110,7 @@ def thresholds():
     )  # fmt: skip
     one, rng = world(), np.arange(4, dtype=np.uint64)
     agenda = Agenda(rule, np.zeros(3), empty_heap(3), rng)
-    start_cycles(one.state, 0, agenda)
-    return one, lambda most: play_thresholds(one.state, 0, agenda, most)
+    return one, lambda most: play_at_thresholds(one.table, agenda, most)
 
 
 @pytest.mark.parametrize("at_once", [1, 7])
@@ -92,7 +119,8 @@ def test_crawls_a_few_at_a_time(start, at_once):
     made = []
     for most in (AT_ONCE, at_once):
         one, play = start()
-        status, calls = PAUSED, 0
+        status, calls = play(0), 0
+        assert status == PAUSED
         while status == PAUSED:
             status = play(most)
             calls += 1
