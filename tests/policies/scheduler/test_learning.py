@@ -132,11 +132,11 @@ def test_learning_is_nearly_as_fresh_as_knowing() -> None:
     shares = {"known": [], "learned": [], "equal": []}  # type: dict[str, list[float]]
     for seed in range(3):
         given: dict[str, Any] = {"learned": {"learn": True}}
-        given["known"] = {"learn": False, **truth(Site(60, seed, bandwidth=60.0, days=30.0))}
+        given["known"] = {"learn": False, **truth(Site(60, seed, bandwidth=60.0, days=20.0))}
         given["equal"] = {name: np.mean(column) for name, column in given["known"].items()}
         given["equal"]["learn"] = False
         for name, columns in given.items():
-            site = Site(60, seed, bandwidth=60.0, days=30.0)
+            site = Site(60, seed, bandwidth=60.0, days=20.0)
             shares[name].append(site.play(scheduler_of(site, **columns))[0])
     known, learned, equal = (np.mean(values) for values in shares.values())
     assert known - learned < 0.35 * (known - equal), shares

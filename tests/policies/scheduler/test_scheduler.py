@@ -34,11 +34,18 @@ def drawn(rng, count):
 def value_of(name):
     """Return the value of a page by its columns, elapsed time and numbers of signals by source."""
     policy = policies.find(name)(features=("elapsed", "signals", *policies.find(name).needs))
+    names, forms = sorted({*policy.needs, "importance"}), {}
+
+    def form_of(columns):
+        given = {key: np.asarray(columns[key])[..., None] for key in names}
+        known = b"".join(each.tobytes() for each in given.values())
+        if known not in forms:
+            problem = Problem(1, math.nan, **given)
+            forms[known] = policy.compile(problem, 0, np.random.default_rng(0))
+        return forms[known]
 
     def value(columns, elapsed, signals):
-        given = {key: np.asarray(columns[key])[..., None] for key in {*policy.needs, "importance"}}
-        form = policy.compile(Problem(1, math.nan, **given), 0, np.random.default_rng(0))
-        weights = np.ones(len(signals))
+        form, weights = form_of(columns), np.ones(len(signals))
         if form.signal_weight is not None:
             each = range(len(signals))
             weights = [form.signal_weight(form.parameters, 0, 0.0, source) for source in each]

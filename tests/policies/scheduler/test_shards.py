@@ -22,7 +22,8 @@ from policies.scheduler.workers import BACKENDS, LocalWorker
 from tests.policies.scheduler.test_durable import answer, calls
 
 RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-OTHERS = ["processes", pytest.param("ray", marks=[RAY, pytest.mark.filterwarnings("ignore")])]
+MARKS = [RAY, pytest.mark.filterwarnings("ignore")]
+OTHERS = ["processes", pytest.param("ray", marks=MARKS)]
 
 RATES = {"change_rate": 1.0, "recall": 0.5, "false_signal_rate": 0.2}
 
@@ -70,6 +71,12 @@ def test_backends_give_the_same_answers(backend):
             assert answer(other, call, arguments) == answer(local, call, arguments)
         assert np.array_equal(other.shares, local.shares)
         assert other.next(local.time + 9.0) == local.next(local.time + 9.0)
+        if backend == "processes":
+            kill(other._workers[1])
+            lost = len(local._workers[1].shard.scheduler)
+            said = f"shard 1 has died, .* its {lost} pages are lost"
+            with pytest.raises(RuntimeError, match=said):
+                other.next_batch(local.time + 10.0, 10)
 
 
 def accuracy(scheduler, hosts, importance, change_rate, horizon=120.0, batch=20):
@@ -194,19 +201,16 @@ SHARDS_OF_TEXTS = [of_text(text) % 1000 for text in ("a", "b.example", "c.exampl
 SHARDS_OF_NUMBERS = [splitmix(number % 2**64) % 1000 for number in (0, 1, 2, -5)]
 
 
-@pytest.mark.parametrize("backend", ["local", "processes"])
-def test_a_folder_goes_on(tmp_path, backend):
+def test_a_folder_goes_on(tmp_path):
     plain = filled(new(balance=np.inf))
-    with new(backend=backend, folder=tmp_path, balance=np.inf) as kept:
+    with new(folder=tmp_path, balance=np.inf) as kept:
         assert batches(filled(kept), 1, 9, 9) == batches(plain, 1, 9, 9)
-    with new(backend=backend, folder=tmp_path, balance=np.inf) as kept:
+    with new(folder=tmp_path, balance=np.inf) as kept:
         assert len(kept) == 60
         assert kept.bandwidth == pytest.approx(20.0)
         with pytest.raises(ValueError, match="columns must be importance"):
             kept.add([99], change_rate=1.0, recall=0.5, false_signal_rate=0.1, complete=1.0)
         assert batches(kept, 9, 20, 9) == batches(plain, 9, 20, 9)
-        with pytest.raises(ValueError, match="in use by another process"):
-            new(folder=tmp_path)
 
 
 def kill(worker):
@@ -219,15 +223,23 @@ def kill(worker):
         os.kill(worker.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("backend", OTHERS)
-def test_a_killed_shard_goes_on_from_its_folder(tmp_path, backend):
-    plain = filled(new(shards=2))
-    with new(shards=2, backend=backend, folder=tmp_path) as kept:
-        filled(kept)
-        for turn in range(1, 12):
-            if turn in (3, 8):
-                kill(kept._workers[turn % 2])
-            assert batches(kept, turn, turn + 1) == batches(plain, turn, turn + 1)
+@pytest.mark.parametrize(
+    ("backend", "killed"),
+    [("mortal", (3, 8)), ("processes", (5,)), pytest.param("ray", (3, 8), marks=MARKS)],
+)
+def test_a_killed_shard_and_a_folder_go_on(tmp_path, monkeypatch, backend, killed):
+    monkeypatch.setitem(BACKENDS, "mortal", Mortal)
+    plain = filled(new(shards=2, balance=np.inf))
+    for first in (1, 9):
+        with new(shards=2, backend=backend, folder=tmp_path, balance=np.inf) as kept:
+            if first == 1:
+                filled(kept)
+            for turn in range(first, first + 8):
+                if turn in killed:
+                    kill(kept._workers[turn % 2])
+                assert batches(kept, turn, turn + 1) == batches(plain, turn, turn + 1)
+            with pytest.raises(ValueError, match="in use by another process"):
+                new(folder=tmp_path)
 
 
 class Mortal(LocalWorker):
@@ -249,13 +261,16 @@ class Mortal(LocalWorker):
 
 
 @pytest.mark.parametrize(
-    ("backend", "lost"),
-    [("mortal", ("signal", "next_batch", "report", "remove")), ("processes", ("next_batch",))],
+    ("backend", "shards", "lost"),
+    [
+        ("mortal", 2, ("signal", "next_batch", "report", "remove")),
+        ("processes", 1, ("next_batch",)),
+    ],
 )
-def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, monkeypatch, backend, lost):
+def test_a_call_whose_answer_was_lost_is_made_once(tmp_path, monkeypatch, backend, shards, lost):
     monkeypatch.setitem(BACKENDS, "mortal", Mortal)
-    plain = filled(new(shards=2))
-    with new(shards=2, backend=backend, folder=tmp_path) as kept:
+    plain = filled(new(shards=shards))
+    with new(shards=shards, backend=backend, folder=tmp_path) as kept:
         filled(kept)
         for turn, call in enumerate(lost):
             first, now = 8 * turn + 1, 4.0 * turn + 2.0
@@ -291,15 +306,6 @@ def lose_the_answer(worker):
         return answer
 
     worker.submit = lose
-
-
-def test_a_killed_shard_without_a_folder_says_what_is_lost():
-    with new(shards=2, backend="processes") as scheduler:
-        filled(scheduler)
-        kill(scheduler._workers[1])
-        lost = int((shards_of(np.arange(60), 2) == 1).sum())
-        with pytest.raises(RuntimeError, match=f"shard 1 has died, .* its {lost} pages are lost"):
-            batches(scheduler, 1, 2)
 
 
 def of_two_sources(cls=ShardedScheduler, **more):
