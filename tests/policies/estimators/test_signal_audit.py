@@ -230,22 +230,20 @@ def test_intervals_of_a_few_logs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pages", "crawls", "precision", "recall", "delay"),
-    [
+def test_intervals_cover_the_truth():
+    """In 95% of logs or, with few pages or a delay of 0, in more; 720 intervals of four kinds."""
+    shares = []
+    for pages, crawls, *truth in (
         (80, 6, 0.5, 0.6, 0.0),
         (20, 60, 0.7, 0.6, 0.2),
         (40, 20, 0.9, 0.8, 0.1),
         (150, 10, 0.6, 0.4, 0.2),
-    ],
-)
-def test_intervals_cover_the_truth(pages, crawls, precision, recall, delay):
-    """In 95% of 200 logs, give or take 4% (2.6 errors); in more for a delay of 0, on its bound."""
-    share, estimates = share_covered(pages, crawls, precision, recall, delay, 200)
-    assert np.all(share > 0.91)
-    assert np.all(share < 0.99) or delay == 0.0
-    median = np.median(estimates, axis=0)
-    np.testing.assert_allclose(median[:2], [precision, recall], atol=0.02)
+    ):
+        share, estimates = share_covered(pages, crawls, *truth, 60)
+        assert np.all(share > 0.91)
+        np.testing.assert_allclose(np.median(estimates, axis=0)[:2], truth[:2], atol=0.02)
+        shares.append(share)
+    assert 0.945 < np.mean(shares) < 0.985
 
 
 @pytest.mark.parametrize(

@@ -250,9 +250,9 @@ def test_a_page_is_fresh_as_often_as_the_evidence_says(delay, elapsed):
     seen = [history(rng, PAGE, delay, elapsed) for _ in range(count)]
     fresh = np.array([change > elapsed for _, change in seen])
     base = naive_evidence(PAGE, delay, elapsed, ())
-    each = [signal_weight_each(table, ages).sum() for ages, _ in seen]
-    predicted = np.exp(-base - np.array(each))
-    number = np.array([ages.size for ages, _ in seen])
+    number, every = np.array([ages.size for ages, _ in seen]), np.concatenate([s[0] for s in seen])
+    each = np.bincount(np.repeat(np.arange(count), number), signal_weight_each(table, every), count)
+    predicted = np.exp(-base - each)
     late = np.array([bool(np.any(ages > 0.5 * elapsed)) for ages, _ in seen])
     for group in (number >= 0, number == 0, number == 1, number >= 2, late, ~late & (number > 0)):
         error = (fresh - predicted)[group]

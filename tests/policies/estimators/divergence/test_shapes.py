@@ -22,12 +22,10 @@ def brute_divergence(shape, share, amount, certain):
     total = 0.0
     most = int(amount + 12.0 * np.sqrt(amount) + 30)
     for count in range(most):
-        chance = stats.poisson.pmf(count, amount)
-        updates = count + certain
-        for first in range(updates + 1):
-            z = part * (first > 0) + (1.0 - part) * min(updates - first, items) / items
-            gone = share * z
-            total += chance * stats.binom.pmf(first, updates, phi) * 2.0 * gone / (1.0 + gone)
+        first, updates = np.arange(count + certain + 1), count + certain
+        z = part * (first > 0) + (1.0 - part) * np.minimum(updates - first, items) / items
+        chance = stats.poisson.pmf(count, amount) * stats.binom.pmf(first, updates, phi)
+        total += (chance * 2.0 * share * z / (1.0 + share * z)).sum()
     return total
 
 
