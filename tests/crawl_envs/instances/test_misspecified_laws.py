@@ -6,7 +6,7 @@ Bounds are four standard errors, or a probability of 1e-4; seeds fix the draws.
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -26,15 +26,23 @@ def drawn(name, num_pages=30, seed=0, **more):
     return instances.make(name, num_pages=num_pages, bandwidth=10.0, seed=seed, **more)
 
 
-def counts(instance, horizon, tapes, kinds, seed=0, until=None):
-    """Count events of some kinds before a time, (tapes, m)."""
-    rng = np.random.default_rng(seed)
-    result = np.zeros((tapes, instance.num_pages))
-    for row in result:
-        tape = instance.draw_tape(rng, horizon)
-        chosen = np.isin(tape.code & 63, kinds) & (tape.time <= (until or horizon))
-        row += np.bincount(tape.code[chosen] // 64, minlength=instance.num_pages)
-    return result
+def counts(instance, horizon, tapes):
+    """Return a function that counts events of some kinds before a time, (tapes, m)."""
+    rng, shape = np.random.default_rng(0), (tapes, instance.num_pages)
+    every = [instance.draw_tape(rng, horizon) for _ in range(tapes)]
+    code, time = (np.concatenate([getattr(t, name) for t in every]) for name in ("code", "time"))
+    place = np.repeat(np.arange(tapes) * shape[1], [t.code.size for t in every]) + code // 64
+
+    def count(kinds, until=horizon):
+        chosen = np.isin(code & 63, kinds) & (time <= until)
+        return np.bincount(place[chosen], minlength=math.prod(shape)).reshape(shape)
+
+    return count
+
+
+@cache
+def drawn_counts(name, horizon=8.0):
+    return counts(drawn(name), horizon, 1500)
 
 
 def assert_means(samples, expected):
@@ -65,7 +73,7 @@ def numbers_of_pieces(start, end, row, horizon):
 @pytest.mark.parametrize("until", [1.0, 8.0])
 def test_revealed_change_rates_are_true_from_the_start(name, until):
     revealed = drawn(name)
-    changes = counts(revealed, 8.0, 1500, (CHANGE, BOTH), until=until)
+    changes = drawn_counts(name)((CHANGE, BOTH), until)
     if name == "deploys":  # pages of a host are not independent
         for host in range(3):
             mine = revealed.group == host
@@ -83,7 +91,7 @@ def test_signals_have_the_revealed_quality_or_the_true_one(name):
     true = drawn("noisy") if name == "corrupted" else revealed
     rates = {BOTH: true.recall * true.change_rate, SIGNAL: true.false_signal_rate}
     for kind, rate in rates.items():
-        seen = counts(revealed, 8.0, 1500, (kind,))[:, rate > 0.01]
+        seen = drawn_counts(name)((kind,))[:, rate > 0.01]
         error = seen.std(0, ddof=1) / math.sqrt(1500)
         assert np.abs((seen.mean(0) - 8.0 * rate[rate > 0.01]) / error).max() < 4.0
         assert seen.shape[1] > 15
@@ -122,7 +130,7 @@ def test_counts_of_bursty_changes_are_spread_as_derived():
     horizon, rate = 6.0, 0.7
     revealed = Instance(0.0, np.full(20_000, rate), bandwidth=1.0)
     bursty = Misspecified(revealed, partial(change_laws.bursty, revealed))
-    seen = counts(bursty, horizon, 1, (CHANGE,))[0]
+    seen = counts(bursty, horizon, 1)((CHANGE,))[0]
     variance = 0.1 * 0.9 * ((9.1 - 0.1) * rate) ** 2
     forget = 1.0 / (1.0 * 0.9)
     expected = rate * horizon + 2.0 * variance * (
@@ -234,7 +242,7 @@ def test_rates_are_true_at_first_and_forgotten(until):
     )
     kept = 1.0 - math.exp(-0.2 * until)
     expected = revealed.change_rate * kept / 0.2 + 0.5 * (until - kept / 0.2)
-    seen = counts(revealed, 20.0, 1500, (CHANGE, BOTH), until=until)
+    seen = drawn_counts("shifting", 20.0)((CHANGE, BOTH), until)
     assert_means(seen[:, first], expected[first])
     assert np.array_equal(revealed.change_rate, revealed.change_rate[first][alike])
 

@@ -84,7 +84,7 @@ def test_true_changes_look_like_one_more_draw(
     scores = []
     for seed in range(12):
         log, true = simulated(seed, crawls=crawls, recall=recall, false_rate=false_rate)
-        chain = impute(log, np.random.default_rng(seed), end=100.0, first=60, passes=5)
+        chain = impute(log, np.random.default_rng(seed), end=100.0, first=30, passes=3)
         draws = list(islice(chain, 10))
         for start in (0.0, 50.0):
             values = [

@@ -39,7 +39,7 @@ chances = st.one_of(
 
 
 @every_problem
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data(), size=st.integers(1, 20), share=st.floats(-6.0, 6.0))
 def test_conditions_of_optimality(problem, data, size, share):
     def draw(strategy):

@@ -45,7 +45,7 @@ def twin(importance, chance, budget, ceiling=1.0):
             return result
 
         low, high = mpmath.mpf(10) ** -60, mpmath.mpf(10) ** 60
-        for _ in range(400):
+        for _ in range(150):  # to the last digit
             middle = mpmath.sqrt(low * high)
             low, high = (middle, high) if mpmath.fsum(rates(middle)) > budget else (low, middle)
         more, less = rates(low), rates(high)

@@ -81,7 +81,7 @@ def interval(freshness):
 
 def test_near_greedy_ncis_where_true_parameters_are_revealed():
     settings = {"instance": "noisy", "num_pages": 100, "bandwidth": 100.0, "horizon": 50.0}
-    low, high = interval(differences(range(30), "BeliefNCIS", "GreedyNCIS", **settings))
+    low, high = interval(differences(range(20), "BeliefNCIS", "GreedyNCIS", **settings))
     assert low > -0.003
     assert high < 0.003
 
@@ -93,7 +93,7 @@ def test_above_greedy_ncis_where_the_revealed_model_is_wrong(setting):
 
 
 def test_as_fresh_as_learning_greedy_ncis_where_nothing_is_revealed():
-    freshness = differences(range(12), "BeliefNCIS", "LearningGreedyNCIS", **STRESS["cold start"])
+    freshness = differences(range(8), "BeliefNCIS", "LearningGreedyNCIS", **STRESS["cold start"])
     low, high = interval(freshness)
     assert low > -0.005
     assert high > 0.0
