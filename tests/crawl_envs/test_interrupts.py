@@ -15,7 +15,8 @@ import policies
 from crawl_envs import Instance, evaluation
 
 AFTER, PATIENCE = 0.3, 2.0
-"""Seconds of work before an interrupt, and in which it must end; each task takes more than 20."""
+"""Seconds of work before an interrupt, and in which it must end; each task takes more than 20, and
+less than the former before its long loop begins."""
 
 
 def busy(events, pages=100_000, requests=True, bandwidth=0.02, horizon=100.0):
@@ -63,10 +64,10 @@ def rollout(name, instance):
 TASKS = {
     "reset": (reset, 9e8),
     "a long epoch": (epoch, 9e8),
-    "an index": (lambda events: rollout("GreedyNCIS", busy(0.0, 20_000, bandwidth=events)), 9e5),
+    "an index": (lambda events: rollout("GreedyNCIS", busy(0.0, 20_000, bandwidth=events)), 2e4),
     "a sequence": (lambda events: rollout("RoundRobin", busy(events)), 9e8),
-    "a learner": (lambda events: rollout("BeliefNCIS", busy(0.0, 10_000, bandwidth=events)), 9e5),
-    "thresholds": (lambda events: rollout("ThresholdNCIS", busy(events)), 9e8),
+    "a learner": (lambda events: rollout("BeliefNCIS", busy(0.0, 10_000, bandwidth=events)), 2e4),
+    "thresholds": (lambda events: rollout("ThresholdNCIS", busy(events, 1000)), 9e8),
     "rates": (lambda events: rollout("LambdaCrawl", busy(events)), 9e8),
     "a trace": (trace, 6e7),
     "fragments": (longevity, 6e7),

@@ -217,7 +217,7 @@ def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
 @pytest.mark.parametrize("law", ["noisy", "sources"])
 @pytest.mark.parametrize("policy", ["GreedyNCIS", "Greedy", "GreedyCIS", "GreedyNCISApprox"])
 def test_it_crawls_as_the_policy_does_in_an_environment(policy, law):
-    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=30, horizon=20.0, instance=law)
+    env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=30, horizon=8.0, instance=law)
     observation, _ = env.reset(seed=3)
     core, player = core_of(env), policies.make(policy, env)
     problem = core.tracker().problem

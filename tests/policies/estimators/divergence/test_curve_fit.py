@@ -77,6 +77,7 @@ def by_scipy(ages, values, items, most):
             lambda p: curve(items, p[0], np.exp(p[1]), ages) - values,
             start,
             bounds=([0, low], [1, high]),
+            **dict.fromkeys(("ftol", "xtol", "gtol"), 1e-6),
         )
         best = min(best, 2 * result.cost)
     return best
