@@ -27,54 +27,25 @@ from crawl_envs.compiled.lazy_argmax import (
 SIGNAL, CRAWL, ADD, REMOVE, CHOOSE = range(5)
 
 
-@compiled()
-def saturating(parameters, page, elapsed, signals):
-    """Concave in the end, with a limit per page."""
-    x = parameters[page, 1] * elapsed + parameters[page, 2] * signals
-    return parameters[page, 0] * (1.0 - math.exp(-x) * (1.0 + x))
-
-
-@compiled()
-def stepped(parameters, page, elapsed, signals):
-    """Jumps between whole numbers, so that many pages tie."""
-    return math.floor(parameters[page, 1] * elapsed) + math.floor(signals)
-
-
-@compiled()
-def steep(parameters, page, elapsed, signals):
-    """Convex, negative at first, and infinite in the end."""
-    return parameters[page, 0] * math.exp(parameters[page, 1] * elapsed + signals) - 2.0
-
-
-@compiled()
-def sudden(parameters, page, elapsed, signals):
-    """Next to nothing until a jump, near which many pages cannot sleep."""
-    age = parameters[page, 1] * elapsed + 0.1 * signals
-    return parameters[page, 0] * (1.0 if age > 0.2 else 1e-3 * age)
-
-
-@compiled()
-def flat(parameters, page, elapsed, signals):
-    """NaN for some pages, the same for the others until their first signal."""
-    return math.nan if parameters[page, 0] < 0.3 else min(signals, 1.0)
-
-
 KINDS = ("saturating", "stepped", "steep", "sudden", "flat")
 
 
 @compiled(VALUE.signature)
 def value(parameters, page, elapsed, signals):
-    """Return the value of the kind in the last column."""
-    kind = parameters[page, 3]
-    if kind == 0:
-        return saturating(parameters, page, elapsed, signals)
-    if kind == 1:
-        return stepped(parameters, page, elapsed, signals)
-    if kind == 2:
-        return steep(parameters, page, elapsed, signals)
-    if kind == 3:
-        return sudden(parameters, page, elapsed, signals)
-    return flat(parameters, page, elapsed, signals)
+    """Return the value of a page, of the kind in the last column."""
+    scale, rate, kind = parameters[page, 0], parameters[page, 1], parameters[page, 3]
+    if kind == 0:  # concave in the end, with a limit per page
+        x = rate * elapsed + parameters[page, 2] * signals
+        return scale * (1.0 - math.exp(-x) * (1.0 + x))
+    if kind == 1:  # jumps between whole numbers, so that many pages tie
+        return math.floor(rate * elapsed) + math.floor(signals)
+    if kind == 2:  # convex, negative at first, and infinite in the end
+        return scale * math.exp(rate * elapsed + signals) - 2.0
+    if kind == 3:  # next to nothing until a jump, near which many pages cannot sleep
+        age = rate * elapsed + 0.1 * signals
+        return scale * (1.0 if age > 0.2 else 1e-3 * age)
+    # NaN for some pages, the same for the others until their first signal
+    return math.nan if scale < 0.3 else min(signals, 1.0)
 
 
 def parameters_of(rng, pages, kind):

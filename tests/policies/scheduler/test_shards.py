@@ -201,18 +201,6 @@ SHARDS_OF_TEXTS = [of_text(text) % 1000 for text in ("a", "b.example", "c.exampl
 SHARDS_OF_NUMBERS = [splitmix(number % 2**64) % 1000 for number in (0, 1, 2, -5)]
 
 
-def test_a_folder_goes_on(tmp_path):
-    plain = filled(new(balance=np.inf))
-    with new(folder=tmp_path, balance=np.inf) as kept:
-        assert batches(filled(kept), 1, 9, 9) == batches(plain, 1, 9, 9)
-    with new(folder=tmp_path, balance=np.inf) as kept:
-        assert len(kept) == 60
-        assert kept.bandwidth == pytest.approx(20.0)
-        with pytest.raises(ValueError, match="columns must be importance"):
-            kept.add([99], change_rate=1.0, recall=0.5, false_signal_rate=0.1, complete=1.0)
-        assert batches(kept, 9, 20, 9) == batches(plain, 9, 20, 9)
-
-
 def kill(worker):
     """End the process of a worker at once."""
     if isinstance(worker, Mortal):
@@ -234,6 +222,10 @@ def test_a_killed_shard_and_a_folder_go_on(tmp_path, monkeypatch, backend, kille
         with new(shards=2, backend=backend, folder=tmp_path, balance=np.inf) as kept:
             if first == 1:
                 filled(kept)
+            assert len(kept) == 60
+            assert kept.bandwidth == pytest.approx(20.0)
+            with pytest.raises(ValueError, match="columns must be importance"):
+                kept.add([99], change_rate=1.0, recall=0.5, false_signal_rate=0.1, complete=1.0)
             for turn in range(first, first + 8):
                 if turn in killed:
                     kill(kept._workers[turn % 2])
