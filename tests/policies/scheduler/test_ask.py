@@ -211,6 +211,7 @@ def test_a_restart_goes_on(tmp_path, played):
         state = again.scheduler.state()
     copy = CrawlScheduler.from_state(state)
     assert copy.price.state() == whole.price.state()
+    assert copy.price.credit == played[0].price.credit == 1.0
 
 
 def test_shards_say_that_they_have_no_price():
