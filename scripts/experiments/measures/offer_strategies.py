@@ -89,7 +89,7 @@ class Run(NamedTuple):
 
 QUICK_RUN = Run(0, 2_000, 6, 5)
 DAYS, QUICK_DAYS = ([run.warm_up, run.evaluated] for run in (Run(0), QUICK_RUN))
-QUICK = {"num_offers": 500, "days": QUICK_DAYS}
+QUICK_SIZE = {"num_offers": 500, "days": QUICK_DAYS}
 
 
 class Freshness(NamedTuple):

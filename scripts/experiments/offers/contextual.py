@@ -17,6 +17,7 @@ from scripts.experiments.measures.offer_strategies import (
     KAB5_GAIN,
     LAMBDA_ML,
     LAMBDA_TRUE,
+    QUICK_SIZE,
     UNIFORM,
     Run,
     play,
@@ -79,6 +80,7 @@ def stepped(
 SETTINGS = {
     name: {"budget": budget, "num_offers": 5_000, "days": DAYS} for name, budget in BUDGETS.items()
 }
+QUICK = QUICK_SIZE
 MEASURES = {
     **{label: partial(logged, label=label) for label in LOGGED},
     **{label: partial(stepped, label=label) for label in AIMS},

@@ -21,6 +21,7 @@ from scripts.experiments.measures.offer_strategies import (
     NUM_OFFERS,
     OWN,
     PREDICTED,
+    QUICK_SIZE,
     TRUTH,
     Choice,
     Run,
@@ -146,6 +147,7 @@ SETTINGS = {
     for source in SOURCES
     for name, budget in BUDGETS.items()
 }
+QUICK = QUICK_SIZE
 QUICK_SETTINGS = tuple(setting_name(source, "10%") for source in (TRUTH, STALE_PREDICTED, OWN))
 MEASURES = {label: partial(played, label=label) for label in (LAMBDA, *CHOICES)}
 PICTURES = {

@@ -19,6 +19,7 @@ from scripts.experiments.measures.offer_strategies import (
     KAB5_GAIN,
     LAMBDA_ML,
     NUM_OFFERS,
+    QUICK_SIZE,
     Run,
     play,
 )
@@ -131,6 +132,7 @@ SETTINGS = {
     name: {"budget": budget, "num_offers": NUM_OFFERS, "days": [LAST // 12, 1]}
     for name, budget in BUDGETS.items()
 }
+QUICK = QUICK_SIZE
 MEASURES = {label: partial(chances, label=label) for label in LABELS}
 REWARDS = {
     KAB5: "reward of eq. 2",
