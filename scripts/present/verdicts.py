@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -164,6 +164,10 @@ def counted_answers(path: Path) -> dict[str, Counter[str]]:
     return counts
 
 
+Kept = Mapping[tuple[str, str], Sequence[Row]]
+"""Rows by policy and metric; none where there are none."""
+
+
 def minus(metric: str, label: str) -> str:
     """Return the name of the difference of a metric to that of a label."""
     return f"{metric} minus that of {label}"
@@ -176,13 +180,16 @@ def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> lis
     high``, or those of ``minus(<metric>, <second>)`` for a trend, as of :class:`Interval`.
     """
     verdicts = []
+    kept = defaultdict[tuple[str, str], list[Row]](list)
+    for row in rows:
+        kept[row.policy, row.metric].append(row)
     for item in expected:
         scored = item.metric or metric
         of = f" ({_spelled(scored)})" if scored != metric else ""
         if isinstance(item, Trend):
-            measured = _measured(rows, scored, item.first, item.second)
+            measured = _measured(kept, scored, item.first, item.second)
         else:
-            measured = _measured(rows, scored, item.policy)
+            measured = _measured(kept, scored, item.policy)
         settings = (item.setting,) if isinstance(item, Level) else item.settings
         for name in settings:
             if name in measured:
@@ -214,26 +221,24 @@ def _spelled(metric: str) -> str:
 
 
 def _summaries(
-    rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
+    kept: Kept, metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Summary]:
     """Return the summaries of a policy by setting, none if a policy has no such rows."""
-    compared = {policy} if reference is None else {policy, reference}
-    wanted = [row for row in rows if row.metric == metric and row.policy in compared]
-    if {row.policy for row in wanted} < compared:
+    compared = [kept[each, metric] for each in {policy, reference or policy}]
+    if not all(compared):
         return {}
-    summaries = summarize(wanted, metric, reference)
+    summaries = summarize([row for each in compared for row in each], metric, reference)
     return {summary.setting: summary for summary in summaries if summary.policy == policy}
 
 
 def _measured(
-    rows: Sequence[Row], metric: str, policy: str, reference: str | None = None
+    kept: Kept, metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Interval]:
     """Return a policy's mean by setting, or its difference to a reference, with the interval."""
     named = metric if reference is None else minus(metric, reference)
-    own = [row for row in rows if row.policy == policy]
-    ends = [{row.setting: row.value for row in own if row.metric == named + end} for end in ENDS]
+    ends = [{row.setting: row.value for row in kept[policy, named + end]} for end in ENDS]
     found = {}
-    for setting, summary in _summaries(rows, metric, policy, reference).items():
+    for setting, summary in _summaries(kept, metric, policy, reference).items():
         mean, half = summary.mean, summary.half_width
         if reference is not None:
             mean, half = summary.difference, summary.difference_half_width
