@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
 from typer.testing import CliRunner
 
 from agents.sb3.bridge import CrawlVecEnv
@@ -47,9 +48,18 @@ def module(tmp_path, monkeypatch):
     return name
 
 
-def test_an_algorithm_of_ones_own_from_training_to_its_row(module, tmp_path):
+class Counting(BaseCallback):
+    """A callback of one's own."""
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_an_algorithm_of_ones_own_from_training_to_its_row(module, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a worker trains both seeds
     own, out = f"{module}:MyPPO", tmp_path / "runs" / "mine"
     options = [*SMALL, *SHORT, "--set", "fade=.9", "--seeds", 2]
+    options += ["--callback", "tests.scripts.test_own_algorithms:Counting"]
     result = done(run(train.app, own, "CrawlNCIS-v0", *options, out=out))
     assert {"MyPPO", "MyPPO, drawn", "RandomCrawl", "GreedyNCIS"} <= {*ranked(out)}
     assert "over runs" in result.stdout

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from scripts import experiments
 from scripts.present.claims import write_claims
-from scripts.present.experiment import (
-    paper_and_figure,
-    pictures_of,
-    sentences_of,
-    settings_of,
-    with_derived,
-)
+from scripts.present.experiment import pictures_of, sentences_of, settings_of, with_derived
 from scripts.present.verdicts import Trend
-from scripts.study.rows import read_rows
+from tests.scripts.commands import records
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
@@ -32,22 +27,35 @@ OF_TWO_SEEDS = ("lambdacrawl_concave", "lambdacrawl_learners", "lambdacrawl_prop
 """Experiments with metrics that one seed does not have."""
 TOO_SHORT = ("lambdacrawl_fig3", "agents_real")
 """Experiments whose quick runs reach no limit, or have too few crawls to learn from."""
+AS_LONG = (
+    *("agents_real", "longevity_fig1", "longevity_fig2", "longevity_fig3", "longevity_fig5"),
+    *("longevity_real", "ncis_fig9", "ncis_fig12", "ncis_optimum"),
+)
+"""Experiments whose quick runs are of the same sizes as the whole one, if of fewer settings."""
+SMALLER: dict[str, dict[str, Any]] = {
+    "longevity_beyond": {"QUICK_DECISIONS": 0.5},
+    "longevity_real": {"DECISIONS": 0.5},
+    "longevity_coverage": {"QUICK_PAGES": 20},
+    "longevity_risk": {"QUICK_PAGES": 20},
+    "offers_table4": {"QUICK": {"size": [800, 200, 40, 40, 100]}},
+}
+"""Sizes of quick runs that are still smaller here."""
 NUMBER = re.compile(r"((?<![\w.])\d+\.\d+(?:e-?\d+)?)")
 """Numbers of a page, whose last digits depend on the processor."""
-SCORED = [
-    name
-    for name in experiments.names()
-    if (RESULTS / name.replace("_", "/", 1) / "rows.parquet").exists()
-]
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_quick_run_has_what_is_expected_and_is_drawn(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[Figure]
 ) -> None:
     predict_by_history(monkeypatch)  # in place of predictors, which take long
     experiment = experiments.find(name)
+    for size, value in SMALLER.get(name, {}).items():
+        monkeypatch.setattr(experiment, size, value)
     settings = settings_of(experiment, quick=True)
+    whole = {each.name: each.arguments for each in settings_of(experiment, quick=False)}
+    same = [each.name for each in settings if each.arguments == whole.get(each.name)]
+    assert bool(same) == (name in AS_LONG)
     seeds = 2 if name in OF_TWO_SEEDS else 1
     rows = [
         row
@@ -67,34 +75,25 @@ def test_a_quick_run_has_what_is_expected_and_is_drawn(
         assert {(label, test.metric or experiment.METRIC) for label in labels} <= there, test
     for picture, draw in pictures_of(experiment).items():
         draw(rows, tmp_path / f"{picture}.png")
-        assert (tmp_path / f"{picture}.png").stat().st_size > 5_000  # of few colours
-
-
-@pytest.mark.parametrize("name", SCORED)
-def test_committed_rows_have_the_committed_verdicts(name: str) -> None:
-    experiment = experiments.find(name)
-    folder = RESULTS / "/".join(paper_and_figure(experiment))
-    rows = with_derived(experiment, read_rows(folder / "rows.parquet")[0])
-    sentences = sentences_of(experiment, rows, quick=False)
-    found = [verdict for sentence in sentences for verdict in sentence.verdicts]
-    with (folder.parent / "verdicts.csv").open(newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.DictReader(file) if line["figure"] == folder.name]
-    committed = [line for line in lines if line["claim"]]
-    assert [(one.setting, one.claim, one.holds) for one in found] == [
-        (line["setting"], line["claim"], line["holds"]) for line in committed
-    ]
-    measured = [float(line["measured"]) for line in committed]
-    assert [one.measured for one in found] == pytest.approx(measured, nan_ok=True)
+        assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    assert drawn
+    assert all(any(axes.has_data() for axes in figure.axes) for figure in drawn)
 
 
 @pytest.mark.parametrize("paper", experiments.papers())
-def test_committed_rows_have_the_committed_page(paper: str, tmp_path: Path) -> None:
+def test_committed_rows_have_the_committed_page_and_verdicts(paper: str, tmp_path: Path) -> None:
     for kept in (RESULTS / paper).iterdir():
-        if kept.name != "claims.md":
+        if kept.name not in ("claims.md", "verdicts.csv"):
             (tmp_path / kept.name).symlink_to(kept)
-    page = write_claims(tmp_path, paper, experiments.of_paper(paper), quick=False)
-    made, kept = (
-        NUMBER.split(file.read_text("utf-8")) for file in (page, RESULTS / paper / "claims.md")
+    write_claims(tmp_path, paper, experiments.of_paper(paper), quick=False)
+    made, there = (
+        NUMBER.split((folder / "claims.md").read_text("utf-8"))
+        for folder in (tmp_path, RESULTS / paper)
     )
-    assert made[::2] == kept[::2]
-    assert [*map(float, made[1::2])] == pytest.approx([*map(float, kept[1::2])], rel=1e-2)
+    assert made[::2] == there[::2]
+    assert [*map(float, made[1::2])] == pytest.approx([*map(float, there[1::2])], rel=1e-2)
+    found, known = (records(folder / "verdicts.csv") for folder in (tmp_path, RESULTS / paper))
+    for name in ("measured", "half_width"):
+        numbers = ([float(line.pop(name) or "nan") for line in lines] for lines in (found, known))
+        assert next(numbers) == pytest.approx(next(numbers), nan_ok=True), name
+    assert found == known

@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from crawl_envs.evaluation import Row
+from scripts.experiments.measures import offer_freshness
 from scripts.experiments.measures.offer_freshness import BUDGETS, ID, NAMES, TIGHT, name_of
+from scripts.experiments.measures.offer_strategies import Run
 from scripts.experiments.measures.offer_tables import (
     GAIN_5,
     GAIN_6,
@@ -168,6 +170,7 @@ def test_every_label_is_in_one_group() -> None:
 
 def test_the_tables_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
+    monkeypatch.setattr(offer_freshness, "QUICK_RUN", Run(0, 300, 1, 3))
     given = ["offers_tables", "--quick", "--repetitions", "2", "--workers", "1"]
     result = CliRunner().invoke(app, [*given, "--out", str(tmp_path)])
     forget()
