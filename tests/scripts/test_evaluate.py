@@ -14,9 +14,10 @@ from agents.index.inputs import number_of_weights
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
+from crawl_envs.types.worker_processes import pool
 from policies import make
 from scripts.evaluate import app
-from scripts.study import runner
+from scripts.study import runner, workers
 from scripts.study.entrants import candidate_of
 from scripts.study.evaluation import FIRST_SEED, evaluation_of
 from scripts.study.rows import read_rows
@@ -143,7 +144,8 @@ def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):
     assert after == ranking_in(tmp_path / "fresh") != before
 
 
-def test_workers_change_nothing(folder, tmp_path):
+def test_workers_change_nothing(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "pool", lambda count: pool(1))  # as importing torch takes long
     options = ["CrawlNCIS-v0", "--policies", "RandomCrawl", "--episodes", 2]
     done(run(folder, *options, "--workers", 1, out=tmp_path / "one"))
     done(run(folder, *options, "--workers", 2, out=tmp_path / "two"))

@@ -14,7 +14,7 @@ from crawl_envs.logs import read_page_table
 from crawl_envs.types import FloatArray
 from policies.live import messages
 from scripts import backtest, estimate, schedule
-from scripts.logs import schedules
+from scripts.logs import backtesting, schedules
 from scripts.logs.backtesting import Backtest
 from scripts.study.rows import read_rows
 from tests.crawl_envs.logs.test_imputation import simulated
@@ -202,6 +202,14 @@ def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw after few passes; that these forget the start is tested with the draws."""
+    effort = backtesting.STANDARD._replace(first=60, passes=10)
+    monkeypatch.setattr(backtesting, "STANDARD", effort)
+
+
+@pytest.mark.usefixtures("soon")
 def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
     few = ("--draws", 3, "--workers", 1, "--policies", "GreedyNCIS")
     result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
@@ -228,6 +236,7 @@ def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) 
     assert (tmp_path / "rows.parquet").read_bytes() != before
 
 
+@pytest.mark.usefixtures("soon")
 def test_an_interrupted_backtest_goes_on(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

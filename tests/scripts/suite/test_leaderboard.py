@@ -19,8 +19,10 @@ from rich.console import Console
 import policies
 from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
+from crawl_envs.types.worker_processes import pool
 from policies import solvers
 from scripts.rank import app
+from scripts.study import workers
 from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.intervals import Interval
 from scripts.study.rows import read_rows, write_rows
@@ -136,29 +138,29 @@ def test_ones_own_is_marked_though_it_is_not_given_again(quick: Path) -> None:
     assert "1 seed each" in (quick / "runs" / "small" / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("leaderboard.csv", None, "as leaderboard.csv is missing: the command without --score"),
-        ("leaderboard.csv", "", "leaderboard.csv or provenance.json is damaged"),
-        ("leaderboard.csv", "policy,score\nA,1\n", "leaderboard.csv or provenance.json is damaged"),
-        ("provenance.json", None, "as provenance.json is missing: the command without --score"),
-        ("provenance.json", "{", "leaderboard.csv or provenance.json is damaged"),
-        ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
-        ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
-        ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
-        ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
-    ],
+CANNOT_BE_SCORED = (
+    ("leaderboard.csv", None, "as leaderboard.csv is missing: the command without --score"),
+    ("leaderboard.csv", "", "leaderboard.csv or provenance.json is damaged"),
+    ("leaderboard.csv", "policy,score\nA,1\n", "leaderboard.csv or provenance.json is damaged"),
+    ("provenance.json", None, "as provenance.json is missing: the command without --score"),
+    ("provenance.json", "{", "leaderboard.csv or provenance.json is damaged"),
+    ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
+    ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
+    ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
+    ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
 )
-def test_a_folder_that_cannot_be_scored_gets_one_line(
-    quick: Path, name: str, text: str | None, message: str
-) -> None:
+
+
+def test_a_folder_that_cannot_be_scored_gets_one_line(quick: Path) -> None:
     ranked()
-    file = quick / "runs" / "small" / name
-    file.unlink()
-    if text is not None:
-        file.write_text(text)
-    refused(run(app, "small", "--seeds", 2, "--score"), message)
+    for name, text, message in CANNOT_BE_SCORED:
+        file = quick / "runs" / "small" / name
+        before = file.read_bytes()
+        file.unlink()
+        if text is not None:
+            file.write_text(text)
+        refused(run(app, "small", "--seeds", 2, "--score"), message)
+        file.write_bytes(before)
 
 
 def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> None:
@@ -246,20 +248,20 @@ class Eager(policies.RoundRobin):
 
 
 @pytest.mark.parametrize(
-    ("error", "workers"),
+    ("error", "given"),
     [
         ("ValueError('two\\nlines')", ["--backend", "local"]),
         ("ZeroDivisionError", ["--workers", "2"]),
     ],
 )
 def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
-    small: Path, error: str, workers: list[str], monkeypatch: pytest.MonkeyPatch
+    small: Path, error: str, given: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaderboard, "entrants", few)
+    monkeypatch.setattr(workers, "pool", lambda count: pool(1))
     monkeypatch.setenv("PYTHONPATH", str(small), prepend=os.pathsep)
     (small / "scripts_suite_own.py").write_text(FAILING.format(error=error))
-    given = ["small", "--seeds", "9", *workers, "--policies", OWN]
-    result = run(app, *given)
+    result = run(app, "small", "--seeds", "9", *given, "--policies", OWN)
     assert result.exit_code == 2
     told = "ValueError: two lines" if "two" in error else "ZeroDivisionError: "
     assert re.fullmatch(
