@@ -111,10 +111,25 @@ def test_a_trial_of_ppo_is_trained_and_measured(tmp_path):
     assert best.network == "pages"
 
 
-def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path):
+def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path, monkeypatch):
+    """Stopped by its number of trials, and then in the midst of one, which does not count."""
     options = ["ppo", "CrawlNCIS-v0", *SMALL, *FEW]
     done(run(*options, "--trials", 11, out=tmp_path / "whole"))
-    done(run(*options, "--trials", 5, out=tmp_path / "parts"))
+    done(run(*options, "--trials", 3, out=tmp_path / "parts"))
+    score, calls = Tuning.score, []
+
+    def interrupted(self, drawn, stage, folder):
+        calls.append(stage)
+        if len(calls) > 8 and stage > 1:
+            raise KeyboardInterrupt
+        return score(self, drawn, stage, folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tuning, "score", interrupted)
+        result = run(*options, "--trials", 11, out=tmp_path / "parts")
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.stderr
+    assert "Traceback" not in result.output
     done(run(*options, "--trials", 11, out=tmp_path / "parts"))
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
     rows = records(tmp_path / "whole" / "trials.csv")
@@ -137,26 +152,6 @@ def test_a_database_of_others_is_left_alone(tmp_path):
         result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--storage", file, *more, out=tmp_path)
         refused(result, "storage", "no file of studies")
     assert file.read_bytes() == before
-
-
-def test_an_interrupted_trial_does_not_count(cheap, tmp_path, monkeypatch):
-    options = ["ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--trials", 10]
-    done(run(*options, out=tmp_path / "whole"))
-    score, calls = Tuning.score, []
-
-    def interrupted(self, drawn, stage, folder):
-        calls.append(stage)
-        if len(calls) == 15:
-            raise KeyboardInterrupt
-        return score(self, drawn, stage, folder)
-
-    monkeypatch.setattr(Tuning, "score", interrupted)
-    result = run(*options, out=tmp_path / "parts")
-    assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
-    assert "Traceback" not in result.output
-    done(run(*options, out=tmp_path / "parts"))
-    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 
 def test_the_search_finds_what_is_better(cheap, tmp_path):
