@@ -183,6 +183,13 @@ class Polls:
         """Return the headers by which a server answers 304 if a feed has nothing new."""
         return self.validators.get(feed, Copy()).conditions
 
+    def read(self, feed: str, body: bytes, address: str) -> Listing | None:
+        """Return what an answer lists; None if it is that of the last poll, which had no fault."""
+        mark = digest(address) + digest(body)
+        if self.validators.get(feed, Copy()).digest == mark:
+            return None
+        return listed(body, address)._replace(mark=mark)
+
     def take(
         self,
         scheduler: Scheduler,
@@ -197,7 +204,7 @@ class Polls:
         Args:
             scheduler: its ids are URLs.
             feed: the feed as it was polled; one that its index lists no longer is left out.
-            listing: what it lists; None where the answer was 304.
+            listing: what it lists, of :meth:`read`; None where the answer was 304.
             address: the URL that answered, perhaps after redirects.
             now: the time.
             validators: those of the answer, for the next poll; None for none.
@@ -223,7 +230,7 @@ class Polls:
         except (OSError, ValueError) as error:  # it is told again at the next poll
             return [str(error)]
         if validators is not None and not faults:
-            self.validators[feed] = validators
+            self.validators[feed] = validators._replace(digest=listing.mark)
         return faults
 
     def path(self, feed: str) -> Path:
@@ -254,7 +261,7 @@ class Polls:
             body, address, validators = fetch(feed, self.conditions(feed))
         except (OSError, http.client.HTTPException, ValueError) as error:
             return [str(error) if feed in str(error) else f"{feed} cannot be read: {error}"]
-        listing = None if body is None else listed(body, address)
+        listing = None if body is None else self.read(feed, body, address)
         return self.take(scheduler, feed, listing, address, day_of(now), validators)
 
 

@@ -51,12 +51,14 @@ class Entry(NamedTuple):
 class Listing(NamedTuple):
     """What a file lists: its kind (``feed``, ``sitemap``, ``index``), entries, and what is wrong.
 
-    ``faults`` are sentences. In a feed old entries give way to new ones.
+    ``faults`` are sentences. In a feed old entries give way to new ones. ``mark`` is the digest of
+    the answer that was read, if it is known.
     """
 
     kind: str
     entries: list[Entry]
     faults: list[str]
+    mark: str | None = None
 
 
 def read_listing(body: bytes, address: str) -> Listing:

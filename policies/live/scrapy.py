@@ -49,7 +49,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
-from policies.live.listings import Listing, listed
+from policies.live.listings import Listing
 from policies.live.scrapy_scheduler import FEED, MIDDLEWARES, PAGE, RecrawlScheduler, Unchanged
 
 
@@ -82,16 +82,16 @@ class RecrawlMiddleware:
         self, request: Request, response: Response, spider: Any = None
     ) -> Response:
         """Read a feed beside the crawl, as long ones take seconds; then :meth:`receive`."""
-        listing = None
-        if FEED in request.meta and response.status == 200:
-            reading = deferToThread(listed, response.body, response.url)
+        listing, feed = None, request.meta.get(FEED)
+        if feed is not None and response.status == 200 and self.scheduler is not None:
+            reading = deferToThread(self.scheduler.polls.read, feed, response.body, response.url)
             listing = await maybe_deferred_to_future(reading)
         return self.receive(request, response, listing)
 
     def receive(self, request: Request, response: Response, listing: Listing | None) -> Response:
         """Tell what was found; IgnoreRequest for what the callback shall not see.
 
-        ``listing`` is what a feed lists, None for other answers.
+        ``listing`` is what a feed lists that has changed, None for other answers.
         """
         assert self.scheduler is not None
         page, feed = self._page(request), request.meta.get(FEED)

@@ -241,7 +241,7 @@ class RecrawlScheduler:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
     def take(self, feed: str, response: Response, listing: Listing | None) -> None:
-        """Tell the scheduler what is new in a feed; ``listing`` is what an answer of 200 lists."""
+        """Tell the scheduler what is new in a feed, by what an answer of 200 lists, if changed."""
         now, answer = self.clock(), answer_of(response)
         if response.status in (200, 304):
             told = response.url, now, Copy(answer.etag, answer.modified)

@@ -43,7 +43,6 @@ import policies
 from crawl_envs.evaluation import play
 from crawl_envs.instances.traces import find, load
 from crawl_envs.types import Ledger
-from policies.live.listings import listed
 from policies.live.scrapy import RecrawlMiddleware
 from policies.live.scrapy_scheduler import FEED
 from policies.live.scrapy_settings import SECOND
@@ -239,8 +238,9 @@ class Engine:
 
     def _receive(self, request: scrapy.Request, response: Response) -> None:
         """Pass an answer on to the spider, as far as the middleware does."""
-        polled = response.status == 200 and FEED in request.meta
-        listing = listed(response.body, response.url) if polled else None
+        listing, feed = None, request.meta.get(FEED)
+        if feed is not None and response.status == 200:
+            listing = self.scheduler.polls.read(feed, response.body, response.url)
         try:
             passed: Any = self.middleware.receive(request, response, listing)
         except IgnoreRequest:

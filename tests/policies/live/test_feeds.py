@@ -350,6 +350,27 @@ def test_a_feed_that_is_not_modified_says_nothing_new(site: str, tmp_path: Path)
     assert len(Memory(kept).keys) == 1
 
 
+def test_an_answer_without_validators_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Any = Told()
+    reads = []
+
+    def read(*answer: Any) -> Listing:
+        reads.append(day)
+        return listings.listed(*answer)
+
+    monkeypatch.setattr(feeds, "listed", read)
+    file = tmp_path / "f.xml"
+    polls = Polls({str(file): 0}, tmp_path / "told", 1.0, DAY)
+    whole, other = (RSS % (ITEM % 1)).encode(), (RSS % (ITEM % 2)).encode()
+    for day, content in enumerate((whole, whole, other[:-30], other[:-30], other, other)):
+        file.write_bytes(content)
+        polls.fetch(told, str(file), DAY + day)
+        assert Memory(polls.path(str(file))).polled == DAY + day
+    assert reads == [0, 2, 3, 4], "a damaged answer is read again"
+
+
 def test_polls_read_indexes_with_their_sitemaps(site: str, tmp_path: Path) -> None:
     told: Any = Told()
     Site.files["/i.xml"] = index("/1.xml", "/2.xml.gz", "/404", "http://other.example/", "/i.xml")
