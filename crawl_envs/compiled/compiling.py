@@ -98,7 +98,8 @@ def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        return cast(Function, Inlined(function, needs, error_model="numpy", **options))
+        kernel = compiled(**options)
+        return cast(Function, Inlined(function, kernel, needs, error_model="numpy", **options))
 
     return decorate
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import numba
 from numba.core import (
     codegen,
     compiler,
@@ -133,18 +132,21 @@ class PartCompiler(FunctionCompiler):  # type: ignore[misc]
 
 
 class Inlined(Dispatcher):  # type: ignore[misc]
-    """A function for kernels; a call from Python, as in tests, compiles it once more.
+    """A function for kernels; a call from Python compiles it once more, as a kernel.
 
     Args:
         function: the function.
+        kernel: declares a kernel.
         needs: array of the table that is the first argument. The function returns None, and is
             not called where the array is empty; where the type of the table says that it is, the
             function is not compiled.
         **options: Numba's options of compilation.
     """
 
-    def __init__(self, function: Callable[..., Any], needs: str = "", **options: Any) -> None:
-        self._options = options
+    def __init__(
+        self, function: Callable[..., Any], kernel: Any, needs: str = "", **options: Any
+    ) -> None:
+        self._kernel = kernel
         own = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions=own, pipeline_class=InlinedCompiler)
         self._compiler = PartCompiler(function, self.targetdescr, own, {}, InlinedCompiler)
@@ -157,7 +159,7 @@ class Inlined(Dispatcher):  # type: ignore[misc]
     @cached_property
     def alone(self) -> Any:
         """The function as a kernel of its own."""
-        return numba.njit(**self._options)(self.py_func)
+        return self._kernel(self.py_func)
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function that a call from Python calls."""

@@ -26,7 +26,7 @@ def quarter(number):
     return half(half(number))
 
 with event.install_recorder("numba:compile") as compilations:
-    print(quarter(int(sys.argv[1])), end=" ")
+    print(quarter(int(sys.argv[1])), half(8), end=" ")
     try:
         quarter(3)
     except ValueError as error:
@@ -89,7 +89,7 @@ def test_a_call_from_python_compiles_an_inlined_function_by_itself():
     assert np.isnan(power(0.0, 1)), "division by zero as in NumPy"
 
 
-def test_a_new_process_finds_a_kernel_with_its_inlined_functions_in_the_cache(tmp_path):
+def test_a_new_process_finds_kernels_and_inlined_functions_in_the_cache(tmp_path):
     script = tmp_path / "kernels.py"
     script.write_text(CACHED)
     root = Path(__file__).resolve().parents[3]
@@ -101,5 +101,5 @@ def test_a_new_process_finds_a_kernel_with_its_inlined_functions_in_the_cache(tm
             command, env=environment, capture_output=True, text=True, check=True
         ).stdout.split()
 
-    assert output(8) == ["2", "odd", "2"], "the kernel, and its part"
-    assert output(12) == ["3", "odd", "0"]
+    assert output(8) == ["2", "4", "odd", "3"], "the kernel, its part, and the part as a kernel"
+    assert output(12) == ["3", "4", "odd", "0"]
