@@ -113,7 +113,7 @@ def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
 
 def _most_likely(likelihood: Callable[[float], float]) -> float:
     """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize_scalar  # slow to import
 
     optimum = minimize_scalar(
         lambda logarithm: -likelihood(float(np.exp(logarithm))),

@@ -224,7 +224,7 @@ def _summaries(
     kept: Kept, metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Summary]:
     """Return the summaries of a policy by setting, none if a policy has no such rows."""
-    compared = [kept[each, metric] for each in {policy, reference or policy}]
+    compared = [kept[each, metric] for each in dict.fromkeys((policy, reference or policy))]
     if not all(compared):
         return {}
     summaries = summarize([row for each in compared for row in each], metric, reference)

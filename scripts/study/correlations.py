@@ -17,7 +17,7 @@ def correlation(first: ArrayLike, second: ArrayLike, *, ranked: bool = False) ->
     Returns:
         The coefficient; NaN with fewer than three such pages, or where one of the two is constant.
     """
-    from scipy.stats import rankdata
+    from scipy.stats import rankdata  # slow to import
 
     both = np.array([first, second], np.float64)
     both = both[:, ~np.isnan(both).any(axis=0)]

@@ -182,7 +182,7 @@ def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArr
 
 def standings(scores: pd.DataFrame) -> list[Standing]:
     """Return the entrants: those that act in all tasks, best first, then others by their tasks."""
-    from scipy.stats import trim_mean
+    from scipy.stats import trim_mean  # slow to import
 
     tracks = _places(scores)
     drawn = {policy: matrix(scores, policy) for policy in tracks}

@@ -104,7 +104,7 @@ def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> Fl
 
 def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) -> FloatArray:
     """Return P(N_1 >= 1, min(N_2, K) = i), certain + Poisson(a) updates, (len(a), 2, K + 1)."""
-    from scipy.stats import binom
+    from scipy.stats import binom  # slow to import
 
     phi, _, items = shape
     joint = np.zeros((len(amount), 2, int(items) + 1))
