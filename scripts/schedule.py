@@ -37,8 +37,8 @@ class ScheduleOptions:
     """Page table: CSV, JSON lines or Parquet [none]."""
     column: options.Column = None
     policy: str | None = None
-    """An index policy, or one that allocates rates [GreedyNCIS with signals or --learn, else
-    Greedy]."""
+    """An index policy, or one that allocates rates [GreedyNCIS with signals or --learn; RoundRobin
+    without rates; else Greedy]."""
     start: str | None = None
     """First day: a number, or a date and time [now; the last last_crawl if these are numbers]."""
     until: str = "tomorrow"
@@ -74,7 +74,10 @@ def main(given: ScheduleOptions) -> None:
     source, columns = given.pages, options.columns(given.column)
     table = None if source is None else read_page_table(source, columns)
     signals = given.learn or (table is not None and table.recall is not None)
-    name = given.policy or ("GreedyNCIS" if signals else "Greedy")
+    usual = "GreedyNCIS" if signals else "Greedy"
+    if table is not None and table.change_rate is None and not given.learn:
+        usual = "RoundRobin"
+    name = given.policy or usual
     if given.live and given.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
     for option in ("port", "feed"):
@@ -92,7 +95,8 @@ def main(given: ScheduleOptions) -> None:
     check_folder(place)
     end = schedules.last_day(given.until, start)
     found = schedules.choose(asked, end, given.recheck_gone)
-    cautions = planning.cautions(table, rechecked=given.recheck_gone is not None)
+    cautions = planning.cautions(table, given.recheck_gone is not None, name)
+    cautions += planning.policy_cautions(table, name)
     schedules.write(asked, found, end, cautions, place)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.logs.columns import ABSENT, Columns, Wanted
 from crawl_envs.logs.formats import read_columns
+from crawl_envs.logs.signals import signal_counts
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY
 from crawl_envs.logs.urls import hosts_of
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST
 from crawl_envs.types.files import replacing
 
@@ -59,7 +60,7 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "change_rate_high": _ends,
 }
 """Columns that a table may have, as fields of the same name, and what reads them."""
-OF_SIGNALS = ("recall", "false_signal_rate", "precision")
+OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
 PAGE_COLUMNS = re.compile(rf"url|last_crawl|{'|'.join(READERS)}|({'|'.join(OF_SIGNALS)})(:.+)?")
 
 FOR_PEOPLE = r"crawls|.*_(own|stderr)(:.*)?"
@@ -78,6 +79,7 @@ class PageTable:
         change_rate: changes per day, 0 or in the supported domain, (m,) float64.
         recall: probability that a change emits a signal of each source, (S, m) float64.
         false_signal_rate: signals per day without a change, of each source, (S, m) float64.
+        signals: number of signals of each source after ``last_crawl``, (S, m) int64.
         complete: whether every change is seen, (m,) bool.
         last_crawl: time of the copy, NaN without one, (m,) float64: days since 1970 where
             ``dated``, else as they were given.
@@ -98,6 +100,7 @@ class PageTable:
     change_rate: FloatArray | None = None
     recall: FloatArray | None = None
     false_signal_rate: FloatArray | None = None
+    signals: IntArray | None = None
     complete: BoolArray | None = None
     last_crawl: FloatArray | None = None
     dated: bool = False
@@ -118,10 +121,11 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     """Read a table of pages, in CSV, JSON lines or Parquet; others are ignored, and noted.
 
     ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` that of the
-    URL where there is none, or a text such as ``NULL``. ``recall``, ``false_signal_rate`` and
-    ``precision`` are those of a single source, ``recall:NAME`` and so on of several. ``precision``
-    is the share of signals that a change emitted; it is read where there is no false signal rate,
-    which is then recall * change_rate * (1 - precision) / precision.
+    URL where there is none, or a text such as ``NULL``. ``recall``, ``false_signal_rate``,
+    ``precision`` and ``signals`` are those of a single source, ``recall:NAME`` and so on of
+    several. ``precision`` is the share of signals that a change emitted; it is read where there is
+    no false signal rate, which is then recall * change_rate * (1 - precision) / precision.
+    ``signals`` counts those after ``last_crawl``; an empty value is 0.
 
     Args:
         path: the file.
@@ -180,7 +184,7 @@ def write_page_table(
     for name in ("change_rate_low", "change_rate_high"):
         if (ends := columns[name]) is not None:
             columns[name] = pa.array(ends, mask=~np.isfinite(ends))
-    for name in ("recall", "false_signal_rate"):
+    for name in ("recall", "false_signal_rate", "signals"):
         values = getattr(table, name)
         if values is not None:
             columns |= {f"{name}:{of}": row for of, row in zip(table.sources, values, strict=True)}
@@ -207,11 +211,12 @@ def _shares(rows: Columns, word: str) -> FloatArray:
 
 
 def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
-    """Return names, recall and false signal rates of the sources, as fields of a table."""
+    """Return names of the sources, and what is known of their signals, as fields of a table."""
     words = [word for word in rows if word.partition(":")[0] in OF_SIGNALS]
     endings = list(dict.fromkeys("".join(word.partition(":")[1:]) for word in words))
-    found: dict[str, list[FloatArray]] = {"recall": [], "false_signal_rate": []}
-    recall, false = found.values()
+    found: dict[str, list[Any]] = {"recall": [], "false_signal_rate": [], "signals": []}
+    recall, false, _ = found.values()
+    counts = dict(zip(*signal_counts(rows), strict=True))
     for ending in endings:
         if (word := f"recall{ending}") in rows:
             recall.append(_shares(rows, word))
@@ -221,6 +226,8 @@ def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
             false.append(_quantities(rows, word))
         elif f"precision{ending}" in rows:
             false.append(_false_rates(rows, ending, change_rate))
+        if f"signals{ending}" in rows:
+            found["signals"].append(counts[ending[1:] or "signals"])
     for name, of_sources in found.items():
         if len(of_sources) not in (0, len(endings)):
             lacking = next(e for e in endings if f"{name}{e}" not in rows)

@@ -11,7 +11,6 @@ from crawl_envs.types import FloatArray, IntArray
 from policies.scheduler.choices import is_free
 from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
-from policies.scheduler.signal_log import signals_until
 from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
 FARTHEST = 2.0**60
@@ -83,8 +82,7 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
         return None
     copies = pages.lazy.pages["last_crawl"][rows]
     there = np.isfinite(copies)
-    signals = np.zeros((rows.size, pages.num_sources))
-    signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
+    signals = pages.signal_counts(rows)
     level = columns["change_rate"] * np.maximum(now - copies, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))

@@ -20,7 +20,7 @@ from policies.scheduler.learning import PageLearner
 from policies.scheduler.page_values import Address, PageValues, evidence_of
 from policies.scheduler.reading import Ids, as_ids
 from policies.scheduler.reports import dismiss
-from policies.scheduler.signal_log import weigh
+from policies.scheduler.signal_log import signals_until, weigh
 from policies.scheduler.states import (
     ABSENT,
     GONE,
@@ -234,6 +234,12 @@ class PageTables:
         some = np.divide(lost * signal, evidence, out=np.zeros_like(lost), where=evidence > 0.0)
         weights: FloatArray = some.sum(axis=0)
         return weights
+
+    def signal_counts(self, rows: IntArray) -> FloatArray:
+        """Return the number of signals of each source that count for the copies, (n, S)."""
+        counts = np.zeros((rows.size, self.num_sources))
+        signals_until(self.arguments[0], rows, np.full(rows.size, np.inf), counts)
+        return counts
 
     def weigh(self, rows: IntArray) -> None:
         """Count the signals of pages again, where their weights may have changed."""

@@ -23,6 +23,9 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
     missed = (log.history.page >= 0) & (log.history.outcome == OUTCOMES.index("gone"))
     missed[missed] = gone[log.history.page[missed]]  # a page that is gone was last asked then
     np.fmax.at(last, log.history.page[missed], log.history.time[missed])
+    counts = np.zeros((len(log.sources), log.num_pages), np.int64)
+    since = log.signal_time > last[log.signal_page]
+    np.add.at(counts, (log.signal_source[since], log.signal_page[since]), 1)
     if log.origin:
         origin = datetime.fromisoformat(log.origin).timestamp() / SECONDS_PER_DAY
         last += origin
@@ -37,6 +40,7 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
         gone=gone,
         recall=np.nan_to_num(quality.recall) if signals else None,
         false_signal_rate=within_domain(quality.false_signal_rate) if signals else None,
+        signals=counts if signals else None,
         last_crawl=last,
         dated=bool(log.origin),
         sources=log.sources,

@@ -32,13 +32,18 @@ def answer(
         wanted = wanted._replace(start=wanted.start - FETCHES_SAVED / wanted.bandwidth)
     kept = folder is not None and DurableScheduler.holds(folder)
     if kept:
-        said = f"{folder} goes on with its own pages, policy and bandwidth, not those given here"
+        said = f"{folder} goes on with its own pages, signals, policy and bandwidth, not those here"
+        typer.echo(said, err=True)
+    table = None if kept else wanted.table
+    for said in [] if table is None else planning.policy_cautions(table, wanted.policy, learn):
         typer.echo(said, err=True)
     scheduler = None if kept else wanted.scheduler(learn=learn, feeds=count)
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder):
+            if table is not None:
+                planning.report_signals(asked, table, table.urls, wanted.start)
             if listening is not None:
                 serve_requests(asked, listening)
                 return

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import policies as crawl_policies
 from crawl_envs.logs import PageTable
 from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.types.evidence import signal_evidence
 from policies import solvers
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs.fitting import ALWAYS, NEVER, ONCE
@@ -24,6 +26,10 @@ KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
 """HOST:GAP or HOST:GAP:MOST."""
+CERTAIN = 1e3
+"""Evidence in nats of a signal that is never false."""
+MAX_SIGNALS = 256
+"""Signals that a scheduler keeps of a page."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -135,10 +141,45 @@ class Schedule(NamedTuple):
             given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
             if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
                 known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
+            missing = [name for name in scheduler.pages.values.needs if name not in known]
+            if missing and not learn:
+                raise ValueError(
+                    f"{', '.join(missing)} must be given: the policy needs it. A column of the "
+                    "table, as python -m scripts.estimate LOG writes it; RoundRobin needs none"
+                )
             scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
             if feeds and table.gone is not None:
                 scheduler.report(given[table.gone], self.start, "gone")
         return scheduler
+
+
+def report_signals(
+    scheduler: CrawlScheduler | DurableScheduler, table: PageTable, ids: Any, start: float
+) -> None:
+    """Report the table's signals, where feeds have not reported as many.
+
+    Their times are unknown, and are spread evenly from the copy to the start.
+
+    Args:
+        scheduler: a scheduler of the table's pages.
+        table: the pages.
+        ids: their ids, (m,).
+        start: the first day.
+    """
+    copies = copies_of(table)
+    rows = np.intersect1d(living(table), np.flatnonzero(~np.isnan(copies)))
+    if table.signals is None or rows.size == 0:
+        return
+    reported = scheduler.pages.signal_counts(scheduler.pages.rows(ids[rows])).T
+    number = np.minimum(table.signals[:, rows], MAX_SIGNALS) - reported.astype(np.int64)
+    source, page = np.nonzero(number > 0)
+    number = number[source, page]
+    rank = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    source, page = np.repeat(source, number), np.repeat(rows[page], number)
+    days = np.maximum(start - copies[page], SECOND)
+    time = copies[page] + days * (rank + 0.5) / np.repeat(number, number)
+    if page.size:
+        scheduler.signal(ids[page], time, source)
 
 
 def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[str]) -> None:
@@ -228,33 +269,77 @@ def merged(first: Plan, second: Plan) -> Plan:
     return Plan(*(np.concatenate(pair)[order] for pair in zip(first, second, strict=True)))
 
 
-def reasons(found: Plan, table: PageTable) -> list[str]:
-    """Return why each page is fetched then, in words."""
+def reasons(plan: Plan, table: PageTable) -> list[str]:
+    """Return why each page is fetched then, in words; signals are known before its first fetch."""
     words = []
-    rate = table.change_rate
     gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
-    for page, elapsed in zip(found.page.tolist(), found.elapsed.tolist(), strict=True):
+    known = np.full(table.num_pages, table.signals is not None)
+    expected, stale = changes_since_copies(plan, table)
+    for row, (page, _, elapsed) in enumerate(zip(*map(np.ndarray.tolist, plan), strict=True)):
         if elapsed != elapsed:
             words.append("no copy yet")
             continue
-        if gone[page]:
-            words.append(f"gone when last asked, {elapsed:.3g} days ago")
-            continue
         text = f"copy {elapsed:.3g} days old"
-        if rate is not None:
-            text += f"; {elapsed * rate[page]:.3g} changes expected since"
+        if gone[page]:
+            text = f"gone when last asked, {elapsed:.3g} days ago"
+        if known[page]:
+            text += f"; {signals_in_words(table, page) or 'no signal'} since"
+        if table.change_rate is not None and not gone[page]:
+            text += f"; {expected[row]:.3g} changes expected since"
+            text += f", stale with probability {stale[row]:.3g}" * bool(known[page])
+        known[page] = False
         words.append(text)
     return words
 
 
-def cautions(table: PageTable, rechecked: bool = False) -> list[str]:
+def signals_in_words(table: PageTable, pages: Any) -> str:
+    """Return the signals of some pages since their copies, such as ``2 signals of feed``."""
+    if table.signals is None:
+        return ""
+    numbers = table.signals[:, pages].reshape(len(table.sources), -1).sum(axis=1).tolist()
+    return ", ".join(
+        counted(number, "signal") + f" of {name}" * (name != "signals")
+        for name, number in zip(table.sources, numbers, strict=True)
+        if number
+    )
+
+
+def changes_since_copies(plan: Plan, table: PageTable) -> tuple[FloatArray, FloatArray]:
+    """Return the expected number of changes since each page's copy, and the probability of any.
+
+    Before a page's first fetch its signals count (:mod:`crawl_envs.types.evidence`): changes
+    without one come at ``alpha``, and one of a source is of a change with ``1 - nu / gamma``.
+
+    Returns:
+        Both (n,); not those without a copy, or where change rates are unknown.
+    """
+    page, _, elapsed = plan
+    if table.change_rate is None:
+        return elapsed, elapsed
+    rate = table.change_rate[page]
+    expected = rate * elapsed
+    level = expected.copy()
+    if table.signals is not None:
+        first = np.unique(page, return_index=True)[1]
+        known, number = columns_of(table, page[first]), table.signals[:, page[first]]
+        recall, false = (np.atleast_2d(known[name]) for name in OF_INSTANCE[2:])
+        recall = np.maximum(recall, known.get("complete", 0.0))
+        evidence = np.minimum(signal_evidence(rate[first], recall, false), CERTAIN)
+        expected[first] *= np.maximum(1.0 - recall.sum(axis=0), 0.0)
+        level[first] = expected[first] + (number * evidence).sum(axis=0)
+        expected[first] -= (number * np.expm1(-evidence)).sum(axis=0)
+    return expected, -np.expm1(-level)
+
+
+def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") -> list[str]:
     """Return what a schedule of the table leaves out or only supposes, in sentences."""
     said, rows = list(table.notes), living(table)
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
         said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
+    chosen = crawl_policies.find(policy)
     unwanted = int((table.importance[rows] == 0.0).sum())
-    if unwanted:
+    if unwanted and "importance" in chosen.needs:
         pages = counted(unwanted, "page")
         said.append(f"{pages} of importance 0: never fetched, but once without a copy")
     if table.evidence is not None:
@@ -266,6 +351,31 @@ def cautions(table: PageTable, rechecked: bool = False) -> list[str]:
                 f"{sum(number.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
                 f"as their own crawls give no estimate ({of})"
             )
+    return said
+
+
+def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[str]:
+    """Return what a policy does not use of a table, and supposes of signals, in sentences."""
+    chosen, said = crawl_policies.find(policy), []
+    if policy == "RoundRobin" and table.change_rate is None:
+        said.append(
+            "no column change_rate: pages are fetched in turn (RoundRobin), whatever their "
+            "importance; python -m scripts.estimate LOG writes a table with rates"
+        )
+    gone, copied = np.ones(table.num_pages, np.bool_), ~np.isnan(copies_of(table))
+    gone[living(table)] = False
+    uses = getattr(chosen, "uses_signals", False)
+    if table.signals is None and table.recall is not None and uses and copied.any():
+        said.append("no column signals: it is supposed that none came since the last crawls")
+    uses &= learn or table.recall is not None or "recall" not in chosen.needs
+    reader = policy if table.recall is not None else f"{policy} without a column recall"
+    for pages, why in (
+        (gone, "their pages are gone"),
+        (~gone & ~copied, "their pages have no copy, and come first anyway"),
+        (~gone & copied & (not uses), f"{reader} uses none"),
+    ):
+        if words := signals_in_words(table, pages):
+            said.append(f"{words} since the last crawls not used: {why}")
     return said
 
 

@@ -83,6 +83,7 @@ def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> 
         raise ValueError("importance must be above 0 for a page that is not gone, got 0 for all")
     rows = np.arange(table.num_pages)
     scheduler = asked._replace(bandwidth=left).scheduler(ids=rows)
+    planning.report_signals(scheduler, table, rows, first)
     planning.limit_hosts(scheduler, limits)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
