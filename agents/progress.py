@@ -1,10 +1,12 @@
-"""Progress of long work: a bar on a terminal, a line from time to time in a file or pipe."""
+"""Progress of long work: a bar on a terminal, a line a minute in a file or pipe."""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -14,7 +16,7 @@ from rich.table import Column
 COUNT = "{task.completed:,.0f}/{task.total:,.0f}"
 BAR, DESCRIPTION = 10, 28
 """Width of the bar, and largest width of the description, so that 80 columns hold all."""
-EVERY = 30.0
+EVERY = 60.0
 """Seconds between two lines where there is no terminal."""
 
 Item = TypeVar("Item")
@@ -28,7 +30,7 @@ class ProgressBar(Progress):
             ``"{task.completed} rounds"``.
         console: of the output; None for standard error.
         shown: False shows nothing.
-        timed: whether what is done is timed; the bar is then drawn between steps, not by a thread.
+        timed: whether what is done is timed; bar or lines then come between steps, from no thread.
     """
 
     def __init__(
@@ -43,6 +45,8 @@ class ProgressBar(Progress):
         self._texts = [TextColumn(text, markup=False) for text in ("{task.description}", *texts)]
         self._started = time.monotonic()
         self._written: dict[TaskID, float] = {}
+        self._first: dict[TaskID, float] = {}
+        self._timed, self._stopped = timed, threading.Event()
         super().__init__(
             TextColumn(
                 "{task.description}",
@@ -57,13 +61,31 @@ class ProgressBar(Progress):
             auto_refresh=not timed,
         )
 
+    def start(self) -> None:
+        """Show the progress until the end, however long a step takes."""
+        super().start()
+        if self._lines and not self._timed:
+            threading.Thread(target=self._write_on, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the progress."""
+        self._stopped.set()
+        super().stop()
+
+    def _write_on(self) -> None:
+        while not self._stopped.wait(EVERY):
+            for task_id in self.task_ids:
+                self._write(task_id)
+
     def update(self, task_id: TaskID, **changes: Any) -> None:
         """Change the fields of a task, as :meth:`rich.progress.Progress.update`."""
+        self._first.setdefault(task_id, self._tasks[task_id].completed)
         super().update(task_id, **{"refresh": not self.live.auto_refresh, **changes})
         self._write(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1.0) -> None:
         """Advance a task by so many steps."""
+        self._first.setdefault(task_id, self._tasks[task_id].completed)
         super().advance(task_id, advance)
         self._write(task_id)
 
@@ -71,12 +93,19 @@ class ProgressBar(Progress):
         """Write a line if there is no terminal and the last one is old, or the task is done."""
         if not self._lines:
             return
-        task = next(task for task in self.tasks if task.id == task_id)
-        written = self._written.get(task_id, self._started)
-        now = time.monotonic()
-        if now >= written + EVERY or (task.finished and written < math.inf):
+        with self._lock:
+            task = self._tasks[task_id]
+            written = self._written.get(task_id, self._started)
+            now = time.monotonic()
+            if now < written + EVERY and not (task.finished and written < math.inf):
+                return
             self._written[task_id] = math.inf if task.finished else now
             text = " ".join(column.render(task).plain for column in self._texts)
+            steps = (task.total or 0.0) - task.completed - 1.0  # that under way is not counted
+            if steps > 0.0:
+                done = task.completed - self._first.get(task_id, task.completed) + 1.0
+                left = timedelta(seconds=round((task.elapsed or 0.0) / done * steps))
+                text += f", {left} left at this speed"
             self.console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -74,9 +74,8 @@ def main(given: ScheduleOptions) -> None:
     source, columns = given.pages, options.columns(given.column)
     table = None if source is None else read_page_table(source, columns)
     signals = given.learn or (table is not None and table.recall is not None)
-    usual = "GreedyNCIS" if signals else "Greedy"
-    if table is not None and table.change_rate is None and not given.learn:
-        usual = "RoundRobin"
+    unrated = table is not None and table.change_rate is None and not given.learn
+    usual = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     name = given.policy or usual
     if given.live and given.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")

@@ -144,7 +144,8 @@ def check_names(
     """Raise ValueError unless new pages have the columns that are needed, and those of others."""
     missing = [name for name in needed if name not in given]
     if missing:
-        raise ValueError(f"{', '.join(missing)} must be given: the policy needs it")
+        way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
+        raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
     if before and set(given) != set(before):
         raise ValueError(
             f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(given)}"

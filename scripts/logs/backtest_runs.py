@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,8 @@ from crawl_envs.logs import CrawlLog
 from scripts.cli.commands import one_line_errors, words_of
 from scripts.logs import backtesting
 from scripts.logs.backtest_report import SLOW
-from scripts.logs.backtesting import REFERENCE, SHARES, Backtest, Effort
+from scripts.logs.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort
+from scripts.present.tables import counted
 from scripts.study.entrants import candidate_of
 from scripts.study.runner import STOPPED, Store, opened, play_missing
 from scripts.study.workers import Workers
@@ -67,6 +69,18 @@ def played_in(
         with one_line_errors(STOPPED.format(folder)):
             if not backtesting.has(saved, digest, effort.draws):
                 backtesting.save(saved, test.drawn(effort.draws, seed), digest)
+            tell_time(test, effort.shares, every - store.done, players.count)
         play_missing(played, effort.draws, store, players, Console(stderr=True))
     saved.unlink(missing_ok=True)
     return store
+
+
+def tell_time(
+    test: Backtest, shares: Sequence[float], missing: Set[tuple[str, str, int]], workers: int
+) -> None:
+    """Print about how long the missing plays of each policy take, if it is over a minute."""
+    for name, count in Counter(policy for _, policy, _ in missing if policy != OWN).items():
+        minutes = test.seconds(name, shares) * count / workers / 60.0
+        if minutes > 1.0:
+            plays = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
+            Console(stderr=True).print(f"{plays}; fewer --policies or --draws take less")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -154,6 +155,20 @@ class Backtest:
         env = self._env(share, changes)
         env.reset(seed=seed)
         return play(env, entrant(policy, env), seed).freshness
+
+    def seconds(self, policy: str, shares: Sequence[float]) -> float:
+        """Return about how long a play takes, the mean over shares of the crawls.
+
+        Plays of ever more crawls are timed, up to a second; the time is linear in their number.
+        """
+        times: dict[float, float] = {}
+        for share in (0.0, 0.0, *(min(shares) / 16.0 ** np.arange(3.0, -1.0, -1.0))):
+            start = time.perf_counter()  # the first play compiles
+            self.freshness(policy, share, NO_CHANGES)
+            times[share] = time.perf_counter() - start
+            if times[share] > times[0.0] + 1.0:
+                break
+        return times[0.0] + max(times[share] - times[0.0], 0.0) / share * float(np.mean(shares))
 
     def check(self, policies: Sequence[str]) -> None:
         """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import numpy as np
 
 from crawl_envs.logs import OUTCOMES, CrawlLog, PageTable, hosts_of
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import within_domain
+from policies.live import messages
 from scripts.logs.fitting import Fitted
-
-SECONDS_PER_DAY = 86400.0
 
 
 def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable:
@@ -27,8 +24,7 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
     since = log.signal_time > last[log.signal_page]
     np.add.at(counts, (log.signal_source[since], log.signal_page[since]), 1)
     if log.origin:
-        origin = datetime.fromisoformat(log.origin).timestamp() / SECONDS_PER_DAY
-        last += origin
+        last += messages.day_of(log.origin)
     return PageTable(
         urls=log.urls,
         importance=importance,

@@ -30,14 +30,15 @@ def answer(
     listening = None if port is None else listen(port)
     if port is not None and wanted.bandwidth > 0.0:
         wanted = wanted._replace(start=wanted.start - FETCHES_SAVED / wanted.bandwidth)
-    kept = folder is not None and DurableScheduler.holds(folder)
-    if kept:
-        said = f"{folder} goes on with its own pages, signals, policy and bandwidth, not those here"
-        typer.echo(said, err=True)
-    table = None if kept else wanted.table
-    for said in [] if table is None else planning.policy_cautions(table, wanted.policy, learn):
-        typer.echo(said, err=True)
-    scheduler = None if kept else wanted.scheduler(learn=learn, feeds=count)
+    scheduler, table = None, None
+    if folder is not None and DurableScheduler.holds(folder):
+        resumes = f"{folder} goes on with its own pages, signals, policy and bandwidth, not these"
+        typer.echo(resumes, err=True)
+    else:
+        scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
+    if table is not None:
+        for sentence in planning.policy_cautions(table, wanted.policy, learn):
+            typer.echo(sentence, err=True)
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, wanted.limits)

@@ -26,10 +26,6 @@ KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
 """HOST:GAP or HOST:GAP:MOST."""
-CERTAIN = 1e3
-"""Evidence in nats of a signal that is never false."""
-MAX_SIGNALS = 256
-"""Signals that a scheduler keeps of a page."""
 MOST_TIMES = 200_000
 """Times at which fetches are chosen; with more fetches, several are chosen at once."""
 
@@ -56,6 +52,12 @@ class Plan(NamedTuple):
 def living(table: PageTable) -> IntArray:
     """Return the rows of the pages that are not gone, in order."""
     return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
+
+
+def living_copies(table: PageTable) -> IntArray:
+    """Return the rows of the pages that are not gone and have a copy, in order."""
+    rows = living(table)
+    return rows[~np.isnan(copies_of(table)[rows])]
 
 
 def newest_copy(table: PageTable) -> tuple[float, bool]:
@@ -133,6 +135,8 @@ class Schedule(NamedTuple):
                 f"{counted(sources, 'source')}, got {feeds}"
             )
         about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn}
+        if self.policy == "RoundRobin":
+            about["new_share"] = 1.0  # a page without a copy is next
         if feeds:
             about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
         scheduler = CrawlScheduler(self.policy, self.bandwidth, start=self.start, **about)
@@ -141,12 +145,6 @@ class Schedule(NamedTuple):
             given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
             if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
                 known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
-            missing = [name for name in scheduler.pages.values.needs if name not in known]
-            if missing and not learn:
-                raise ValueError(
-                    f"{', '.join(missing)} must be given: the policy needs it. A column of the "
-                    "table, as python -m scripts.estimate LOG writes it; RoundRobin needs none"
-                )
             scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
             if feeds and table.gone is not None:
                 scheduler.report(given[table.gone], self.start, "gone")
@@ -156,29 +154,20 @@ class Schedule(NamedTuple):
 def report_signals(
     scheduler: CrawlScheduler | DurableScheduler, table: PageTable, ids: Any, start: float
 ) -> None:
-    """Report the table's signals, where feeds have not reported as many.
+    """Report the table's signals to a scheduler of its pages, except as many as feeds have.
 
-    Their times are unknown, and are spread evenly from the copy to the start.
-
-    Args:
-        scheduler: a scheduler of the table's pages.
-        table: the pages.
-        ids: their ids, (m,).
-        start: the first day.
+    Their times are not known: they are spread evenly between the copy and the start.
     """
-    copies = copies_of(table)
-    rows = np.intersect1d(living(table), np.flatnonzero(~np.isnan(copies)))
+    rows = living_copies(table)
     if table.signals is None or rows.size == 0:
         return
-    reported = scheduler.pages.signal_counts(scheduler.pages.rows(ids[rows])).T
-    number = np.minimum(table.signals[:, rows], MAX_SIGNALS) - reported.astype(np.int64)
-    source, page = np.nonzero(number > 0)
-    number = number[source, page]
-    rank = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-    source, page = np.repeat(source, number), np.repeat(rows[page], number)
-    days = np.maximum(start - copies[page], SECOND)
-    time = copies[page] + days * (rank + 0.5) / np.repeat(number, number)
-    if page.size:
+    copies, ids = copies_of(table)[rows], ids[rows]
+    days = np.maximum(start - copies, SECOND)
+    reported = scheduler.pages.signal_counts(scheduler.pages.rows(ids)).T
+    number = np.minimum(table.signals[:, rows], 256) - reported  # a page keeps so many
+    for turn in range(int(number.max())):
+        source, page = np.nonzero(number > turn)
+        time = copies[page] + days[page] * (turn + 0.5) / number[source, page]
         scheduler.signal(ids[page], time, source)
 
 
@@ -276,18 +265,18 @@ def reasons(plan: Plan, table: PageTable) -> list[str]:
     known = np.full(table.num_pages, table.signals is not None)
     expected, stale = changes_since_copies(plan, table)
     for row, (page, _, elapsed) in enumerate(zip(*map(np.ndarray.tolist, plan), strict=True)):
+        first, known[page] = known[page], False
         if elapsed != elapsed:
             words.append("no copy yet")
             continue
         text = f"copy {elapsed:.3g} days old"
         if gone[page]:
             text = f"gone when last asked, {elapsed:.3g} days ago"
-        if known[page]:
+        if first:
             text += f"; {signals_in_words(table, page) or 'no signal'} since"
         if table.change_rate is not None and not gone[page]:
             text += f"; {expected[row]:.3g} changes expected since"
-            text += f", stale with probability {stale[row]:.3g}" * bool(known[page])
-        known[page] = False
+            text += f", stale with probability {stale[row]:.3g}" * bool(first)
         words.append(text)
     return words
 
@@ -296,22 +285,17 @@ def signals_in_words(table: PageTable, pages: Any) -> str:
     """Return the signals of some pages since their copies, such as ``2 signals of feed``."""
     if table.signals is None:
         return ""
-    numbers = table.signals[:, pages].reshape(len(table.sources), -1).sum(axis=1).tolist()
-    return ", ".join(
-        counted(number, "signal") + f" of {name}" * (name != "signals")
-        for name, number in zip(table.sources, numbers, strict=True)
-        if number
-    )
+    numbers = np.atleast_2d(table.signals[:, pages].T).sum(axis=0).tolist()
+    named = zip(table.sources, numbers, strict=True)
+    words = (counted(n, "signal") + f" of {name}" * (name != "signals") for name, n in named if n)
+    return ", ".join(words)
 
 
 def changes_since_copies(plan: Plan, table: PageTable) -> tuple[FloatArray, FloatArray]:
-    """Return the expected number of changes since each page's copy, and the probability of any.
+    """Return the expected number of changes since copies, and the probability of any, (n,) each.
 
-    Before a page's first fetch its signals count (:mod:`crawl_envs.types.evidence`): changes
-    without one come at ``alpha``, and one of a source is of a change with ``1 - nu / gamma``.
-
-    Returns:
-        Both (n,); not those without a copy, or where change rates are unknown.
+    Before a page's first fetch its signals count: changes without one have the rate alpha, and a
+    signal is one of a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
     """
     page, _, elapsed = plan
     if table.change_rate is None:
@@ -324,7 +308,7 @@ def changes_since_copies(plan: Plan, table: PageTable) -> tuple[FloatArray, Floa
         known, number = columns_of(table, page[first]), table.signals[:, page[first]]
         recall, false = (np.atleast_2d(known[name]) for name in OF_INSTANCE[2:])
         recall = np.maximum(recall, known.get("complete", 0.0))
-        evidence = np.minimum(signal_evidence(rate[first], recall, false), CERTAIN)
+        evidence = np.minimum(signal_evidence(rate[first], recall, false), 1e3)  # no inf * 0
         expected[first] *= np.maximum(1.0 - recall.sum(axis=0), 0.0)
         level[first] = expected[first] + (number * evidence).sum(axis=0)
         expected[first] -= (number * np.expm1(-evidence)).sum(axis=0)
@@ -337,9 +321,8 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
         said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
-    chosen = crawl_policies.find(policy)
     unwanted = int((table.importance[rows] == 0.0).sum())
-    if unwanted and "importance" in chosen.needs:
+    if unwanted and "importance" in crawl_policies.find(policy).needs:
         pages = counted(unwanted, "page")
         said.append(f"{pages} of importance 0: never fetched, but once without a copy")
     if table.evidence is not None:
@@ -356,39 +339,30 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
 
 def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[str]:
     """Return what a policy does not use of a table, and supposes of signals, in sentences."""
-    chosen, said = crawl_policies.find(policy), []
+    chosen, sentences, rows = crawl_policies.find(policy), [], living_copies(table)
     if policy == "RoundRobin" and table.change_rate is None:
-        said.append(
-            "no column change_rate: pages are fetched in turn (RoundRobin), whatever their "
-            "importance; python -m scripts.estimate LOG writes a table with rates"
+        sentences.append(
+            "no column change_rate, as python -m scripts.estimate LOG writes: pages are fetched "
+            "in turn (RoundRobin), whatever their importance"
         )
-    gone, copied = np.ones(table.num_pages, np.bool_), ~np.isnan(copies_of(table))
-    gone[living(table)] = False
-    uses = getattr(chosen, "uses_signals", False)
-    if table.signals is None and table.recall is not None and uses and copied.any():
-        said.append("no column signals: it is supposed that none came since the last crawls")
-    uses &= learn or table.recall is not None or "recall" not in chosen.needs
-    reader = policy if table.recall is not None else f"{policy} without a column recall"
-    for pages, why in (
-        (gone, "their pages are gone"),
-        (~gone & ~copied, "their pages have no copy, and come first anyway"),
-        (~gone & copied & (not uses), f"{reader} uses none"),
-    ):
-        if words := signals_in_words(table, pages):
-            said.append(f"{words} since the last crawls not used: {why}")
-    return said
+    readable = learn or table.recall is not None or "recall" not in chosen.needs
+    uses = getattr(chosen, "uses_signals", False) and readable
+    if uses and table.sources and table.signals is None and rows.size:
+        sentences.append("no column signals: it is supposed that none came since the last crawls")
+    unused = np.setdiff1d(np.arange(table.num_pages), rows if uses else [])
+    if words := signals_in_words(table, unused):
+        why = f"{policy} uses none" if readable else "there is no column recall"
+        why = "their pages are gone or have no copy" if uses else why
+        sentences.append(f"{words} since the last crawls not used: {why}")
+    return sentences
 
 
 def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
     """Return the largest long-run freshness with each bandwidth, by the known rates.
 
     It is that of NCIS, Theorem 1, which uses the signals as they come; a share of the importance.
-
-    Raises:
-        ValueError: the table lacks change rates.
+    The table must have change rates.
     """
-    if table.change_rate is None:
-        raise ValueError("change_rate must be known for an expected freshness")
     given = columns_of(table, living(table))
     known = {name: given[name] for name in OF_INSTANCE}
     instances = (Instance(bandwidth=bandwidth, **known) for bandwidth in bandwidths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the picture, over the given one."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def first_day(table: PageTable | None, start: str | None) -> float:
@@ -133,6 +131,4 @@ def write(
 
 def _text(day: float, dated: bool) -> str:
     """Return a time as a date and time, or as a number of days."""
-    if not dated:
-        return f"{day:.6f}"
-    return (EPOCH + timedelta(days=float(day))).isoformat(timespec="seconds")
+    return str(messages.date_of(float(day))) if dated else f"{day:.6f}"

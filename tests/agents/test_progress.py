@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -35,6 +36,26 @@ def test_without_a_terminal_there_is_a_line_from_time_to_time(
     monkeypatch.setattr(progress, "EVERY", 0.0)
     counts = [line.split(" known ")[1].split()[0] for line in played(False).splitlines()]
     assert counts == ["0/60,000", "20,000/60,000", "40,000/60,000", "60,000/60,000"]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_long_step_is_told_of_while_it_lasts(
+    timed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a thread, with the time left at the speed of this run; 5 of 9 were there before."""
+    monkeypatch.setattr(progress, "EVERY", 0.05)
+    console = Console(file=io.StringIO(), width=80)
+    with ProgressBar(COUNT, console=console, timed=timed) as bar:
+        task = bar.add_task("plays", total=9, completed=5)
+        bar.tasks[0].start_time, bar.tasks[0]._get_time = 0.0, lambda: 7_200.0
+        bar.update(task, completed=6)
+        time.sleep(0.3)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    if timed:
+        assert lines == []
+    else:  # in two hours one play was done and one is under way; two are left
+        assert len(lines) > 2
+        assert set(lines) == {"plays 6/9, 2:00:00 left at this speed"}
 
 
 def test_a_long_description_is_cut_before_what_follows_in_80_columns() -> None:

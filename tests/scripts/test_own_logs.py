@@ -104,6 +104,17 @@ def test_estimates_are_a_table_of_pages(estimated: Path) -> None:
     assert np.all((table.last_crawl > first) & (table.last_crawl <= first + 100.0))
 
 
+def test_signals_after_the_last_crawl_are_counted(files: Path, estimated: Path) -> None:
+    """A plain loop over the log and its signals."""
+    table, last = read_page_table(estimated / "pages.csv"), dict[str, str]()
+    for row in rows_of(files / "log.csv"):
+        last[row["page"]] = max(row["at"], last.get(row["page"], ""))
+    heard = [row["url"] for row in rows_of(files / "signals.csv") if row["time"] > last[row["url"]]]
+    assert table.signals is not None
+    assert table.signals.tolist() == [[heard.count(page) for page in table.urls]]
+    assert len(heard) > 20
+
+
 def test_the_audit_trusts_signals_that_follow_changes(estimated: Path) -> None:
     [row] = rows_of(estimated / "audit.csv")
     assert row["source"] == "feed"
@@ -123,6 +134,74 @@ def test_a_schedule_is_written(estimated: Path, tmp_path: Path) -> None:
     times = [row["time"] for row in rows]
     assert times == sorted(times)
     assert (tmp_path / "schedule.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_that_a_signal_names_after_its_last_crawl_is_fetched_first(tmp_path: Path) -> None:
+    """From the log to the schedule; neither failures nor redirects end what is since a copy."""
+    rng, log, events = np.random.default_rng(1), [], []
+    for page in range(12):
+        for day in range(1, 30):
+            changed = int(rng.random() < 0.3)
+            log.append(f"{url(page)},{stamp(day + page / 100)},{changed},200")
+            events += [f"{url(page)},{stamp(day + page / 100 - 0.4)},push"] * (changed and day > 1)
+            events += [f"{url(page)},{stamp(day - 0.7)},noise"] * int(rng.random() < 0.2)
+    for page, status in ((3, 500), (5, 301), (7, 410)):
+        log.append(f"{url(page)},{stamp(30)},0,{status}")
+        events.append(f"{url(page)},{stamp(29.5)},push")
+    events += [f"{url(7)},{stamp(30.2)},push", f"{url(9)},{stamp(29.09)},push"]  # a crawl's time
+    events += [f"{url(2)},{stamp(29.9)},noise", f"{url(2)},{stamp(30.2)},noise"]
+    (tmp_path / "log.csv").write_text("\n".join(["url,time,changed,status", *log]) + "\n")
+    (tmp_path / "events.csv").write_text("\n".join(["url,time,source", *events]) + "\n")
+    given = (tmp_path / "log.csv", "--events", tmp_path / "events.csv")
+    done(commands.run(estimate.app, *given, out=tmp_path))
+    rows = {row["url"]: row for row in rows_of(tmp_path / "pages.csv")}
+    for source, counts in (("push", {3: 1, 5: 1, 7: 1}), ("noise", {2: 2})):
+        for page in range(12):
+            assert int(rows[url(page)][f"signals:{source}"]) == counts.get(page, 0), (source, page)
+    span = ("--bandwidth", 6, "--start", stamp(30.5), "--until", 2, "--recheck-gone", 1)
+    pages = (schedule.app, tmp_path / "pages.csv", *span)
+    result = done(commands.run(*pages, out=tmp_path / "out"))
+    fetches = rows_of(tmp_path / "out" / "schedule.csv")
+    first = [row["url"] for row in fetches if "gone" not in row["why"]]
+    assert set(first[:2]) == {url(3), url(5)}
+    assert all("; 1 signal of push since; " in row["why"] for row in fetches[:2])
+    [gone, *_] = [row["why"] for row in fetches if row["url"] == url(7)]
+    assert gone.startswith("gone when last asked, 1")
+    assert gone.endswith("; 1 signal of push since")
+    assert "1 signal of push since the last crawls not used: their pages are gone" in result.stdout
+    result = done(commands.run(*pages, "--policy", "Greedy", out=tmp_path / "out"))
+    assert (
+        "3 signals of push, 2 signals of noise since the last crawls not used: Greedy uses none"
+        in (" ".join(result.stdout.split()))
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "order"),
+    [
+        ("url", "", [0, 1, 2, 0, 1, 2]),
+        ("url,importance", ",{page}", [2, 1, 0, 2, 1, 0]),
+        ("url,last_crawl", ",{last}", [1, 2, 0, 1, 2, 0]),
+        ("url,gone,recall,false_signal_rate", ",false,0.5,0.1", [0, 1, 2, 0, 1, 2]),
+    ],
+)
+def test_a_table_without_rates_is_scheduled_in_turn(
+    header: str, row: str, order: list[int], tmp_path: Path
+) -> None:
+    rows = [url(k) + row.format(page=k, last=(3, 1, 2)[k]) for k in range(3)]
+    (tmp_path / "pages.csv").write_text("\n".join([header, *rows]) + "\n")
+    span = ("--bandwidth", 6, "--start", 4, "--until", 1.0)
+    pages = (schedule.app, tmp_path / "pages.csv", *span)
+    result = done(commands.run(*pages, out=tmp_path / "out"))
+    assert "with RoundRobin" in result.stdout
+    assert "no column change_rate, as python -m scripts.estimate LOG writes" in result.stdout
+    assert "importance 0" not in result.stdout
+    assert [row["url"] for row in rows_of(tmp_path / "out" / "schedule.csv")] == [*map(url, order)]
+    refused(
+        commands.run(*pages, "--policy", "Greedy", out=tmp_path / "out"),
+        "change_rate must be given: the policy needs it; scripts.estimate writes it for the pages "
+        "of a crawl log; RoundRobin needs none",
+    )
 
 
 def test_pages_that_are_gone_are_not_scheduled(tmp_path: Path) -> None:
@@ -245,7 +324,7 @@ def test_an_interrupted_backtest_goes_on(
 
     def stopping(test: Backtest, *arguments: object) -> float:
         played.append(arguments)
-        if len(played) == 10:
+        if len(played) == 20:  # 12 are timed beforehand
             signal.raise_signal(signal.SIGINT)
         return freshness(test, *arguments)
 
@@ -291,16 +370,21 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     first_day: list[object] = ["--start", "2026-07-01"]
     arguments: list[object] = [estimated / "pages.csv", "--bandwidth", 50, "--live", *first_day]
     folder: list[object] = ["--folder", tmp_path / "state"]
+    table = read_page_table(estimated / "pages.csv")
+    assert table.signals is not None
+    named = int(table.signals[0].argmax())
+    lines.append(json.dumps({"describe": table.urls[named]}))
     first = CliRunner().invoke(schedule.app, spelled(arguments + folder), input="\n".join(lines))
     answers = [json.loads(line) for line in done(first).stdout.splitlines()]
+    assert answers.pop()["signals"] == table.signals[0, named] > 0
     assert len(answers[0]["fetch"]) == 2
     assert answers[1]["clock"] == messages.day_of("2026-07-02")  # it had gone back
     assert "clock" not in answers[0]
-    arguments = ["--bandwidth", 50, "--live"]
-    again = CliRunner().invoke(
-        schedule.app, spelled(arguments + folder), input=lines[0].replace("07-02", "07-02T12")
-    )
-    [answer] = [json.loads(line) for line in done(again).stdout.splitlines()]
+    later = [lines[0].replace("07-02", "07-02T12"), lines[-1]]
+    again = CliRunner().invoke(schedule.app, spelled(arguments + folder), input="\n".join(later))
+    answer, named_page = [json.loads(line) for line in done(again).stdout.splitlines()]
+    assert named_page["signals"] == table.signals[0, named]  # and not again those of the table
+    assert "goes on with its own pages, signals" in again.stderr
     assert len(answer["fetch"]) == 2
     assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
 

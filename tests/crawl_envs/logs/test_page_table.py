@@ -71,7 +71,8 @@ def test_columns_that_are_not_read_are_noted_but_for_those_of_estimates(read):
 
 def test_sources_with_names(read):
     header = "url,recall:map,false_signal_rate:map,precision:map,recall:ping,false_signal_rate:ping"
-    table = read(header + "\na,0.5,2,0.1,0.25,3\n")
+    table = read(header + ",signals:ping,signals:map\na,0.5,2,0.1,0.25,3,,4\n")
+    assert table.signals.tolist() == [[4], [0]]
     assert table.sources == ("map", "ping")
     assert table.recall.tolist() == [[0.5], [0.25]]
     assert table.false_signal_rate.tolist() == [[2.0], [3.0]]
@@ -99,6 +100,13 @@ BAD = [
     ("url,complete\na,\n", "line 2, column 'complete': got nothing, expected 0, 1, true or false"),
     ("url,gone\na,2\n", "line 2, column 'gone': got '2', expected 0, 1, true or false"),
     ("url,change_rate_low\na,-1\n", "column 'change_rate_low': got '-1', expected a number that"),
+    ("url,recall,signals\na,1,2\nb,1,-1\n", "line 3, column 'signals': got '-1', expected a whole"),
+    (
+        "url,recall:x,signals:x\na,1,0.5\n",
+        "line 2, column 'signals:x': got '0.5', expected a whole",
+    ),
+    ("url,recall:x,signals:y\na,1,1\n", "column 'recall:y' is missing, other sources have one"),
+    ("url,recall:x,recall:y,signals:x\na,0,1,1\n", "column 'signals:y' is missing, other sources"),
     ("url,group\na,\n", "line 2, column 'group': got nothing, expected text"),
     ("url\na\ufffd\n", "line 2, column 'url': got 'a\ufffd', expected a URL in UTF-8"),
     ("uri\na\n", "column 'url' (url) is missing, got ['uri']"),
@@ -131,6 +139,7 @@ def test_what_was_written_is_read(tmp_path_factory, urls, seed, sources):
         change_rate=10.0 ** rng.uniform(-12, 12, count),
         recall=rng.random((sources, count)) / sources if sources else None,
         false_signal_rate=rng.exponential(size=(sources, count)) if sources else None,
+        signals=rng.integers(0, 9, (sources, count)) if sources and seed % 5 else None,
         complete=rng.random(count) < 0.5,
         sources=("signals", "x,y")[:sources],
         gone=None if seed % 3 else rng.random(count) < 0.5,
@@ -149,7 +158,7 @@ def test_what_was_written_is_read(tmp_path_factory, urls, seed, sources):
         names = ("urls", "importance", "host", "group", "change_rate", "complete")
         for name in (*names, "gone", "evidence", "change_rate_low", "change_rate_high"):
             np.testing.assert_array_equal(getattr(read, name), getattr(given, name), strict=True)
-        for name in ("recall", "false_signal_rate"):
+        for name in ("recall", "false_signal_rate", "signals"):
             np.testing.assert_array_equal(getattr(read, name), getattr(given, name), strict=True)
         assert [file.name for file in path.parent.iterdir()] == [path.name]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import policies
 from crawl_envs.evaluation import Row, play
 from crawl_envs.logs.imputation import Changes
-from scripts.logs import backtesting
+from scripts.logs import backtest_runs, backtesting
 from scripts.logs.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
 from tests.crawl_envs.logs.test_imputation import simulated
 from tests.naive.replayed_logs import make_log
@@ -70,6 +70,31 @@ def test_plays_end_with_the_log() -> None:
         ]
         for policy in ("RoundRobin", "Greedy"):
             assert test.freshness(policy, share, changes) == pytest.approx(sum(fresh) / 8.0), policy
+
+
+def test_the_time_of_plays_is_told_before_them(
+    tested: Backtest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By plays up to a second above those without crawls; a first one compiles for a minute."""
+    clock, played = [0.0], list[float]()
+
+    def freshness(self: Backtest, policy: str, share: float, changes: Changes) -> float:
+        played.append(share)
+        clock[0] += (0.5 + 200.0 * share if policy == "Slow" else 0.25) + 60.0 * (len(played) == 1)
+        return 1.0
+
+    monkeypatch.setattr(Backtest, "freshness", freshness)
+    monkeypatch.setattr(backtesting.time, "perf_counter", lambda: clock[0])
+    assert tested.seconds("Slow", SHARES) == pytest.approx(0.5 + 200.0 * 3.75 / 4.0)
+    assert played == [0.0, 0.0, SHARES[0] / 4096, SHARES[0] / 256, SHARES[0] / 16]
+    assert tested.seconds("Fast", SHARES) == 0.25
+    missing = {
+        (f"{share:g}", of, k) for share in SHARES for of in ("Slow", "Fast") for k in range(6)
+    }
+    backtest_runs.tell_time(tested, SHARES, missing | {(OWN, OWN, 0)}, workers=2)
+    minutes = 24 * 188.0 / 2 / 60
+    expected = f"24 plays of Slow take about {minutes:.0f} minutes; fewer --policies or --draws"
+    assert capsys.readouterr().err.split() == f"{expected} take less".split()
 
 
 def test_an_interval_is_that_of_one_more_draw() -> None:

@@ -9,6 +9,7 @@ from crawl_envs.logs import PageTable, hosts_of
 from policies.scheduler import CrawlScheduler
 from policies.values import greedy_ncis
 from scripts.logs import planning, schedules
+from tests.naive import source_values
 
 
 def table(m: int = 20, **more: object) -> PageTable:
@@ -161,9 +162,9 @@ def test_expected_freshness_grows_with_the_budget() -> None:
 
 def test_an_unknown_change_rate_is_refused() -> None:
     bare = table(change_rate=None, recall=None, false_signal_rate=None, sources=())
-    with pytest.raises(ValueError, match="change_rate must be known"):
-        planning.expected_freshness(bare, [1.0])
-    with pytest.raises(ValueError, match="must be given: the policy needs it"):
+    with pytest.raises(
+        ValueError, match=r"change_rate must be given: .* needs it; scripts.estimate"
+    ):
         planning.Schedule(bare, "Greedy", 1.0, 0.0).scheduler()
 
 
@@ -190,6 +191,82 @@ def test_pages_that_are_added_need_no_signals_where_the_table_has_none() -> None
     scheduler = planning.Schedule(bare, "GreedyNCIS", 1.0, 0.0).scheduler()
     with pytest.raises(ValueError, match="recall, false_signal_rate must be given: the policy"):
         scheduler.add(["new"], change_rate=1.0)
+
+
+def test_signals_since_the_copies_decide_what_is_fetched_first() -> None:
+    """Two sources, one never false, against the sums as printed in 60 digits; all pages each time.
+
+    Without the signals, pages 0 and 3 would come last: their copies are new.
+    """
+    rate, copies = np.array([0.3, 0.5, 0.2, 0.4, 0.6, 0.1]), np.array([9.8, 4, 5, 9.9, 6, 9])
+    recall = np.array([[0.5, 0.4, 0.5, 0.3, 0.2, 0.5], [0.3, 0.3, 0.2, 0.5, 0.5, 0.2]])
+    false = np.array([np.zeros(6), [0.05, 0.3, 0.1, 0.2, 0.3, 0.02]])
+    signals, names = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 3, 1, 1]]), ("push", "rumour")
+    more = {"recall": recall, "false_signal_rate": false, "signals": signals, "sources": names}
+    weight = {"importance": np.ones(6), "change_rate": rate, "last_crawl": copies}
+    pages = table(6, **weight, **more)
+    asked = planning.Schedule(pages, "GreedyNCIS", 4.0, 10.0)
+    plan = schedules.choose(asked, 12.0, None)
+    counts, copied, expected = signals.copy(), copies.copy(), []
+
+    def value(page: int, time: float) -> float:
+        known = (rate[page], recall[:, page], false[:, page])
+        level = source_values.level(time - copied[page], counts[:, page].tolist(), known)
+        return float(source_values.greedy_ncis(level, known) if level < np.inf else 1 / rate[page])
+
+    for time in plan.time.tolist():
+        page = max(range(6), key=lambda page: value(page, time))
+        expected.append(page)
+        copied[page], counts[:, page] = time, 0
+    assert plan.page.tolist() == expected
+    assert expected.index(0) < 2
+    assert expected.index(3) < 4
+    words = dict(zip(plan.page[::-1].tolist(), planning.reasons(plan, pages)[::-1], strict=True))
+    age, (ratio,) = plan.time[expected.index(3)] - 9.9, [0.2 / (0.5 * 0.4 + 0.2)]
+    level, changes = 0.2 * 0.4 * age, 0.2 * 0.4 * age + 3 * (1 - ratio)
+    assert words[0].split("; ")[1:] == [
+        "1 signal of push since",
+        f"{1 + 0.2 * 0.3 * (plan.time[expected.index(0)] - 9.8):.3g} changes expected since, "
+        "stale with probability 1",
+    ]
+    assert words[3].split("; ")[1:] == [
+        "3 signals of rumour since",
+        f"{changes:.3g} changes expected since, stale with probability "
+        f"{1 - np.exp(-level) * ratio**3:.3g}",
+    ]
+    again = planning.reasons(planning.merged(plan, plan), pages)[1]
+    assert "signal" not in again
+    silent = schedules.choose(
+        asked._replace(table=table(6, **weight, **more | {"signals": None})), 12.0, None
+    )
+    assert silent.page.tolist().index(3) > 3
+
+
+def test_signals_are_reported_once_where_a_feed_has_them_too() -> None:
+    """As many as the table counts; of a copy at the start too; and never to pages without one."""
+    counts = np.array([[0, 2, 1, 5, 300]])
+    copies, gone = np.array([0.0, 0.0, 3.0, np.nan, 0.0]), np.arange(5) == 0
+    pages = table(5, signals=counts, last_crawl=copies, gone=gone)
+    scheduler = planning.Schedule(pages, "GreedyNCIS", 1.0, 3.0).scheduler()
+    scheduler.signal(pages.urls[[1]], 2.5)
+    for _ in range(2):
+        planning.report_signals(scheduler, pages, pages.urls, 3.0)
+        told = [scheduler.describe(url)["signals"] for url in pages.urls[1:]]
+        assert told == [2, 1, 0, 256]
+    assert planning.policy_cautions(pages, "GreedyNCIS") == [
+        "5 signals since the last crawls not used: their pages are gone or have no copy"
+    ]
+    assert planning.policy_cautions(pages, "Greedy") == [
+        "308 signals since the last crawls not used: Greedy uses none"
+    ]
+    bare = table(5, signals=counts, recall=None, false_signal_rate=None)
+    [words] = planning.policy_cautions(bare, "GreedyNCIS")
+    assert words.endswith("not used: there is no column recall")
+    assert planning.policy_cautions(bare, "GreedyNCIS", learn=True) == []
+    [words] = planning.policy_cautions(table(5), "GreedyNCIS")
+    assert words == "no column signals: it is supposed that none came since the last crawls"
+    empty = table(5, signals=counts, last_crawl=None)
+    planning.report_signals(scheduler, empty, empty.urls, 3.0)  # no copy is known
 
 
 def test_hosts_are_limited_by_texts() -> None:
