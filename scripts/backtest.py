@@ -9,8 +9,9 @@ crawler reaches without knowing anything.
 The same command goes on after an interruption; with another log or seed it needs another folder, or
 ``--fresh``.
 
-First it says what the log contains. Writes summary.csv and log.png with that, rows.parquet
-(freshness of every draw), backtest.csv, backtest.png and provenance.json.
+First it says what the log contains, and how long slow plays take. Writes summary.csv and log.png
+with the former, rows.parquet (freshness of every draw), backtest.csv, backtest.png and
+provenance.json.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ audit tells of each source how many of its signals follow changes (precision), h
 signals (recall) and how late, and whether to trust it.
 
 Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
-change_rate with its interval and evidence, recall and false_signal_rate of each source, last_crawl,
-gone, and for people change_rate_own (by the page's crawls alone), standard errors and the number of
-crawls; and with signals audit.csv and audit.png.
+change_rate with its interval and evidence, recall and false_signal_rate of each source, signals
+(their number since the last crawl), last_crawl, gone, and for people change_rate_own (by the page's
+crawls alone), standard errors and the number of crawls; and with signals audit.csv and audit.png.
 """
 
 from __future__ import annotations

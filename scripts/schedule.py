@@ -1,8 +1,9 @@
 """Schedule the next fetches of the pages of a table, or answer a crawler live.
 
 The table has a url, and what is known of each page: importance, change_rate, recall and
-false_signal_rate of signals, last_crawl, gone. scripts.estimate writes such a table from a crawl
-log. Pages that are gone are not fetched, unless --recheck-gone asks for them again.
+false_signal_rate of signals, signals (their number since the last crawl), last_crawl, gone.
+scripts.estimate writes such a table from a crawl log. Pages of a table without rates are fetched in
+turn. Pages that are gone are not fetched, unless --recheck-gone asks for them again.
 
 Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
 With --live nothing is written: lines of JSON are read from standard input and answered on standard

@@ -83,4 +83,5 @@ def tell_time(
         minutes = test.seconds(name, shares) * count / workers / 60.0
         if minutes > 1.0:
             plays = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
-            Console(stderr=True).print(f"{plays}; fewer --policies or --draws take less")
+            way_out = "fewer --policies or --draws take less"
+            Console(stderr=True).print(f"{plays}; {way_out}", soft_wrap=True)

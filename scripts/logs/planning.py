@@ -73,10 +73,10 @@ def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
         known["change_rate"] = table.change_rate
     for name in ("recall", "false_signal_rate"):
         values = getattr(table, name)
+        if values is None and table.change_rate is not None:
+            values = np.zeros((max(len(table.sources), 1), table.num_pages))
         if values is not None:
             known[name] = values[0] if len(values) == 1 else values
-        elif table.change_rate is not None:
-            known[name] = np.zeros(table.num_pages)
     if table.complete is not None:
         known["complete"] = table.complete
     return {name: values[..., rows] for name, values in known.items()}
@@ -143,7 +143,8 @@ class Schedule(NamedTuple):
         if table is not None:
             rows = np.arange(table.num_pages) if feeds else living(table)
             given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
-            if not sources and (feeds or "recall" not in scheduler.pages.values.needs):
+            unknown = table.recall is None and table.false_signal_rate is None
+            if unknown and (learn or "recall" not in scheduler.pages.values.needs):
                 known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
             scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
             if feeds and table.gone is not None:

@@ -45,11 +45,12 @@ def test_a_long_step_is_told_of_while_it_lasts(
     """From a thread, with the time left at the speed of this run; 5 of 9 were there before."""
     monkeypatch.setattr(progress, "EVERY", 0.05)
     console = Console(file=io.StringIO(), width=80)
-    with ProgressBar(COUNT, console=console, timed=timed) as bar:
-        task = bar.add_task("plays", total=9, completed=5)
-        bar.tasks[0].start_time, bar.tasks[0]._get_time = 0.0, lambda: 7_200.0
-        bar.update(task, completed=6)
-        time.sleep(0.3)
+    bar = ProgressBar(COUNT, console=console, timed=timed)
+    task = bar.add_task("plays", total=9, completed=5)
+    bar.tasks[0].start_time, bar.tasks[0]._get_time = 0.0, lambda: 7_200.0
+    bar.update(task, completed=6)
+    with bar:
+        time.sleep(0.5)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     if timed:
         assert lines == []

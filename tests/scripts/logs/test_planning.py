@@ -259,6 +259,13 @@ def test_signals_are_reported_once_where_a_feed_has_them_too() -> None:
     assert planning.policy_cautions(pages, "Greedy") == [
         "308 signals since the last crawls not used: Greedy uses none"
     ]
+    pairs = {"signals": np.array([[0, 1], [2, 0]]), "sources": ("a", "b")}
+    learns = table(2, **pairs, recall=None, false_signal_rate=None)
+    scheduler = planning.Schedule(learns, "GreedyNCIS", 1.0, 3.0).scheduler(learn=True)
+    planning.report_signals(scheduler, learns, learns.urls, 3.0)
+    assert scheduler.describe(learns.urls[0])["recall"] > [0.0, 0.0]  # assumed, not 0
+    assert [scheduler.describe(url)["signals"] for url in learns.urls] == [2, 1]
+    planning.Schedule(learns, "Greedy", 1.0, 3.0).scheduler()
     bare = table(5, signals=counts, recall=None, false_signal_rate=None)
     [words] = planning.policy_cautions(bare, "GreedyNCIS")
     assert words.endswith("not used: there is no column recall")
