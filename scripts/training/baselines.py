@@ -72,14 +72,7 @@ def baseline_rows(
     """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
 
     They are saved in the folder and reused for the same environment, policies, seeds and version
-    of the suite.
-
-    Args:
-        arguments: arguments of the environment.
-        episodes: number of seeds.
-        folder: folder of the saved rows.
-        specs: as for :func:`scripts.study.entrants.chosen_names`.
-        seed: the first seed.
+    of the suite; ``specs`` are those of :func:`scripts.study.entrants.chosen_names`.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.

@@ -104,11 +104,7 @@ def rank_policies(
 ) -> list[RankedPolicy]:
     """Return the results of all policies in a metric, the best first, those over the budget last.
 
-    Args:
-        rows: rows of the agent and the policies.
-        metric: metric of the ranking.
-        agent: label of the agent.
-        best: label of the best analytic policy, or None.
+    ``best`` is the best analytic policy, if there is one.
     """
     summaries = summarize(rows, metric, agent)
     means = {item.policy: item.mean for item in summaries}
