@@ -116,6 +116,9 @@ class Row(NamedTuple):
     value: float
 
 
+BUDGET_SHARE = "budget_share"
+"""Metric of the crawls of an episode over those that the budget allows."""
+
 PolicyFactory = Callable[[Any], Policy]
 Bound = Callable[[Instance], float | Mapping[str, float]]
 
@@ -155,6 +158,7 @@ def evaluate(
     setting: str = "",
     bounds: Mapping[str, Bound] | None = None,
     compiled: bool = True,
+    budget_share: bool = False,
     **arguments: Any,
 ) -> Iterator[Row]:
     """Yield the metrics of every policy on every seed; events depend on the seed only.
@@ -171,21 +175,24 @@ def evaluate(
             each yields rows like a policy.
         compiled: whether to run policies with a compiled form in compiled code, which is faster
             and gives the same crawls.
+        budget_share: whether policies also have the metric ``budget_share``, their crawls over
+            those that the budget allows; with ``action="refresh"`` it can be far above 1.
         **arguments: arguments of ``gymnasium.make``.
 
     Raises:
         ValueError: an argument is invalid, or a seed occurs twice.
     """
     flag("compiled", compiled)
+    flag("budget_share", budget_share)
     for name, functions in (("policies", policies), ("bounds", bounds or {})):
         if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
             raise ValueError(f"{name} must be a mapping of labels to functions, got {functions!r}")
     for seed in _distinct(seeds):
         env = make_env(id, **arguments)
         env.reset(seed=seed)
-        instance = env.unwrapped.instance  # type: ignore[attr-defined]  # a CrawlEnv
+        core: Any = env.unwrapped
         for label, bound in (bounds or {}).items():
-            found = bound(instance)
+            found = bound(core.instance)
             if not isinstance(found, Mapping):
                 found = {"accuracy": found, "freshness": found}
             for metric, value in found.items():
@@ -194,6 +201,9 @@ def evaluate(
             ledger = play(env, factory(env), seed, compiled=compiled)
             for metric, value in metrics(ledger).items():
                 yield Row(id, setting, label, seed, metric, value)
+            if budget_share:
+                share = core.lanes.budget_share(0, ledger)
+                yield Row(id, setting, label, seed, BUDGET_SHARE, share)
         env.close()
 
 

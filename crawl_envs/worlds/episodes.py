@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.world import World
-from crawl_envs.types import BoolArray, Instance, IntArray
+from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
 
 NEVER = np.iinfo(np.int64).max
@@ -132,6 +132,15 @@ class Episodes:
         instance = self.instance(lane)
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
+
+    def budget_share(self, lane: int, ledger: Ledger) -> float:
+        """Return the crawls of an ended episode of a lane over those that the budget allows."""
+        allowed, instance = self.crawls_allowed(lane), self.instance(lane)
+        if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
+            clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
+            ahead = self._stride if self.epoch is None else 0
+            allowed = min(allowed, crawls_between(clock, 0.0, ledger.time) - ahead)
+        return ledger.crawls / allowed
 
     # Seeds and instances
 

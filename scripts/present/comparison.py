@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from crawl_envs.evaluation import Row, Summary, summarize
+from crawl_envs.evaluation import BUDGET_SHARE, Row, Summary, summarize
 from scripts.present import tables
+from scripts.study.budget import COLUMN, NOTE, spending_of
 from scripts.study.comparisons import LOWER, METRICS, Comparison
 from scripts.study.entrants import is_oracle
 from scripts.study.rows import write_csv
@@ -28,8 +29,10 @@ def report(compared: Sequence[Comparison], kept: Sequence[Row], folder: Path) ->
         console.print()
         console.print(comparison_table(rows, item))
         draw(rows, folder / f"{re.sub('[/:]', '-', name)}.png", item)
-        records += tables.summary_records(rows, item.references, item.metrics)
-    write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
+        spending, metrics = spending_of(rows), (*item.metrics, BUDGET_SHARE)
+        for record in tables.summary_records(rows, item.references, metrics):
+            records.append((*record, spending[record[1]].over))
+    write_csv(folder / "summary.csv", (*tables.SUMMARY_COLUMNS, "over_budget"), records)
     write_csv(folder / "rows.csv", Row._fields, kept)
 
 
@@ -63,7 +66,9 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
         upright=[*rules, charts.Rule(0.0, None, "-", close)],
     )
     data = means_and_differences(ranked[ranked.policy.isin(names)], level, close)
-    charts.dots(data, path, frame, names=names)
+    spending = spending_of(rows)
+    data["y"] += data.y.map(lambda label: spending[label].mark)
+    charts.dots(data, path, frame, names=[name + spending[name].mark for name in names])
 
 
 def means_and_differences(ranked: pd.DataFrame, level: str, apart: str) -> pd.DataFrame:
@@ -86,8 +91,9 @@ def means_and_differences(ranked: pd.DataFrame, level: str, apart: str) -> pd.Da
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
     """Return the table of means and paired differences in a setting with 95% intervals.
 
-    The best policy is on top, in bold. Oracles are marked and are never the best. With several
-    metrics, differences are to the first reference only.
+    The best policy is on top, in bold. Oracles are marked and are never the best, and so are
+    policies over the budget, which come last. With several metrics, differences are to the first
+    reference only.
     """
     references = compared.references[: 1 if len(compared.metrics) > 1 else None]
     summaries = {
@@ -97,22 +103,26 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
     }
     first = summaries[compared.metrics[0], references[0]]
     sign = 1.0 if compared.metrics[0] in LOWER else -1.0
-    ranked = sorted(compared.setting.labels, key=lambda label: sign * first[label].mean)
+    spending = spending_of(rows)
+    labels = sorted(compared.setting.labels, key=lambda label: sign * first[label].mean)
+    ranked = sorted(labels, key=lambda label: spending[label].over)
+    over = [label for label in ranked if spending[label].over]
     bounds = compared.setting.bounds
     oracles = [label for label in ranked if is_oracle(label)]
-    best = next((label for label in ranked if label not in (*bounds, *oracles)), None)
+    best = next((label for label in ranked if label not in (*bounds, *oracles, *over)), None)
     count = max(item.seeds for item in first.values())
     table = Table(
         title=f"{compared.title}; {count} {compared.over}",
         title_justify="left",
-        caption=compared.note,
+        caption=compared.note + (f" {NOTE}." if over else ""),
         caption_justify="left",
     )
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for metric in compared.metrics:
         table.add_column(metric, justify="right")
         for reference in references:
             table.add_column(f"- {reference}", justify="right")
+    table.add_column(COLUMN, justify="right")
     for label in ranked:
         cells = [f"{label} (oracle)" if label in oracles else label]
         for metric in compared.metrics:
@@ -120,6 +130,7 @@ def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
             cells.append(tables.plus_minus(alone.mean, alone.half_width))
             for reference in references:
                 cells.append(_difference(summaries[metric, reference][label], reference))
+        cells.append(spending[label].words)
         style = "bold" if label == best else "italic" if label in (*bounds, *oracles) else ""
         table.add_row(*cells, style=style)
     return table

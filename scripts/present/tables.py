@@ -22,7 +22,7 @@ SUMMARY_COLUMNS = (
     "difference_half_width_95",
     "reference",
 )
-WIDTH = 118
+WIDTH = 120
 """Width in characters if the output is no terminal."""
 
 

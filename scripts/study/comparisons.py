@@ -28,8 +28,10 @@ from scripts.study.entrants import (
     OF_FRAGMENTS,
     ON_FRAGMENTS,
     Candidate,
+    applicable,
     candidates_of,
     entered,
+    is_own,
 )
 from scripts.study.settings import Setting
 
@@ -142,8 +144,13 @@ def comparisons(
     taken = [item.setting.name for item in chosen]
     if len(set(taken)) < len(taken):
         raise ValueError(f"--trace {trace} has the name of another setting: {taken[-1]!r}")
-    for item in chosen:
-        item.setting.check()
+    for setting in (item.setting for item in chosen):
+        where, named = f"setting {setting.name}: ", setting.policies
+        mine = {label: Candidate(label, named[label]) for label in named if is_own(label)}
+        refused = applicable(mine, setting.id, setting.arguments_of(0), where)[1] if mine else {}
+        for label, reason in refused.items():
+            raise ValueError(f"{where}{label} cannot act here: {reason}")
+        setting.check()
     return chosen
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import reprlib
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -129,13 +131,18 @@ def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
     return {
         "policies": {label: each.factory for label, each in candidates.items()},
         "learned": tuple(label for label, each in candidates.items() if each.learned),
+        "budget_share": True,
     }
+
+
+def is_own(name: str) -> bool:
+    """Return whether a name is that of a policy of the user's own."""
+    return ":" in _parts(name)[0]
 
 
 def is_policy(name: str) -> bool:
     """Return whether a name is that of a policy, one's own or a registered one."""
-    policy, _ = _parts(name)
-    return ":" in policy or policy in policies.names(fragments=True)
+    return is_own(name) or _parts(name)[0] in policies.names(fragments=True)
 
 
 def is_oracle(label: str) -> bool:
@@ -214,9 +221,10 @@ def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
 
 
 def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
-    """Have a policy choose an action; ValueError if it cannot.
+    """Have a policy choose and play its first action; ValueError if it cannot.
 
-    Many policies detect missing information only then.
+    Many policies detect missing information only then. TypeError if ``predict`` does not return an
+    action of the environment and a state.
     """
     core: Any = env.unwrapped
     try:
@@ -227,7 +235,40 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
         policy.compile(core.problem, core.num_slots(), core.rng())
         return
     observation, _ = env.reset(seed=0)
-    policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)
+    if learn := getattr(policy, "observe", None):
+        learn(core.last_log())
+    answer = policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise TypeError(f"predict must return an action and a state, got {reprlib.repr(answer)}")
+    try:
+        env.step(answer[0])
+    except ValueError as error:
+        wanted, given = env.action_space, reprlib.repr(answer[0])
+        said = f"predict must return an action in {wanted}, got {given}: {error}"
+        raise TypeError(said) from error
+
+
+def place_of(error: BaseException, factory: Any) -> str:
+    """Return file and line of an error in a policy of the user's own; empty for other policies.
+
+    It is the last line in the folder of its file, or else where its ``predict`` is defined.
+    """
+    if getattr(factory, "func", None) is not own:
+        return ""
+    kind = policies.find(factory.args[0])
+    file = Path(inspect.getfile(kind))
+    line = inspect.getsourcelines(vars(kind).get("predict", kind))[1]
+    for frame in traceback.extract_tb(error.__traceback__):
+        if Path(frame.filename).parent == file.parent:
+            file, line = Path(frame.filename), frame.lineno or line
+    return f" ({file.name}, line {line})"
+
+
+def failure(where: str, error: Exception, factory: Any) -> Exception:
+    """Return the error to raise where a policy failed; of one of the user's own it is bad input."""
+    place = place_of(error, factory)
+    kind = ValueError if place else RuntimeError
+    return kind(f"{where} failed: {type(error).__name__}: {error}{place}")
 
 
 def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
@@ -248,13 +289,14 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
 
 
 def applicable(
-    candidates: Mapping[str, Candidate], env_id: str, env_args: Mapping[str, Any]
+    candidates: Mapping[str, Candidate], env_id: str, env_args: Mapping[str, Any], task: str = ""
 ) -> tuple[dict[str, Candidate], dict[str, str]]:
     """Return those that can act in an environment, and why the others cannot, by label.
 
     Raises:
         ValueError: an argument that the environment does not have, or rejects.
-        RuntimeError: any error of a policy but a ValueError.
+        RuntimeError: any error of a policy but a ValueError; ValueError if it is the user's own.
+            ``task`` is in front.
     """
     env = env_with(env_id, env_args)
     env.reset(seed=0)
@@ -264,9 +306,8 @@ def applicable(
             try_choosing(env, candidate.factory)
             able[label] = candidate
         except ValueError as error:
-            refused[label] = str(error)
+            refused[label] = f"{error}{place_of(error, candidate.factory)}"
         except Exception as error:
-            said = f"{label} in {env_id} failed: {type(error).__name__}: {error}"
-            raise RuntimeError(said) from error
+            raise failure(f"{task}{label} in {env_id}", error, candidate.factory) from error
     env.close()
     return able, refused

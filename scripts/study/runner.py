@@ -12,7 +12,7 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,12 @@ class Store:
         self.settings = about["settings"] | self.settings
         self.rows = [row for row in rows if row.policy not in self.changed]
         self.seconds, self.runs = about["seconds"], about.get("runs", [])
+
+    def drop(self, setting: str, labels: Collection[str]) -> None:
+        """Drop what the file has of labels that can no longer act in a setting."""
+        for label in labels:
+            self.settings[setting]["labels"].pop(label, None)
+        self.rows = [row for row in self.rows if row.setting != setting or row.policy not in labels]
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add rows, and save if the last save is long ago."""
@@ -235,6 +241,8 @@ def run(
                 last = number == len(open_units)
                 what = "policies x seeds" if last else f"{unit.setting.name} {unit.label}"
                 progress.update(bar, advance=1, description=what)
+    except ValueError as error:
+        raise ValueError(f"{error}; {store.path.parent} has the rows so far") from error
     finally:
         if open_units:
             store.save()

@@ -66,6 +66,7 @@ class Setting:
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
         learned: labels of agents, which run with one thread of torch.
         most: largest number of repetitions, of a slow setting.
+        budget_share: whether rows have this metric, as of :func:`crawl_envs.evaluation.evaluate`.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Setting:
     first_seed: int = 0
     learned: tuple[str, ...] = ()
     most: int | None = None
+    budget_share: bool = False
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -112,6 +114,7 @@ class Setting:
                 bounds={label: partial(self.bounds[label], **given)}
                 if label in self.bounds
                 else None,
+                budget_share=self.budget_share,
                 **self.arguments_of(seed),
             )
             return [row._replace(seed=seed) for row in rows if row.value == row.value]

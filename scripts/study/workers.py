@@ -15,6 +15,7 @@ import typer
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.worker_processes import pool
+from scripts.study.entrants import failure
 from scripts.study.settings import Playable
 
 BACKENDS = ("local", "processes", "ray")
@@ -60,7 +61,7 @@ class Unit(NamedTuple):
 
         Raises:
             RuntimeError: an error in the run. Settings are checked before, so that it is one of the
-                policy or of the code, not bad input.
+                policy or of the code, not bad input. ValueError if the policy is the user's own.
         """
         try:
             return self.setting.play(self.label, self.seed)
@@ -68,7 +69,8 @@ class Unit(NamedTuple):
             raise
         except Exception as error:
             where = f"{self.label} in {self.setting.name}, seed {self.seed}"
-            raise RuntimeError(f"{where} failed: {type(error).__name__}: {error}") from error
+            factory = getattr(self.setting, "policies", {}).get(self.label)
+            raise failure(where, error, factory) from error
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -163,4 +165,7 @@ def _in_ray(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]
 
 def _ended_in_ray(ray: Any, running: dict[Any, Unit]) -> Iterator[tuple[Unit, list[Row]]]:
     for task in ray.wait(list(running))[0]:
-        yield running.pop(task), ray.get(task)
+        try:
+            yield running.pop(task), ray.get(task)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error

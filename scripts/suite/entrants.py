@@ -112,7 +112,7 @@ class TaskSetting(Setting):
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of an entrant or of the bound in one repetition."""
-        plain = replace(self, arguments=self.arguments_of(seed), windows=())
+        plain = replace(self, arguments=self.arguments_of(seed), windows=(), budget_share=False)
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             with self.threads(label):
@@ -144,16 +144,14 @@ def entrants(given: Sequence[str]) -> dict[str, Candidate]:
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
-    """Return a task with those candidates that can act in it; RuntimeError if one fails."""
+    """Return a task with those candidates that can act in it; for errors see ``applicable``."""
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
     recorded = windows if task.bound == CLAIRVOYANT else ()
     first = {"window": list(windows[0])} if recorded else {}
-    try:
-        able, refused = applicable(candidates, task.id, {**task.arguments, **first})
-    except RuntimeError as error:
-        raise RuntimeError(f"task {task.name}, first choice: {error}") from error
+    where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
+    able, refused = applicable(candidates, task.id, arguments, where)
     if task.bound in PLAYED:
         able[task.bound] = Candidate(task.bound, PLAYED[task.bound])
     return TaskSetting(

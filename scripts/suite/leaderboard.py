@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import sys
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +62,13 @@ def play_suite(
         costs, more["costs"] = _kept(folder)
         store.load()
     else:
-        with _failures_in_one_line(own, folder):
-            settings = _settings(name, candidates, own, console)
-            base = COMMITTED / name / ROWS if given or not fresh else None
-            store = opened(folder, name, settings, fresh=fresh, begin_with=base)
-            play_missing(settings, count, store, workers, console)
-            costs = costs_of(SUITES[name], candidates, settings, console)
+        settings = _settings(name, candidates, own, console)
+        base = COMMITTED / name / ROWS if given or not fresh else None
+        store = opened(folder, name, settings, fresh=fresh, begin_with=base)
+        for setting in settings:
+            store.drop(setting.name, setting.refused)
+        play_missing(settings, count, store, workers, console)
+        costs = costs_of(SUITES[name], candidates, settings, console)
     store.rows = [row for row in store.rows if row.seed < count]
     played = _scored(name, store, costs, own)
     publish(played, folder, console)
@@ -99,30 +96,6 @@ def _kept(folder: Path) -> tuple[dict[str, Detail], dict[str, Any]]:
     except (AttributeError, KeyError, ValueError):
         said = f"{folder}: {BOARD} or {PROVENANCE} is damaged"
         raise ValueError(f"{said}; {again} anew") from None
-
-
-@contextmanager
-def _failures_in_one_line(own: Sequence[str], folder: Path) -> Iterator[None]:
-    """Raise ValueError where an entrant of one's own fails; errors of shipped ones are raised."""
-    try:
-        yield
-    except RuntimeError as error:
-        mine = [label for label in own if entrant_of(label).kind == YOURS]
-        said = str(getattr(error, "cause", error))  # Ray's errors have the one of the policy
-        label = next((label for label in mine if f"{label} in " in said), None)
-        if label is None:
-            raise
-        rows = f"; {folder} has the rows so far" if (folder / ROWS).exists() else ""
-        raise ValueError(f"{said}{_place(label, error)}{rows}") from error
-
-
-def _place(label: str, error: BaseException) -> str:
-    """Return the last line of an entrant's file that a traceback names, empty if it names none."""
-    module = sys.modules.get(label.partition(":")[0])
-    name = Path(getattr(module, "__file__", None) or "no file").name
-    text = "".join(traceback.format_exception(error))
-    lines = re.findall(rf'File "(?:[^"]*[\\/])?{re.escape(name)}", line (\d+)', text)
-    return f" ({name}, line {lines[-1]})" if lines else ""
 
 
 def _settings(

@@ -7,8 +7,7 @@ the estimate of a ratio from pairs (Cochran 1977, section 6.4): repetitions whos
 hard for all entrants do not add to it.
 
 Entrants whose crawls exceed the budget, and those that cannot act in a task, score 0 there. Scores
-below -1 count as -1. A crawl rate counts as excess if it is more than 1% and three standard errors
-above the budget.
+below -1 count as -1. :mod:`scripts.study.budget` says who exceeds the budget.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
+from scripts.study.budget import OVER, is_over
 from scripts.study.intervals import (
     MANY,
     Interval,
@@ -34,13 +34,11 @@ from scripts.suite.entrants import BOUND, BUDGET, PLAYED
 from scripts.suite.tasks import Task
 
 LEAST = -1.0
-EXCESS, ERRORS = 0.01, 3.0
-"""Share of the budget, and standard errors of the crawl rate, that are not counted as excess."""
 PLAY = (
     "the command without --score plays what is missing, with --policies or --agents for entrants "
-    "of your own"
+    "of your own; with --fresh it starts anew"
 )
-PLAYS, OVER, ABSENT = "plays", "over budget", "cannot act"
+PLAYS, ABSENT = "plays", "cannot act"
 
 
 class Place(NamedTuple):
@@ -153,9 +151,8 @@ def _of_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFr
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
         if label in values.index:
             mine = values.loc[label].reindex(budget.index)
-            excess = mine["crawl_rate"] / budget - 1.0
             part["state"] = PLAYS
-            if excess.mean() > EXCESS + ERRORS * np.nan_to_num(excess.sem()):
+            if is_over(mine["crawl_rate"] / budget):
                 part["state"] = OVER
             else:
                 part["score"], part["plain"] = _scores(mine[task.metric], random, bound)

@@ -7,16 +7,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from agents.progress import COUNT, ProgressBar
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
-from crawl_envs.evaluation import Row
-from crawl_envs.types import Policy
-from scripts.study.entrants import candidates_of, chosen_names
+from crawl_envs.evaluation import BUDGET_SHARE, Row
+from crawl_envs.types import BoolArray, Policy
+from scripts.study.entrants import candidates_of, chosen_names, place_of
 from scripts.study.rows import read_rows, write_rows
 
 REWARD = "reward"
 """The metric of the rows: the mean reward per step of an episode."""
+METRICS = (REWARD, BUDGET_SHARE)
 BASELINES = "baselines.parquet"
 
 
@@ -29,17 +32,32 @@ def lane_rows(
     seed: int = FIRST_SEED,
     deterministic: bool = True,
 ) -> list[Row]:
-    """Evaluate a policy for one episode per seed, in parallel lanes; return one row per seed.
+    """Evaluate a policy for one episode per seed, in parallel lanes; return rows of ``METRICS``.
 
     Raises:
         ValueError: arguments that the environment or the policy rejects.
     """
+    shares = np.full(episodes, np.nan)
+
+    def watched(env: Any) -> Policy:
+        """Read the totals of each first episode before its lane begins the next."""
+        lanes, begin_next = env.lanes, env.lanes.begin_next
+
+        def begin(chosen: BoolArray) -> None:
+            for lane in map(int, np.flatnonzero(chosen & np.isnan(shares))):
+                shares[lane] = lanes.budget_share(lane, lanes.ledger(lane))
+            begin_next(chosen)
+
+        lanes.begin_next = begin
+        return build(env)
+
     means = mean_rewards(
-        build, arguments, episodes=episodes, seed=seed, deterministic=deterministic
+        watched, arguments, episodes=episodes, seed=seed, deterministic=deterministic
     )
     return [
-        Row(arguments.env_id, "", label, seed + place, REWARD, float(mean))
-        for place, mean in enumerate(means)
+        Row(arguments.env_id, "", label, seed + place, metric, float(value))
+        for metric, values in zip(METRICS, (means, shares), strict=True)
+        for place, value in enumerate(values)
     ]
 
 
@@ -54,14 +72,7 @@ def baseline_rows(
     """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
 
     They are saved in the folder and reused for the same environment, policies, seeds and version
-    of the suite.
-
-    Args:
-        arguments: arguments of the environment.
-        episodes: number of seeds.
-        folder: folder of the saved rows.
-        specs: as for :func:`scripts.study.entrants.chosen_names`.
-        seed: the first seed.
+    of the suite; ``specs`` are those of :func:`scripts.study.entrants.chosen_names`.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
@@ -72,6 +83,7 @@ def baseline_rows(
         **{name: getattr(arguments, name) for name in ("env_id", "env_args", "instance")},
         "episodes": episodes,
         "first_seed": seed,
+        "metrics": [*METRICS],
         "policies": [f"{each.label} {each.digest}".strip() for each in candidates.values()],
         "version": version("crawl-envs"),
     }
@@ -87,9 +99,10 @@ def baseline_rows(
             bar.update(task, description=f"baseline: {label}")
             try:
                 rows += lane_rows(label, candidate.factory, arguments, episodes, seed=seed)
-            except ValueError:
+            except ValueError as error:
                 if spec in specs:
-                    raise
+                    place = place_of(error, candidate.factory)
+                    raise ValueError(f"{label} cannot act here: {error}{place}") from error
                 # It needs hidden parameters or another action form.
             bar.advance(task)
     write_rows(path, rows, about)

@@ -16,6 +16,7 @@ from crawl_envs.evaluation import Row, summarize
 from scripts.present import charts
 from scripts.present.comparison import means_and_differences
 from scripts.present.tables import console, plus_minus
+from scripts.study.budget import COLUMN, NOTE, Spending, spending_of
 from scripts.study.comparisons import LOWER, METRICS
 from scripts.study.entrants import OF_FRAGMENTS, SIMPLE, is_oracle, is_policy
 from scripts.study.rows import write_csv
@@ -29,7 +30,7 @@ TRACE = "CrawlTrace-v0"
 ONE_HISTORY = "A recorded trace is one history: seeds only change the randomness of policies."
 COLUMNS = (
     *("policy", "repetitions", "mean", "half_width_95", "behind_agent"),
-    *("behind_agent_half_width_95", "normalised_score"),
+    *("behind_agent_half_width_95", "normalised_score", "budget_share", "over_budget"),
 )
 OWN, OTHER = "agent", "policy"
 
@@ -39,7 +40,7 @@ class RankedPolicy(NamedTuple):
 
     ``difference`` is the mean over seeds of the agent's value minus the policy's on the same seed.
     ``score`` is the normalised score: linear in the mean, 0 for RandomCrawl and 1 for the best
-    analytic policy; NaN if one of them is missing.
+    analytic policy; NaN if one of them is missing, or the policy is over the budget.
     """
 
     policy: str
@@ -49,6 +50,7 @@ class RankedPolicy(NamedTuple):
     difference: float
     difference_half_width: float
     score: float
+    spending: Spending
 
 
 def measured(arguments: TrainArguments) -> str:
@@ -69,10 +71,15 @@ def measured(arguments: TrainArguments) -> str:
 
 
 def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> list[str]:
-    """Return the analytic policies by their means, without simple ones, oracles and the agent."""
+    """Return the analytic policies by their means, without simple ones, oracles and the agent.
+
+    Those over the budget are left out, too.
+    """
     sign = 1.0 if metric in LOWER else -1.0
     ranked = sorted(summarize(rows, metric), key=lambda item: sign * item.mean)
     labels = [item.policy for item in ranked if item.policy not in (agent, *SIMPLE)]
+    spending = spending_of(rows)
+    labels = [label for label in labels if not spending[label].over]
     return [label for label in labels if is_policy(label) and not is_oracle(label)]
 
 
@@ -95,19 +102,16 @@ def without_duplicates(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
 def rank_policies(
     rows: Sequence[Row], metric: str, agent: str, best: str | None
 ) -> list[RankedPolicy]:
-    """Return the results of all policies in a metric, the best first.
+    """Return the results of all policies in a metric, the best first, those over the budget last.
 
-    Args:
-        rows: rows of the agent and the policies.
-        metric: metric of the ranking.
-        agent: label of the agent.
-        best: label of the best analytic policy, or None.
+    ``best`` is the best analytic policy, if there is one.
     """
     summaries = summarize(rows, metric, agent)
     means = {item.policy: item.mean for item in summaries}
     start, end = means.get(RANDOM, math.nan), means.get(best or "", math.nan)
     sign = 1.0 if metric in LOWER else -1.0
-    return [
+    spending = spending_of(rows)
+    results = [
         RankedPolicy(
             item.policy,
             item.seeds,
@@ -115,10 +119,13 @@ def rank_policies(
             item.half_width,
             0.0 - item.difference if item.policy != agent else math.nan,
             item.difference_half_width if item.policy != agent else math.nan,
-            (item.mean - start) / (end - start) if start != end else math.nan,
+            math.nan if paid.over or start == end else (item.mean - start) / (end - start),
+            paid,
         )
-        for item in sorted(summaries, key=lambda item: sign * item.mean)
+        for item in summaries
+        for paid in [spending[item.policy]]
     ]
+    return sorted(results, key=lambda item: (item.spending.over, sign * item.mean))
 
 
 def compared(
@@ -148,18 +155,10 @@ def publish(
 ) -> None:
     """Write rows.csv, ranking.csv and ranking.png, and print the table.
 
-    Args:
-        folder: folder of the files.
-        rows: all rows.
-        ranking: of the agent and the policies.
-        best: label of the best analytic policy, or None.
-        agent: label of the agent.
-        title: title of the picture.
-        metric: what is ranked, in the table.
-        measured: what is ranked, in the picture.
+    ``metric`` and ``measured`` say what is ranked, in the table and in the picture.
     """
     write_csv(folder / "rows.csv", Row._fields, rows)
-    write_csv(folder / "ranking.csv", COLUMNS, ranking)
+    write_csv(folder / "ranking.csv", COLUMNS, ((*item[:-1], *item.spending) for item in ranking))
     draw_ranking(folder / "ranking.png", ranking, agent=agent, title=title, measured=measured)
     console().print(table_of(ranking, agent, metric, best))
     if rows[0].id == TRACE:
@@ -194,6 +193,7 @@ def draw_ranking(
     level, ahead = f"{measured}, with 95% intervals", f"{agent} minus each, on the same seeds"
     data = pd.DataFrame(ranking)
     data = data.assign(label=(data.policy == agent).map({True: OWN, False: OTHER}))
+    data["policy"] += data.spending.map(lambda spending: spending.mark)
     rule = charts.Rule(0.0, panel=ahead)
     charts.dots(
         means_and_differences(data, level, ahead),
@@ -231,9 +231,10 @@ def table_of(ranking: Sequence[RankedPolicy], agent: str, metric: str, best: str
     scored = not math.isnan(ranking[0].score)
     scale = f"; score: {RANDOM} 0 %, {best} 100 %" if scored else ""
     note = f"95% intervals over {seeds} seeds, differences on the same seeds{scale}"
+    note += f"; {NOTE}" if any(item.spending.over for item in ranking) else ""
     table = Table(caption=note, caption_justify="left")
     table.add_column("policy", no_wrap=True)
-    for name in (metric, f"{agent} minus it", "normalised score"):
+    for name in (metric, f"{agent} minus it", "normalised score", COLUMN):
         table.add_column(name, justify="right")
     for item in ranking:
         difference = plus_minus(item.difference, item.difference_half_width, True)
@@ -242,6 +243,7 @@ def table_of(ranking: Sequence[RankedPolicy], agent: str, metric: str, best: str
             plus_minus(item.mean, item.half_width),
             "" if item.policy == agent else difference,
             "-" if math.isnan(item.score) else f"{100.0 * item.score:.1f} %",
+            item.spending.words,
             style="bold" if item.policy == agent else "",
         )
     return table

@@ -16,9 +16,10 @@ from crawl_envs.evaluation import Row, mean_and_half_width
 from scripts.cli.commands import at_least
 from scripts.present.tables import console
 from scripts.study.entrants import SIMPLE, candidates_of, chosen_names
+from scripts.study.means import table
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
-from scripts.training.baselines import baseline_rows, lane_rows
+from scripts.training.baselines import REWARD, baseline_rows, lane_rows
 from scripts.training.jobs import Job, job_of
 from scripts.training.ranking import best_in_words, compared, draw_curve, measured, publish
 from scripts.training.requests import Request
@@ -92,7 +93,7 @@ def report(
     publish(out, [*rows, *others], ranking, best, **look)
     console().print(f"{axis}; seeds from {FIRST_SEED} on -> {out}", soft_wrap=True)
     if several:
-        best_actions = pd.DataFrame([row for row in own if row.policy == job.label])
+        best_actions = table([row for row in own if row.policy == job.label], REWARD)
         by_run = best_actions.groupby("setting", sort=False)["value"].mean()
         mean, half = mean_and_half_width(by_run.tolist())
         said = ", ".join(f"{name}: {value:.4f}" for name, value in by_run.items())

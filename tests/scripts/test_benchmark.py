@@ -60,7 +60,8 @@ def test_a_trace_is_tested_after_the_days_it_was_fitted_on() -> None:
     rows = [
         row for seed in compared.setting.seeds(1) for row in compared.setting.play("Greedy", seed)
     ]
-    assert {row.metric for row in rows} == {"freshness", "changed_share", "crawl_rate", "wasted"}
+    counted = {"changed_share", "crawl_rate", "wasted", "budget_share"}
+    assert {row.metric for row in rows} == {"freshness", *counted}
     bounds = compared.setting.play("BASELINE", 0)
     assert all(0.0 < row.value < 1.0 for row in bounds)
 

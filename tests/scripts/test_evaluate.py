@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
 from crawl_envs.types.worker_processes import pool
 from policies import make
+from scripts import benchmark
 from scripts.evaluate import app
 from scripts.study import runner, workers
 from scripts.study.entrants import candidate_of
@@ -237,3 +239,96 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert "the same command goes on" in result.stderr
     assert "Traceback" not in result.output
+
+
+POLICIES = """
+import helper_of_mine
+
+class Both:
+    def __init__(self, env):
+        self.pages = env.observation_space.shape[0]
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        action = [0] * self.pages
+        action[:2] = 1, 1
+        return action, state
+
+class Bare(Both):
+    def predict(self, *_, **__):
+        return 1
+
+class Outside(Both):
+    def predict(self, *_, **__):
+        return self.pages, None
+
+class Missing(Both):
+    def __init__(self, env):
+        helper_of_mine.look(env)
+
+class Late(Both):
+    steps = 0
+
+    def predict(self, *_, **__):
+        Late.steps += 1
+        if Late.steps > 3:
+            raise KeyError("late")
+        return 0, None
+"""
+HELPER = """
+def look(env):
+    return env.unwrapped.nothing
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "policies_of_mine.py").write_text(POLICIES)
+    (tmp_path / "helper_of_mine.py").write_text(HELPER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "policies_of_mine"
+    for name in ("policies_of_mine", "helper_of_mine"):
+        sys.modules.pop(name, None)
+
+
+def test_who_crawls_beyond_the_budget_is_marked_and_has_no_score(mine, tmp_path):
+    options = ["--env-arg", "action=refresh", "--policies", "GreedyNCIS,RandomCrawl"]
+    noisy = ["--env-arg", "instance=noisy", *SMALL, *FEW]
+    result = done(run(f"{mine}:Both", "CrawlNCIS-v0", *noisy, *options, out=tmp_path / "out"))
+    assert "200.0 %, over budget" in result.stdout
+    table = ranking_in(tmp_path / "out")
+    assert list(table)[-1] == f"{mine}:Both"
+    assert [row["over_budget"] for row in table.values()] == ["False", "False", "True"]
+    assert [float(row["budget_share"]) for row in table.values()] == [1.0, 1.0, 2.0]
+    assert float(table["GreedyNCIS"]["normalised_score"]) == 1.0
+    assert table[f"{mine}:Both"]["normalised_score"] == "nan"
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "words"),
+    [
+        ("Both", "page", ("an action in Discrete(4), got [1, 1, 0, 0]", "line 8)")),
+        ("Bare", "page", ("predict must return an action and a state, got 1", "line 14)")),
+        ("Outside", "page", ("an action in Discrete(4), got 4: ", "line 18)")),
+        ("Outside", "scores", ("an action in Box(-1.0, 1.0, (4,), float32), got 4", "line 18)")),
+        ("Missing", "page", ("AttributeError", "'nothing'", "(helper_of_mine.py, line 3)")),
+    ],
+)
+def test_the_first_action_of_an_own_policy_is_tried(mine, name, form, words, tmp_path):
+    options = ["--env-arg", f"action={form}", *SMALL, *FEW, "--policies", "RandomCrawl"]
+    result = run(f"{mine}:{name}", "CrawlNCIS-v0", *options, out=tmp_path / "out")
+    refused(result, f"{mine}:{name} in CrawlNCIS-v0 failed: ", *words)
+    assert not (tmp_path / "out").exists()
+    if form == "page":
+        options = ["--settings", "noisy", "--num-pages", 4, "--policies", f"{mine}:{name}"]
+        result = commands.run(benchmark.app, *options, *FEW[2:], out=tmp_path / "out")
+        refused(result, "setting noisy: ", f"{mine}:{name} in", *words)
+        assert not (tmp_path / "out").exists()
+
+
+def test_rows_of_others_outlast_an_own_policy_that_fails_late(mine, tmp_path):
+    options = [*SMALL, *FEW, "--policies", "RandomCrawl"]
+    result = run("Greedy", "CrawlNCIS-v0", *options[:-1], f"{mine}:Late", out=tmp_path / "out")
+    line = "KeyError: 'late' (policies_of_mine.py, line 31); "
+    refused(result, f"{mine}:Late in CrawlNCIS-v0, seed 0 failed: {line}", "has the rows so far")
+    rows, _ = read_rows(tmp_path / "out" / "rows.parquet")
+    assert {row.policy for row in rows} == {"Greedy"}

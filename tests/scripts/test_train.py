@@ -27,9 +27,10 @@ from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.cli.options import named_values
 from scripts.study.entrants import USUAL
+from scripts.study.means import table
 from scripts.train import app
 from scripts.training import baselines, jobs, seeds
-from scripts.training.baselines import BASELINES, baseline_rows
+from scripts.training.baselines import BASELINES, REWARD, baseline_rows
 from scripts.training.jobs import job_of
 from scripts.training.ranking import best_first, measured, rank_policies, without_duplicates
 from scripts.training.requests import Request
@@ -148,7 +149,8 @@ def test_rivals_on_pages_with_fragments_have_no_oracles(tmp_path):
     result = {row.policy for row in rows}
     assert {"RoundRobin", "Greedy", "CurveFitting", "LearningLongevity"} <= result
     assert not {"FragmentDynamic", "HolisticDynamic"} & result
-    values = [row.value for row in rows if row.policy == "FragmentStatic"]
+    mine = table(rows, REWARD)
+    values = list(mine[mine.policy == "FragmentStatic"].value)
     play = {"FragmentStatic": lambda env: make("FragmentStatic", env)}
     [twin] = [
         row.value
@@ -382,6 +384,24 @@ def test_ranking_by_hand():
     lower = rank_policies(rows, "penalty", "agent", None)
     assert [one.policy for one in lower] == ["RandomCrawl", "agent", "Best"]
     assert all(np.isnan(one.score) for one in lower)
+
+
+def test_who_is_over_the_budget_is_not_ranked():
+    rows = rows_of(RandomCrawl=[0.2, 0.2], Greedy=[0.6, 0.6], ppo=[0.9, 0.9], GreedyNCIS=[0.5, 0.5])
+    shares = {"RandomCrawl": 1.0, "Greedy": 2.5, "ppo": 1.2, "GreedyNCIS": 0.9}
+    rows += [
+        Row("id", "", policy, seed, "budget_share", share)
+        for policy, share in shares.items()
+        for seed in range(2)
+    ]
+    assert best_first(rows, agent="ppo") == ["GreedyNCIS"]
+    ranked = {item.policy: item for item in rank_policies(rows, "reward", "ppo", "GreedyNCIS")}
+    assert list(ranked) == ["GreedyNCIS", "RandomCrawl", "ppo", "Greedy"]
+    assert ranked["GreedyNCIS"].score == 1.0
+    assert np.isnan([ranked["ppo"].score, ranked["Greedy"].score]).all()
+    assert ranked["ppo"].spending == (pytest.approx(1.2), True)
+    assert ranked["ppo"].spending.words == "120.0 %, over budget"
+    assert ranked["GreedyNCIS"].spending.words == "90.0 %"
 
 
 def test_policies_that_do_the_same_are_shown_once():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
@@ -171,6 +172,7 @@ def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> No
     refused(
         run(app, "small", "--seeds", "2", "--score"),
         "task scores, GreedyNCIS, seed 0: no rows; the command without --score",
+        "--fresh",
     )
 
 
@@ -270,6 +272,77 @@ def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
         result.stderr,
     ), result.stderr
     assert read_rows(small / "runs" / "small" / "rows.parquet")[0]
+
+
+REPAIRED = """
+import policies
+
+class Eager(policies.GreedyNCIS):
+    def __init__(self, env):
+        if env.unwrapped.action_form == "scores":
+            raise ValueError("pages alone")
+        super().__init__(env)
+"""
+
+
+def test_a_policy_that_failed_is_ranked_once_it_is_repaired(quick: Path) -> None:
+    source = quick / "scripts_suite_own.py"
+    source.write_text(FAILING.format(error="ValueError('not yet')"))
+    given = ["small", "--seeds", "2", "--backend", "local", "--policies", OWN]
+    refused(run(app, *given), "not yet", "has the rows so far")
+    kept = read_rows(quick / "runs" / "small" / "rows.parquet")[0]
+    refused(run(app, *given[:-2], "--score", "--out", "runs/small"), "no leaderboard to score")
+    for wanted in (True, False):
+        source.write_text(REPAIRED)
+        sys.modules.pop("scripts_suite_own", None)
+        output, table = ranked("--policies", OWN)
+        assert (f"{OWN} has changed: its rows are played anew" in output) == wanted
+        assert f"{OWN} cannot act in scores: pages alone (scripts_suite_own.py, line 7)" in output
+        mine = table.set_index("policy").loc[OWN]
+        assert mine.tasks == 1
+        rows = read_rows(quick / "runs" / "small" / "rows.parquet")[0]
+        assert {*rows} > {row for row in kept if row.policy != OWN}
+        assert {row.setting for row in rows if row.policy == OWN} == {"noisy"}
+
+
+def test_a_task_that_an_own_policy_refuses_since_is_not_scored_by_old_rows(quick: Path) -> None:
+    helper = quick / "scripts_suite_helper.py"
+    helper.write_text("LIMIT = 10")
+    (quick / "scripts_suite_own.py").write_text(
+        SOURCE
+        + """
+    def __init__(self, env):
+        import scripts_suite_helper
+        if env.unwrapped.batch > scripts_suite_helper.LIMIT:
+            raise ValueError("large batch")
+        super().__init__(env)
+"""
+    )
+    _, table = ranked("--policies", OWN)
+    assert table.set_index("policy").tasks[OWN] == 2
+    helper.write_text("LIMIT = 1")
+    sys.modules.pop("scripts_suite_helper")
+    importlib.invalidate_caches()
+    output, table = ranked("--policies", OWN)
+    sys.modules.pop("scripts_suite_helper")
+    assert f"{OWN} cannot act in scores: large batch" in output
+    assert table.set_index("policy").tasks[OWN] == 1
+
+
+def test_an_action_of_another_form_ends_the_suite_before_it_begins(quick: Path) -> None:
+    (quick / "scripts_suite_own.py").write_text(
+        "class Eager:\n"
+        "    def __init__(self, env): pass\n"
+        "    def predict(self, *_, **__): return 3, None\n"
+    )
+    given = ["small", "--seeds", "2", "--backend", "local", "--policies", OWN]
+    refused(
+        run(app, *given),
+        f"task scores, first choice: {OWN} in CrawlNCIS-v0 failed: ",
+        "an action in Box(-1.0, 1.0, (10,), float32), got 3: ",
+        "(scripts_suite_own.py, line 3)",
+    )
+    assert not (quick / "runs").exists()
 
 
 def test_the_error_of_a_shipped_policy_is_raised(

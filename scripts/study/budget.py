@@ -1,0 +1,49 @@
+"""Who is over the budget: one rule for all tables."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from crawl_envs.evaluation import BUDGET_SHARE, Row
+from scripts.study.means import table
+
+OVER, COLUMN = "over budget", "crawls / budget"
+EXCESS, ERRORS = 0.01, 3.0
+"""Share of the budget, and standard errors of the crawls, that are not counted as excess."""
+NOTE = f"{OVER}, not ranked: more than {EXCESS:.0%} and {ERRORS:g} standard errors above 100 %"
+
+
+class Spending(NamedTuple):
+    """Mean crawls of a policy over those that the budget allows, and whether they are too many."""
+
+    share: float = math.nan
+    over: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What follows the name of a policy that is over the budget."""
+        return f", {OVER}" if self.over else ""
+
+    @property
+    def words(self) -> str:
+        """The cell of ``COLUMN``, empty if unknown."""
+        return "" if math.isnan(self.share) else f"{100.0 * self.share:.1f} %{self.mark}"
+
+
+def is_over(shares: pd.Series[float]) -> bool:
+    """Return whether crawls over the budget, one number per episode, exceed 1."""
+    excess = shares - 1.0
+    return bool(excess.mean() > EXCESS + ERRORS * np.nan_to_num(excess.sem()))
+
+
+def spending_of(rows: Iterable[Row]) -> defaultdict[str, Spending]:
+    """Return what each policy spends in a setting; that of bounds is unknown."""
+    groups = table(rows, BUDGET_SHARE).groupby("policy").value
+    found = {str(label): Spending(float(each.mean()), is_over(each)) for label, each in groups}
+    return defaultdict(Spending, found)
