@@ -4,8 +4,9 @@
   most of (RFC 4180).
 - ``jsonl``: a JSON object per line, as in a feed of Scrapy or the index of Common Crawl; or one
   array of objects, or of arrays of which the first has the names, as of CDX servers with
-  ``output=json``. Nested values are no columns.
-- ``parquet``: a Parquet file.
+  ``output=json``. Values of objects in it have dotted names: ``hash.body_md5``; an array of one
+  value is this value.
+- ``parquet``: a Parquet file; fields of structures have dotted names.
 - ``heritrix``: ``crawl.log``, with fields between blanks: 1 time of logging in ISO 8601, 2 fetch
   status, an HTTP status or a code below 100 if there was none, 4 URI, 10 digest; 3 is the size, 5
   to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 and
@@ -97,8 +98,9 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
             raise ValueError(
                 f"{part.path}: expected columns as in {parts[0].path}, but {min(differing)!r} is "
                 "only in one of them; read files of different kinds one by one"
+                f"{wanted.way_out(min(differing))}"
             )
-    return Columns(parts, wanted.absent, bad)
+    return Columns(parts, wanted, bad)
 
 
 def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
@@ -252,10 +254,17 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
     with pa.parquet.ParquetFile(path) as file:
-        present = tuple(file.schema_arrow.names)
+        present = tuple(_flat_table(file.schema_arrow.empty_table()).column_names)
         names = wanted.names(path, present)
-        table = file.read(columns=list(names.values()))
+        table = _flat_table(file.read(columns=list(names.values())))
     return Part(path, table, names, "row", lambda row: row + 1, present=present)
+
+
+def _flat_table(table: Any) -> Any:
+    """Return a table with a column for each field of structures, by dotted names."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    return table
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -311,7 +320,7 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     if not batches:
         batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
-    every = tuple(present) or wanted.required
+    every = tuple(present) if numbers else wanted.required
     names, counted = wanted.names(path, every), "row" if in_array else "line"
     found = () if in_index else every  # the other fields of an index are known
     return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, found)
@@ -322,7 +331,7 @@ def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[s
     for number, line in _lines(path):
         found = CDXJ.match(line) if in_index else None
         try:
-            record = json.loads(line[found.end() :] if found else line)
+            record = _flat(json.loads(line[found.end() :] if found else line))
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or (in_index and not found):
@@ -336,7 +345,7 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
     """Return the numbered rows of a JSON array of objects, or of arrays after the names; notes."""
     with _open(path) as file:
         try:
-            rows = json.load(file)
+            rows = [_flat(row) for row in json.load(file)]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: expected a whole JSON array, but {error}") from None
     notes: tuple[str, ...] = ()
@@ -352,6 +361,17 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
             expected = header or "an object"
             bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
     return iter(found), notes
+
+
+def _flat(row: Any) -> Any:
+    """Return an object with those in it taken apart, by dotted names; else the value itself."""
+    if not isinstance(row, dict):
+        return row
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        one = _flat(value[0] if isinstance(value, list) and len(value) == 1 else value)
+        flat |= {f"{name}.{x}": y for x, y in one.items()} if isinstance(one, dict) else {name: one}
+    return flat
 
 
 def _strings(texts: list[str | None]) -> Any:

@@ -57,6 +57,7 @@ def read_crawl_log(
     columns: Mapping[str, str] | None = None,
     format: str | None = None,
     events: str | Path | None = None,
+    event_columns: Mapping[str, str] | None = None,
     time_unit: str | None = None,
     clock_tolerance: float = 60.0,
     max_bad: float = 0.01,
@@ -101,11 +102,13 @@ def read_crawl_log(
 
     Args:
         path: the file, or several with the same columns.
-        columns: names in the file of columns that have other names than above.
+        columns: names in the file of columns that have other names than above; the name of a value
+            in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
         format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the extension
             or the first line.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
-            optional, ``source``.
+            optional, ``source``, or the names in ``EVENT_ALIASES``.
+        event_columns: names in this file of columns that have other names, as ``columns``.
         time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
             ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
             its beginning; None to guess it from their size.
@@ -128,13 +131,16 @@ def read_crawl_log(
         raise ValueError(f"path must be a file or some files, got {path!r}")
     if time_unit is not None:
         one_of("time_unit", time_unit, TIME_UNITS)
+    if event_columns and events is None:
+        raise ValueError("event_columns (--event-column) needs events (--events), got none")
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
-    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
+    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, (ALIASES,), ABSENT, bad)
     rows = read_columns(paths, wanted, format)
     told = [word for word in EVIDENCE if word in rows]
     if not told:
         got = list(rows.present or rows.names.values())
-        raise ValueError(f"{paths[0]}: expected one of the columns {EVIDENCE}, got {got}")
+        expected = f"expected one of the columns {EVIDENCE}, got {got}"
+        raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash')}")
     evidence = next((word for word in told if rows.has_values(word)), told[0])
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
         others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
@@ -157,7 +163,8 @@ def read_crawl_log(
     rows.notes += shared_digests(tells, crawls, outcome)
     signals = spread_signals(*counts, crawls)
     if events is not None:
-        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, wanted)
+        names = event_columns or {}
+        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, names)
     return _log(rows, pages, crawls, outcome, gone, signals, dated)
 
 

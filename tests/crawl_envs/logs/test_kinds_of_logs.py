@@ -184,6 +184,46 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
     assert found.changed.tolist() == [bool(x) for x in changed]
 
 
+NESTED = (
+    '{"url": ["u"], "time": 0, "sum": null}\n'
+    '{"url": ["u"], "time": 1, "sum": {"page": {"md5": "A", "text": 1}}, "etag": "x"}\n'
+    '{"url": ["u"], "time": 2, "sum": {"page": {"md5": "A", "text": 2}}, "etag": "y"}\n'
+)
+NAMED = [
+    # name of the file, text, columns, elapsed days of intervals, whether they changed
+    ("a.jsonl", NESTED, {"hash": "sum.page.md5"}, [1.0], [0]),
+    ("a.json", f"[{','.join(NESTED.split(chr(10))[1:3])}]", {"hash": "sum.page.text"}, [1.0], [1]),
+    ("a.csv", "url,time,etag,changed\nu,0,A,x\nu,2,A,y\n", {"changed": ""}, [2.0], [0]),
+    ("a.csv", "url,time,etag,status,\nu,0,A,ok,\nu,2,B,ok,\n", {"status": ""}, [2.0], [1]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "columns", "elapsed", "changed"), NAMED)
+def test_columns_by_name(read, name, text, columns, elapsed, changed):  # noqa: F811
+    found = read(text, name, columns=columns).intervals()
+    np.testing.assert_allclose(found.elapsed, elapsed)
+    assert found.changed.tolist() == [bool(x) for x in changed]
+
+
+def test_fields_of_structures_of_parquet_have_dotted_names(tmp_path):
+    table = {"url": ["u", "u"], "time": [1.0, 4.0], "hash": [{"a": {"b": "x"}, "c": 1}] * 2}
+    pq.write_table(pa.table(table), path := tmp_path / "a.parquet")
+    assert read_crawl_log(path, columns={"hash": "hash.a.b"}).intervals().elapsed.tolist() == [3.0]
+    with pytest.raises(ValueError, match=r"'hash' is an object with \['hash.a.b', 'hash.c'\]"):
+        read_crawl_log(path)
+
+
+def test_columns_of_events_are_named_apart(read, tmp_path):  # noqa: F811
+    events, text = tmp_path / "events.csv", "url,time,hash\nu,0,A\nu,2,B\n"
+    events.write_text("loc,published,updated,source\nu,0.5,1,x\nu,0.25,1,y\n")
+    with pytest.raises(ValueError, match=r"'published', 'updated'.; give --event-column time=NAME"):
+        read(text, events=events)
+    log = read(text, events=events, event_columns={"time": "published", "source": ""})
+    assert (log.signal_time.tolist(), log.sources) == ([0.25, 0.5], ("events",))
+    with pytest.raises(ValueError, match=r"event_columns .--event-column. needs events"):
+        read(text, event_columns={"time": "x"})
+
+
 def test_a_hash_by_another_name_before_a_digest_is_noted(read):  # noqa: F811
     text = "url,time,{},digest\nu,0,A,X\nu,1,A,Y\n"
     note, names = "changes are those of column 'content_hash', not of ['digest']", {"hash": "h"}
@@ -209,7 +249,16 @@ REFUSED = [
         "2 times as 'time', in .'timestamp', 'F",
     ),
     ("a.json", '[{"hits": 1, "took": 2}]', r"'url' .url. is missing, got \['hits', 'took'\]"),
-    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]"),
+    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]; give --column hash=N"),
+    ("a.csv", "page,when,hash\nu,1,A\n", r"'url' .* missing.*; give --column url=NAME .in Py"),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,1,A,OK\nu,2,A,OK\n",
+        r"got 'OK', expected an HTTP.*give --column status=NAME, or --column status= for none .in",
+    ),
+    ("a.csv", "url,time,hash,hash\nu,1,A,B\n", "2 times as 'hash'.*or --column hash= for none"),
+    ("a.jsonl", NESTED.replace("sum", "hash"), "is an object with .'hash.page.md5', 'hash.page.te"),
+    ("a.json", "{}", r"column 'url' .url. is missing, got \[\]; give"),
     ("a.json", '[["urlkey", "timestamp"', "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", "column 'time': got '1e300', expected"),
     ("a.csv", "url,time,hash,status\nu,1,A,301\nu,2,A,302\n", "no crawl observed anything, 2 red"),
