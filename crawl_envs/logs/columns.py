@@ -252,6 +252,13 @@ class Columns:
         self.check(word, (number < 0) & (not optional), "text")
         return Codes(number.astype(np.int64), texts.dictionary)
 
+    def where(self, word: str, test: Callable[[str], bool]) -> BoolArray:
+        """Return which rows have a text that passes a test, (n,); none if there is no column."""
+        if word not in self:
+            return np.zeros(self.num_rows, np.bool_)
+        number, texts = self.codes(word, optional=True)
+        return np.array([*map(test, texts.to_pylist()), False])[number]
+
     def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
         """Return texts as str objects; nulls are refused, or "" if ``optional``."""
         number, texts = self.codes(word, optional=optional)

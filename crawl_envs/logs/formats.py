@@ -9,11 +9,12 @@
 - ``parquet``: a Parquet file; fields of structures have dotted names.
 - ``heritrix``: ``crawl.log``, with fields between blanks: 1 time of logging in ISO 8601, 2 fetch
   status, an HTTP status or a code below 100 if there was none, 4 URI, 10 digest; 3 is the size, 5
-  to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 and
-  12 source tag and annotations (github.com/internetarchive/heritrix3/wiki/Logs).
+  to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 is
+  the source tag, and 12 has annotations, of which that the content was truncated is read
+  (github.com/internetarchive/heritrix3/wiki/Logs).
 - ``cdx``: an index whose first line names the fields by letters, of which ``a`` (original URL),
-  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``N`` (key), ``s`` (status) and ``r``
-  (target of a redirect) are read; its first character separates fields
+  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``N`` (key), ``m`` (MIME type), ``s``
+  (status) and ``r`` (target of a redirect) are read; what is before ``CDX`` separates fields
   (iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015). Without such a line the
   fields begin with ``N b a m s k``, as in the answers of CDX servers.
 - ``cdxj``: lines ``urlkey timestamp {"url": .., "status": .., "digest": ..}``, as of pywb
@@ -51,7 +52,7 @@ EXTENSIONS = {name: name for name in FORMATS} | {"tsv": "csv", "jl": "jsonl", "n
 STAMP = r"(\d\d){2,7}(\d{3})?"
 FIRST_LINES = {
     "parquet": r"PAR1",
-    "cdx": rf".CDX .|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
+    "cdx": rf"\W?CDX\W|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
     "jsonl": r"\{|\[",
     "cdxj": rf"!|\S+ {STAMP} \{{",
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
@@ -61,17 +62,20 @@ FIRST_LINES = {
 NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch ?time)(?=.*retr(y ?interval|ies ?since))")
 """First line of the forms of a dump of Nutch's crawldb."""
 HERITRIX = (
-    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)(?:\s|$)"
+    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)"
+    r"(?:\s+\S+\s+\S*?(?P<truncated>(?:time|len|header)Trunc)|\s|$)"
 )
-CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
+CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "m": "mime", "s": "status", "k": "digest"}
+CDX_FIELDS |= {"r": "redirect"}
 CDX_LETTERS = "N b a m s k"
+CDX_HEADER = re.compile(r"(\W?)CDX(\W)")
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 SURROGATES = re.compile("[\ud800-\udfff]")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
 """JSON lines that are taken apart at a time."""
-OPTIONAL = {"redirect"}
+OPTIONAL = {"redirect", "mime", "truncated"}
 """Columns that only some of several files may have."""
 RESUME = "ends with a resume key: the server has more captures than this file"
 Bad = Callable[[int, str], None]
@@ -148,9 +152,9 @@ def guess_format(path: Path, first: str) -> str:
 
 def cdx_pattern(path: Path, first: str) -> str:
     """Return the pattern of lines of an index by its first line, or raise ValueError."""
-    named = first[1:5] == "CDX "
-    between = first[0] if named else " "
-    letters = (first[5:] if named else CDX_LETTERS).split(between)
+    header = CDX_HEADER.match(first)
+    between = header[1] or header[2] if header else " "
+    letters = (first[header.end() :] if header else CDX_LETTERS).split(between)
     fields = {letter: name for letter, name in CDX_FIELDS.items() if letter in letters}
     if "k" not in letters and "c" in letters:
         fields["c"] = "digest"
@@ -159,7 +163,9 @@ def cdx_pattern(path: Path, first: str) -> str:
             raise ValueError(f"{path}, line 1: got fields {letters}, expected {letter!r} ({name})")
     word = f"[^{re.escape(between)}]+"
     until = max(map(letters.index, fields)) + 1
-    parts = [f"(?P<{fields[x]}>{word})" if x in fields else word for x in letters[:until]]
+    parts = [word] * until
+    for letter, name in fields.items():
+        parts[letters.index(letter)] = f"(?P<{name}>{word})"
     return f"^{re.escape(between).join(parts)}(?:{re.escape(between)}|$)"
 
 
@@ -272,7 +278,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     header = True
     with _open(path) as file:
         for number, line in enumerate(file, 1):
-            header &= line[0] == "!" or line[1:5] == "CDX " or not line.strip()
+            header &= line[0] == "!" or bool(CDX_HEADER.match(line)) or not line.strip()
             if line.strip() and not header:
                 yield number, line
 

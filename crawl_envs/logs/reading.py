@@ -25,13 +25,16 @@ from crawl_envs.logs.observations import (
     observed,
     shared_digests,
 )
+from crawl_envs.logs.record_types import leave_out_records, status_of_revisits
 from crawl_envs.logs.signals import Signals, signal_counts, spread_signals, with_events
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 
-LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
+LOG_COLUMNS = re.compile(
+    rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
+)
 ALIASES = {
     "original": "url",
     "timestamp": "time",
@@ -47,6 +50,11 @@ ALIASES = {
     "lastmodified": "last_modified",
     "urlsurtkey": "urlkey",
     "location": "redirect",
+    "mimetype": "mime",
+    "contenttype": "mime",
+    "contentmimetype": "mime",
+    "contenttruncated": "truncated",
+    "warctruncated": "truncated",
 }
 """Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
 
@@ -73,7 +81,9 @@ def read_crawl_log(
     - ``last_modified``: time; see below
     - ``status``: HTTP status, optional: 304 is no change; with 404 or 410 the page is gone; another
       3xx is a redirect, which is no content; any other >= 400 or < 100 observed nothing
-    - ``redirect``, ``urlkey``: target of a redirect, and key of a web archive, optional
+    - ``redirect``, ``urlkey``, ``mime``, ``truncated``: target of a redirect, key of a web archive,
+      MIME type, of which ``warc/revisit`` is :mod:`crawl_envs.logs.record_types`, and why there is
+      a part of the content only, whose digest is no evidence, optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
@@ -146,6 +156,7 @@ def read_crawl_log(
         others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
         rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
     rows.note_others()
+    leave_out_records(rows)
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:
@@ -154,6 +165,7 @@ def read_crawl_log(
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
+    status = status_of_revisits(rows, tells, pages.number, times.value, status)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
     outcome, gone = observed(tells, crawls)
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))

@@ -31,6 +31,16 @@ def cdx(*rows, key="k"):
     return HEADER + "".join(lines)
 
 
+def records(*captures):
+    """Return an index of a page by "[record type] status digest", a day apart, and of another."""
+    lines = [f"{HEADER}o 20251231 http://o/ text/html 200 A - {REST}"]
+    for day, capture in enumerate(captures, 1):
+        *kind, status, digest = capture.split()
+        mime = f"warc/{kind[0]}" if kind else "text/html"
+        lines.append(f"k 2026010{day} http://a/ {mime} {status} {digest} - {REST}")
+    return "".join(lines)
+
+
 def server(*rows, names=("urlkey", "timestamp", "original", "statuscode", "digest"), end=()):
     """Return the answer of a CDX server in JSON."""
     return ",\n".join(map(json.dumps, [names, *rows, *end])).join("[]")
@@ -124,6 +134,67 @@ KINDS = [
         [2.0],
         [1],
     ),
+    # Revisits of content, by the server and by digest, of another page, of a redirect, of content
+    # without bytes; and records that are no responses
+    (
+        "a.cdx",
+        records("200 A", "revisit - A", f"revisit - {NOTHING}", "200 B", "revisit - -"),
+        [1.0] * 4,
+        [0, 0, 1, 0],
+    ),
+    ("a.cdx", records("200 B", "revisit - A", "revisit 304 -", "200 A"), [1.0] * 3, [1, 0, 0]),
+    (
+        "a.cdx",
+        records("200 A", "301 R", "revisit - R", f"revisit - {NOTHING}", "503 E", "200 A"),
+        [5.0],
+        [0],
+    ),
+    (
+        "a.cdx",
+        records(f"200 {NOTHING}", f"revisit - {NOTHING}", "200 A", f"revisit 200 {NOTHING}"),
+        [1.0] * 3,
+        [0, 1, 0],
+    ),
+    ("a.cdx", records("200 A", "request - R", "200 A", "metadata - M"), [2.0], [0]),
+    (
+        "a.json",
+        server(
+            *(
+                ["k", f"2026010{day}", "u", "-", "warc/revisit" if day > 1 else "-", digest]
+                for day, digest in ((1, "A"), (2, NOTHING), (4, "A"))
+            ),
+            names=("urlkey", "timestamp", "original", "statuscode", "mimetype", "digest"),
+        ),
+        [1.0, 2.0],
+        [0, 0],
+    ),
+    # A part of the content
+    (
+        "a.log",
+        "".join(
+            f"2026-01-0{day}T00:00:00Z 200 9 http://{page}/ - - - - - {digest} - {notes}\n"
+            for day in (1, 2, 3)
+            for page, digest, notes in (("a", "A", "3t"), ("b", f"B{day}", f"{day}t,lenTrunc"))
+        ),
+        [1.0, 1.0],
+        [0, 0],
+    ),
+    (
+        "a.csv",
+        "url,time,content_digest,content_truncated\nu,0,A,\nu,1,B,length\nu,3,A,false\n",
+        [3.0],
+        [0],
+    ),
+    ("a.csv", "url,time,etag,truncated\nu,0,A,time\nu,1,B,time\n", [1.0], [1]),
+    (
+        "a.csv",
+        "url,time,etag\nu,0,A-gzip\nu,1,W/A;br\nu,2,A--gzip\nu,3,gzip\n",
+        [1.0] * 3,
+        [0, 0, 1],
+    ),
+    # Headers of an index
+    ("a.cdx", "|CDX|a|b|a|k|c\nu|2026|v|A|B\nu|20260102|v|A|C\n", [1.0], [0]),
+    ("a", "CDX\tb\ta\tc\n2026\tv\tB\n20260102\tv\tC\n", [1.0], [1]),
     # Spellings of one page
     (
         "a.cdx",
