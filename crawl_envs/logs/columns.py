@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from crawl_envs.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
+from crawl_envs.logs.times import NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
@@ -319,7 +319,7 @@ class Columns:
         """
         times, given = self.parsed(word, unit)
         known = ~np.isnan(times.value)
-        expected = STAMP_EXPECTED if unit == "stamp" else EXPECTED
+        expected = STAMP_EXPECTED if unit == "stamp" else times.expected
         self.check(word, ~known & (given | (not optional)), expected)
         if dated is None:
             dated = bool(known.any() and times.dated[known].mean() > 0.5)

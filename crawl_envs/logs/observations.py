@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crawl_envs.logs.columns import FLAGS, Columns, expected_kind
 from crawl_envs.logs.crawl_log import OUTCOMES
 from crawl_envs.logs.digests import NOTHING, digests
-from crawl_envs.logs.times import EXPECTED, MICROSECONDS_PER_DAY, Times
+from crawl_envs.logs.times import MICROSECONDS_PER_DAY, Times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
@@ -80,7 +80,7 @@ def evidence_of(
     rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
     if wrong.any() and (wrong == given).all():
         row = int(np.argmax(wrong))
-        expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
+        expected = last.expected if np.isnan(last.value[row]) else expected_kind(dated)
         raise ValueError(rows.wrong(word, row, expected)[2])
     day = MICROSECONDS_PER_DAY if dated else 1.0
     slack = day * (np.where(times.whole_day, 0.5, 0.0) + tolerance / 86_400.0)
