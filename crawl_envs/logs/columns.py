@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from crawl_envs.logs.times import NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
-FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+FLAGS = dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "same", "unchanged"), 0.0)
+FLAGS |= dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "new", "changed"), 1.0)
+"""Texts of truth values, of whether content has changed, in any case."""
 REPLACED = "\ufffd"
 """In the place of bytes that are not UTF-8."""
 ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
@@ -49,14 +51,18 @@ class Wanted(NamedTuple):
     option: str = "column"
 
     def word(self, name: str) -> tuple[str, int]:
-        """Return the word of a column, empty if there is none, and its table of aliases, from 1."""
+        """Return the word of a column, empty if there is none, and its table of aliases, from 1.
+
+        A value of an object, as ``hash.md5``, is of the word of the object, if this is no alias.
+        """
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        tables = ({folded: folded} if self.known.fullmatch(folded) else {}, *self.aliases)
-        for rank, table in enumerate(tables):
-            if word := table.get(folded.replace("_", "") if rank else folded, ""):
-                return word, rank
-        return "", 0
+        for word in (folded, folded.partition(".")[0]):
+            if self.known.fullmatch(word):
+                return word, 0
+        ranks = (x for x in enumerate(self.aliases, 1) if folded.replace("_", "") in x[1])
+        rank, table = next(ranks, (0, {}))
+        return table.get(folded.replace("_", ""), ""), rank
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
@@ -74,43 +80,30 @@ class Wanted(NamedTuple):
         """Return the columns to read, as word of the suite: name in the file.
 
         Raises:
-            ValueError: an unknown word, or a column that is not ``present``, or more than once, or
-                has columns in it, whose names begin with its name and a dot.
+            ValueError: an unknown word, a column that is not ``present``, or several, or an object.
         """
         present, columns = list(present), self.columns
         ranked: dict[str, dict[int, list[str]]] = {}
-        nested: dict[str, list[str]] = {}
         for name in present:
             word, rank = self.word(name)
             if word and word not in columns and name not in columns.values():
                 ranked.setdefault(word, {}).setdefault(rank, []).append(name)
-            head, dot, _ = name.partition(".")
-            if dot and self.word(head)[0] and not self.word(head)[1]:
-                nested.setdefault(head, []).append(name)
         words = {word: names[min(names)] for word, names in ranked.items()}
-        words |= {word: [x for x in present if name == x != ""] for word, name in columns.items()}
-        self._check(path, words, present)
-        for head, inner in nested.items():
-            word = self.word(head)[0]
-            if word not in columns and words.get(word, [head]) == [head]:
-                what = f"column {head!r} is an object with {inner}, expected a value"
-                raise ValueError(f"{path}: {what}{self.way_out(word)}")
-        return {word: names[0] for word, names in words.items() if names}
-
-    def _check(self, path: Path, words: Mapping[str, Sequence[str]], present: list[str]) -> None:
-        """Raise ValueError for an unknown word, a missing column, or one that is there twice."""
-        for word in (*self.columns, *self.required):
-            name = self.columns.get(word, word)
+        words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
+        for word in (*columns, *self.required):
             if not self.known.fullmatch(word):
-                keys = self.known.pattern.replace("|", ", ")
-                raise ValueError(f"columns must have keys {keys}, got {word!r}")
+                raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
+            name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
                 missing = f"column {name or word!r} ({word}) is missing, got {present}"
                 raise ValueError(f"{path}: {missing}{self.way_out(word)}")
         for word, names in words.items():
-            if len(names) > 1:
-                times = f"is there {len(names)} times as {word!r}, in {names}"
-                raise ValueError(f"{path}: column {names[0]!r} {times}{self.way_out(word)}")
+            if len(names) > 1 or (
+                "." in "".join(names) and "." not in word and word not in columns
+            ):
+                what = f"column {word!r} may be any of {names}, expected one"
+                raise ValueError(f"{path}: {what}{self.way_out(word)}")
+        return {word: names[0] for word, names in words.items() if names}
 
 
 class BadRows:
@@ -241,6 +234,11 @@ class Columns:
         absent = pa.array(self.wanted.absent, texts.type)
         return pc.if_else(pc.is_in(texts, absent), None, texts)
 
+    def has_numbers(self, word: str) -> bool:
+        """Return whether more than half of the different values of a column are numbers."""
+        texts = self.codes(word, optional=True).texts.to_pylist()
+        return 2 * sum(_number(text) is not None for text in texts) > len(texts)
+
     def has_values(self, word: str) -> bool:
         """Return whether any row has a value in a column."""
         return bool(self.text(word).null_count < self.num_rows)
@@ -326,6 +324,11 @@ class Columns:
         self.check(word, known & (times.dated != dated), expected_kind(dated))
         self.guessed(word, times.guesses)
         return times
+
+
+def aliases(**words: str) -> dict[str, str]:
+    """Return a table of the aliases of some words, which have blanks between them."""
+    return {name: word for word, names in words.items() for name in names.split()}
 
 
 def _number(text: str) -> float | None:
