@@ -51,18 +51,20 @@ class Wanted(NamedTuple):
     option: str = "column"
 
     def word(self, name: str) -> tuple[str, int]:
-        """Return the word of a column, empty if there is none, and its table of aliases, from 1.
+        """Return the word of a column, empty if there is none, and the number of its table, from 1.
 
-        A value of an object, as ``hash.md5``, is of the word of the object, if this is no alias.
+        A value of an object, as ``hash.md5``, is of the word of the object, behind all tables.
         """
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        for word in (folded, folded.partition(".")[0]):
-            if self.known.fullmatch(word):
-                return word, 0
-        ranks = (x for x in enumerate(self.aliases, 1) if folded.replace("_", "") in x[1])
-        rank, table = next(ranks, (0, {}))
-        return table.get(folded.replace("_", ""), ""), rank
+        if self.known.fullmatch(folded):
+            return folded, 0
+        plain, outer = folded.replace("_", ""), folded.partition(".")[0]
+        tables = (*self.aliases, {plain: outer} if self.known.fullmatch(outer) else {})
+        for rank, table in enumerate(tables, 1):
+            if plain in table:
+                return table[plain], rank
+        return "", 0
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
@@ -234,11 +236,6 @@ class Columns:
         absent = pa.array(self.wanted.absent, texts.type)
         return pc.if_else(pc.is_in(texts, absent), None, texts)
 
-    def has_numbers(self, word: str) -> bool:
-        """Return whether more than half of the different values of a column are numbers."""
-        texts = self.codes(word, optional=True).texts.to_pylist()
-        return 2 * sum(_number(text) is not None for text in texts) > len(texts)
-
     def has_values(self, word: str) -> bool:
         """Return whether any row has a value in a column."""
         return bool(self.text(word).null_count < self.num_rows)
@@ -334,6 +331,21 @@ def aliases(**words: str) -> dict[str, str]:
 def _number(text: str) -> float | None:
     """Return a number, or None of what is none."""
     return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+
+
+def with_one_status(part: Part, wanted: Wanted) -> Part:
+    """Return rows with the status of ``status_code``, or of ``status`` if it alone has numbers."""
+
+    def has_numbers(name: str) -> bool:
+        texts = pc.unique(part.table[name].cast(pa.large_string())).to_pylist()
+        return 2 * sum(_number(text or "") is not None for text in texts) > len(texts)
+
+    names = dict(part.names)
+    code, status = names.pop("status_code", ""), names.get("status", "")
+    if code and "status" not in wanted.columns:
+        text_only = bool(status) and has_numbers(status) and not has_numbers(code)
+        names["status"] = status if text_only else code
+    return part._replace(names=names)
 
 
 def _joined(parts: Sequence[Part]) -> Any:

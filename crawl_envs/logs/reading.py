@@ -29,7 +29,7 @@ from crawl_envs.logs.record_types import leave_out_records, status_of_revisits
 from crawl_envs.logs.signals import Signals, signal_counts, spread_signals, with_events
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.logs.urls import Pages, pages_of
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 
 LOG_COLUMNS = re.compile(
@@ -165,7 +165,9 @@ def read_crawl_log(
     rows.note_others()
     leave_out_records(rows)
     times, dated = _times(rows, time_unit)
-    status, counts = _status(rows), signal_counts(rows)
+    status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
+    if "status" in rows:
+        status = rows.numbers("status", "an HTTP status or a negative number")
     tells = evidence_of(rows, evidence, times, status, dated, tolerance)
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
@@ -183,20 +185,6 @@ def read_crawl_log(
         names = event_columns or {}
         signals = with_events(signals, Path(events), pages, dated, time_unit, rows, names)
     return _log(rows, pages, crawls, outcome, gone, signals, dated)
-
-
-def _status(rows: Columns) -> FloatArray:
-    """Return the HTTP status of rows, of the column that has numbers, NaN where there is none."""
-    named = "status" in rows.wanted.columns
-    words = [x for x in ("status_code", "status")[named:] if x in rows]
-    if not words:
-        return np.full(rows.num_rows, np.nan)
-    word = next(filter(rows.has_numbers, words), words[0])
-    others = [rows.names[other] for other in words if other != word]
-    rows.notes += [
-        f"the status is that of column {rows.names[word]!r}, not of {x!r}" for x in others
-    ]
-    return rows.numbers(word, "an HTTP status or a negative number")
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:

@@ -29,9 +29,9 @@ EVENT_ALIASES = (
 )
 """Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
 MERGED = {
-    "; --merge scheme (in Python: merge_schemes) makes them one": (True, False),
-    "; --merge www (in Python: merge_www) makes them one": (False, True),
-    "; --merge scheme --merge www (in Python: merge_..) make them one": (True, True),
+    "; one by --merge scheme (in Python: merge_schemes)": (True, False),
+    "; one by --merge www (in Python: merge_www)": (False, True),
+    "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
 }
 BARE = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
 """What spellings of the URL of a page differ in: scheme, www., and query."""

@@ -293,6 +293,8 @@ NAMED = [
     # name of the file, text, columns, elapsed days of intervals, whether they changed
     ("a.jsonl", NESTED, {"hash": "sum.page.md5"}, [1.0], [0]),
     ("a.json", f"[{','.join(NESTED.split(chr(10))[1:3])}]", {"hash": "sum.page.text"}, [1.0], [1]),
+    ("a.csv", "url,time,hash,hash.1,time.read\nu,0,A,x,9\nu,2,A,y,1\n", {}, [2.0], [0]),
+    ("a.csv", "url,timestamp,etag,time.read\nu,0,A,8\nu,2,A,1\n", {}, [2.0], [0]),
     ("a.csv", "url,time,etag,changed\nu,0,A,x\nu,2,A,y\n", {"changed": ""}, [2.0], [0]),
     ("a.csv", "url,time,etag,status,\nu,0,A,ok,\nu,2,B,ok,\n", {"status": ""}, [2.0], [1]),
 ]
@@ -335,9 +337,9 @@ def test_columns_of_events_are_named_apart(read, tmp_path):  # noqa: F811
         (
             "https://a.example/x",
             "http://a.example/x",
-            r"; --merge scheme \(in Python: merge_schemes\)",
+            r"; one by --merge scheme \(in Python: merge_schemes\)",
         ),
-        ("https://a.example/x", "http://www.a.example/x", "; --merge scheme --merge www"),
+        ("https://a.example/x", "http://www.a.example/x", "; one by --merge scheme --merge www"),
         ("https://a.example/x", "https://b.example/y", "a page is 'https://a.example/u'$"),
     ],
 )
@@ -391,7 +393,7 @@ REFUSED = [
     (
         "a.jsonl",
         NESTED.replace("sum", "hash"),
-        "may be any of .'hash', 'hash.page.md5', 'hash.page",
+        "may be any of .'hash.page.md5', 'hash.page.text'.",
     ),
     ("a.jsonl", '{"url": "u", "time": {"$date": 1}, "hash": 1}', "any of .'time..date'., expected"),
     ("a.json", "{}", r"column 'url' .url. is missing, got \[\]; give"),
@@ -589,6 +591,9 @@ def test_several_files_are_one_log(tmp_path):
     assert log.dropped == Dropped(duplicates=1, unreadable=1)
     with pytest.raises(ValueError, match=r"b.csv, line 3, column 'STATUS': got 'bad', expected an"):
         read_crawl_log(paths, max_bad=0.0)
+    (tmp_path / "b.csv").write_text("url,time,hash,Status_Code,Status\nu,3,C,404,No\n")
+    log = read_crawl_log(paths)
+    assert log.urls[log.page[log.gone]].tolist() == ["u"]
     (tmp_path / "c.csv").write_text("url,time,etag\nu,2,B\n")
     with pytest.raises(
         ValueError, match=r"c.csv: expected columns as in .*a.csv, but 'etag' is on"
