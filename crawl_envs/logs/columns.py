@@ -283,13 +283,13 @@ class Columns:
             column = self.text(word)
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
 
-    def note_others(self, ours: str = "") -> None:
+    def note_others(self, ours: str = "", file: str = "") -> None:
         """Note the columns of the first file that are not read, but those of a pattern ``ours``."""
         unread = (name for name in self.present if name not in self.names.values())
         if others := [name for name in unread if not re.fullmatch(ours, name)]:
             more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
             named = ", ".join(map(repr, others[:MOST_NAMED]))
-            self.notes.append(f"columns that are not read: {named}{more}")
+            self.notes.append(f"columns{file} that are not read: {named}{more}")
 
     def note(self, what: str, where: BoolArray) -> None:
         """Note the number of rows in a mask, if there are any."""

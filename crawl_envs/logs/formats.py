@@ -70,7 +70,7 @@ CDX_LETTERS = "N b a m s k"
 CDX_HEADER = re.compile(r"(\W?)CDX(\W)")
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 SURROGATES = re.compile("[\ud800-\udfff]")
-VALUE = re.compile(r"\w+://.*|[-+:.TZ\d ]+")
+VALUE = re.compile(r"\w+://.*|(?=.*\d)[-+:.TZ\d ]+")
 """Text that is no name of a column."""
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
@@ -377,9 +377,11 @@ def _flat(row: Any) -> Any:
         return row
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        one = _flat(value[0] if isinstance(value, list) and len(value) == 1 else value)
-        inner = {f"{name}.{x}": y for x, y in one.items()} if isinstance(one, dict) else {name: one}
-        flat |= inner if one is not None else {}
+        single = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if isinstance(single, dict):
+            flat |= {f"{name}.{inner}": x for inner, x in _flat(single).items()}
+        elif single is not None:
+            flat[name] = single
     return flat
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 COMPRESSED = {rb"\x1f\x8b": "gzip", rb"BZh[1-9]1AY": "bz2", rb"\x28\xb5\x2f\xfd": "zstd"}
-HEAD = 1 << 16
+HEAD_BYTES = 1 << 16
 STATES = (
     "a dump of the states of pages (Nutch's crawldb, StormCrawler's status index) has one row for "
     "each page, whose date is that of the next fetch; expected a row for each fetch, as from nutch "
     "readseg; where it has several rows of a page, name their time: --column time=NAME"
 )
-OTHERS = {
+FILE_KINDS = {
     r"SQLite format 3": "an SQLite database: export its table by "
     "sqlite3 FILE -header -csv 'select ..' > log.csv",
     r"PK\x03\x04.*\nindexes/": "a WACZ file: unpack it, and read its indexes/index.cdx.gz or .cdxj",
@@ -27,12 +27,12 @@ OTHERS = {
     r"WARC/\d|filedesc:": "a WARC or ARC file: read its index, by cdxj-indexer FILE > log.cdxj",
     r"\xff\xfe|\xfe\xff": "text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > log.csv",
     r"--[ \r\n]|/\*!|CREATE TABLE|INSERT INTO|PGDMP": "an SQL dump: export the table as CSV",
-    r"Recno:: \d": "a dump of nutch readseg: make a table of it by awk -v OFS='\\t' "
-    '\'BEGIN {print "url", "time", "hash"} /^URL::/ {u = $2} /^Fetch time:/ '
-    "{t = substr($0, 13)} /^Signature: [0-9a-f]+$/ {print u, t, $2}' FILE > log.tsv",
+    r"Recno:: \d": "a dump of nutch readseg: make a table of it by awk -v OFS='\\t' 'BEGIN "
+    '{print "url", "time", "hash"} /^URL::/ {u = $2} /^Fetch time:/ {t = substr($0, 13)} '
+    "/^Signature: [0-9a-f]+$/ {print u, t, $2}' FILE > log.tsv",
     r"(?i:\S+\s+version: \d|(?=[^\n]*fetch ?time)(?=[^\n]*retr(y ?interval|ies ?since)))": STATES,
     r"[^\n]*\bnextFetchDate\b": STATES,
-    r'\s*\{.{0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: write a document "
+    r'\s*\{((?!"url").){0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: write a document "
     "a line, by jq -c '.hits.hits[]._source' FILE (Solr: '.response.docs[]') > log.jsonl",
     r"\{([^\n]*[^}\s])?[^\S\n]*\n(\s*[^\s{]|[ \t]+\{)": "a JSON object over several lines, "
     "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of NAME in it",
@@ -55,11 +55,11 @@ def decompressed(path: Path) -> Any:
 
 
 def check_kind(path: Path, time: str) -> None:
-    """Raise ValueError for one of OTHERS, but STATES with a named ``time`` that is no fetch's."""
+    """Raise ValueError for one of FILE_KINDS; STATES may have ``time``, a column of no fetch."""
     with decompressed(path) as stream:
-        head = stream.read(HEAD).removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+        head = stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     if head.startswith("PK") and zipfile.is_zipfile(path):
         head += "\n".join(["", *zipfile.ZipFile(path).namelist()])
-    what = next((x for pattern, x in OTHERS.items() if re.match(pattern, head, re.DOTALL)), "")
+    what = next((x for pattern, x in FILE_KINDS.items() if re.match(pattern, head, re.DOTALL)), "")
     if what and (what != STATES or not time or "fetch" in time.lower()):
         raise ValueError(f"{path}: {what}")

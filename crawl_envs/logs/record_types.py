@@ -29,9 +29,9 @@ NO_RESPONSES = re.compile(r"(?i)warc/(request|metadata|warcinfo)|application/war
 
 def leave_out_records(rows: Columns) -> None:
     """Mark rows of records that are neither responses nor revisits as not good, and note them."""
-    others = rows.where("mime", lambda text: bool(NO_RESPONSES.match(text)))
-    rows.note("records of an archive that are no responses, left out", others & rows.good)
-    rows.good &= ~others
+    no_response = rows.where("mime", lambda text: bool(NO_RESPONSES.match(text)))
+    rows.note("records of an archive that are no responses, left out", no_response & rows.good)
+    rows.good &= ~no_response
 
 
 def status_of_revisits(
@@ -44,25 +44,29 @@ def status_of_revisits(
     """
     empty = np.isin(evidence.value, [k for k, x in enumerate(evidence.texts) if x in NOTHING])
     digest = np.where(empty | np.isnan(evidence.value), -1, evidence.value).tolist()
-    unknown = are_revisits(rows) & (np.isnan(status) | (empty & (status == 200.0)))
-    if not evidence.texts or not unknown.any():
+    missing = are_revisits(rows) & (np.isnan(status) | (empty & (status == 200.0)))
+    if not evidence.texts or not missing.any():
         return status
-    kinds = kinds_of(np.where(unknown, np.nan, status)).tolist()
-    statuses = np.where(unknown, np.nan, status).tolist()
-    before: dict[int, int] = {}
-    seen: dict[tuple[int, int], int] = {}
+    kinds = kinds_of(np.where(missing, np.nan, status)).tolist()
+    statuses = np.where(missing, np.nan, status).tolist()
+    last_of_page: dict[int, int] = {}
+    last_of_digest: dict[tuple[int, int], int] = {}
     in_time = np.argsort(time, kind="stable")
     for row in in_time[rows.good[in_time]].tolist():
-        here, known, anywhere = int(page[row]), (int(page[row]), digest[row]), (-1, digest[row])
-        if unknown[row]:
-            unmodified = digest[row] < 0
-            of = before.get(here, row) if unmodified else seen.get(known, seen.get(anywhere, row))
-            statuses[row], kinds[row] = statuses[of], kinds[of]
-            if unmodified and kinds[row] == NO_EVIDENCE:
-                statuses[row] = float(NOT_MODIFIED)
-        elif statuses[row] != NOT_MODIFIED:
-            seen[known] = seen[anywhere] = row
+        here, anywhere = (int(page[row]), digest[row]), (-1, digest[row])
+        unmodified = missing[row] and digest[row] < 0
+        if unmodified:
+            source = last_of_page.get(here[0], row)
+        elif missing[row]:
+            source = last_of_digest.get(here, last_of_digest.get(anywhere, row))
+        else:
+            source = row
+            if statuses[row] != NOT_MODIFIED:
+                last_of_digest[here] = last_of_digest[anywhere] = row
+        statuses[row], kinds[row] = statuses[source], kinds[source]
+        if unmodified and kinds[row] == NO_EVIDENCE:
+            statuses[row] = float(NOT_MODIFIED)
         if kinds[row] != FAILED:
-            before[here] = row
-    rows.note("revisits without a status, read as what they revisit", unknown & rows.good)
+            last_of_page[here[0]] = row
+    rows.note("revisits without a status, read as what they revisit", missing & rows.good)
     return np.array(statuses)

@@ -28,12 +28,12 @@ EVENT_ALIASES = (
     ),
 )
 """Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
-MERGED = {
+MERGE_OPTIONS = {
     "; one by --merge scheme (in Python: merge_schemes)": (True, False),
     "; one by --merge www (in Python: merge_www)": (False, True),
     "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
 }
-BARE = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
+SPELLING = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
 """What spellings of the URL of a page differ in: scheme, www., and query."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
@@ -111,13 +111,14 @@ def with_events(
     if repeated := set(signals.sources) & set(names):
         raise ValueError(f"{path}: source {min(repeated)!r} is also a column of {log.path}")
     urls = url.texts.to_pylist()
-    known = pages.find(urls)
-    rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(known < 0)], pages)
-    page = np.append(known, -1)[url.number]
+    page_of_url = pages.find(urls)
+    rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(page_of_url < 0)], pages)
+    page = np.append(page_of_url, -1)[url.number]
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
     kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
+    rows.note_others(file=f" of {path}")
     log.notes += rows.notes
     return signals._replace(
         page=np.append(signals.page, page[kept]),
@@ -133,10 +134,10 @@ def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
     """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
     if not urls:
         return []
-    alike = {BARE.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
-    bare = {url: BARE.sub("", normal_url(url).lower()) for url in urls}
-    one = next((url for url in urls if bare[url] in alike), urls[0])
-    page = alike.get(bare[one], pages.urls[0])
-    option = next((x for x, y in MERGED.items() if normal_url(one, *y) == normal_url(page, *y)), "")
-    what = f"{len(urls)} URLs of signals are of no page of the log, such as {one!r}"
-    return [f"{path}: {what}; a page is {page!r}{option}"]
+    alike = {SPELLING.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    bare = {url: SPELLING.sub("", normal_url(url).lower()) for url in urls}
+    url = next((url for url in urls if bare[url] in alike), urls[0])
+    page = alike.get(bare[url], pages.urls[0])
+    options = (x for x, y in MERGE_OPTIONS.items() if normal_url(url, *y) == normal_url(page, *y))
+    what = f"{len(urls)} URLs of signals are of no page of the log, such as {url!r}"
+    return [f"{path}: {what}; a page is {page!r}{next(options, '')}"]

@@ -32,7 +32,7 @@ EPOCHS = {
 """Numbers of other epochs, from .. to .., with the microseconds in one, and from then to 1970."""
 YYMMDD = r"^(\d\d(0[1-9]|1[0-2])[0-3]\d(([01]\d|2[0-3])[0-5]\d)?|[0-3]\d[0-3]\d(19|20)\d\d)$"
 """Digits of yymmdd and yymmddhhmm, or of ddmmyyyy and mmddyyyy."""
-EARLY, LATE, TOO_LATE = 1e15, 2.5e15, 4.1e15
+YEAR_2001, YEAR_2049, YEAR_2099 = 1e15, 2.5e15, 4.1e15
 """Microseconds since 1970, in 2001, 2049 and 2099: bare numbers outside are noted, or not read."""
 SPREADSHEET = (2e4, 8e4)
 """Days since 1900 of the years 1954 to 2119."""
@@ -44,7 +44,7 @@ EXPECTED = (
     "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
     "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
 )
-CLEAR_EXPECTED = (
+UNIT_EXPECTED = (
     "a number of a clear unit, before 2100: these may be yymmdd.., ddmmyyyy or of another epoch; "
     "write dates, or give time_unit (--time-unit)"
 )
@@ -149,17 +149,17 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     scales = [*((scale, 0.0) for scale in UNITS.values()), *(x[2:] for x in EPOCHS.values())]
     for rank, (scale, before) in enumerate(scales, 2):
         value[kind == rank] = np.rint(value[kind == rank] * scale) - before
-    unclear = given & ((kind < 0) | ((unit is None) & (kind > 1) & (value > TOO_LATE)))
+    unclear = given & ((kind < 0) | ((unit is None) & (kind > 1) & (value > YEAR_2099)))
     value[unclear], kind[unclear] = np.nan, -1
     if stamps.any():
         value[stamps], whole[stamps], _ = _of_dates(texts.filter(pa.array(stamps)), _STAMP)
     guesses = []
     for rank, name in enumerate((*TIME_UNITS, *EPOCHS)) if unit is None else ():
-        if (of := given & (kind == rank)).any():
+        if (rows := given & (kind == rank)).any():
             name = "yyyymmdd.." if rank == 1 else name
-            guesses.append(f"bare numbers, read as {name}: {np.count_nonzero(of)}")
-            first, last = value[of].min(), value[of].max()
-            if rank > 1 and not EARLY <= first <= last <= LATE:
+            guesses.append(f"bare numbers, read as {name}: {np.count_nonzero(rows)}")
+            first, last = value[rows].min(), value[rows].max()
+            if rank > 1 and not YEAR_2001 <= first <= last <= YEAR_2049:
                 dates = [str(np.datetime64(int(x), "us"))[:10] for x in (first, last)]
                 guesses[-1] += f", from {dates[0]} to {dates[1]}: are they of another epoch?"
     powers = pc.fill_null(pc.match_substring(texts, "e+", ignore_case=True), False)
@@ -169,7 +169,7 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
         days = number[given]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
             guesses[-1] += ", as of a spreadsheet; give time_unit if they are not days"
-    expected = CLEAR_EXPECTED if unclear.any() else EXPECTED
+    expected = UNIT_EXPECTED if unclear.any() else EXPECTED
     return Times(value, given & (kind > 0), whole, tuple(guesses), expected)
 
 
