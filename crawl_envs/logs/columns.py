@@ -94,7 +94,8 @@ class Wanted(NamedTuple):
         words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
         for word in (*columns, *self.required):
             if not self.known.fullmatch(word):
-                raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
+                argument = f"{self.option.replace('-', '_')}s"
+                raise ValueError(f"{argument} must have keys {self.known.pattern}, got {word!r}")
             name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
                 missing = f"column {name or word!r} ({word}) is missing, got {present}"

@@ -1,7 +1,7 @@
 """Files of crawls: CSV, JSON lines, Parquet, logs of Heritrix, and indexes of web archives.
 
-- ``csv``: a header line and values between commas, semicolons or tabs, whichever the header has
-  most of (RFC 4180).
+- ``csv``: a header line and values between commas, semicolons, bars or tabs, whichever the header
+  has most of (RFC 4180).
 - ``jsonl``: a JSON object per line, as in a feed of Scrapy or the index of Common Crawl; or one
   array of objects, or of arrays of which the first has the names, as of CDX servers with
   ``output=json``. Values of objects in it have dotted names: ``hash.body_md5``; an array of one
@@ -57,7 +57,7 @@ FIRST_LINES = {
     "jsonl": r"\{\s*[\"}]|\[\s*[\[{\]]|\[$",
     "cdxj": rf"!|\S+ {STAMP} \{{",
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
-    "csv": r"[^,;\t]+[,;\t]",
+    "csv": r"[^,;|\t]+[,;|\t]",
 }
 """Patterns of the first line."""
 HERITRIX = (
@@ -124,7 +124,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
             raise ValueError(f"{path}: begins with {first[:8]!r}, no text, expected {expected}")
         format = format or guess_format(path, first, wanted)
         if format == "csv":
-            return _read_csv(path, wanted, max("\t;,", key=first.count), bad)
+            return _read_csv(path, wanted, max("|\t;,", key=first.count), bad)
         if format == "parquet":
             return _read_parquet(path, wanted)
         if format in ("jsonl", "cdxj"):
@@ -140,7 +140,7 @@ def guess_format(path: Path, first: str, wanted: Wanted) -> str:
     """Return the format by the first line, or else the extension, or raise ValueError."""
     suffixes = (suffix[1:].lower() for suffix in reversed(path.suffixes[-2:]))
     extension = [EXTENSIONS[suffix] for suffix in suffixes if suffix in EXTENSIONS]
-    header = any(wanted.includes(name.strip('"')) for name in re.split("[,;\t]", first))
+    header = any(wanted.includes(name.strip('"')) for name in re.split("[,;|\t]", first))
     for format, pattern in FIRST_LINES.items():
         if re.match(pattern, first) and (format != "csv" or header or not extension):
             return format

@@ -32,8 +32,8 @@ FILE_KINDS = {
     "/^Signature: [0-9a-f]+$/ {print u, t, $2}' FILE > log.tsv",
     r"(?i:\S+\s+version: \d|(?=[^\n]*fetch ?time)(?=[^\n]*retr(y ?interval|ies ?since)))": STATES,
     r"[^\n]*\bnextFetchDate\b": STATES,
-    r'\s*\{((?!"url").){0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: write a document "
-    "a line, by jq -c '.hits.hits[]._source' FILE (Solr: '.response.docs[]') > log.jsonl",
+    r'\s*\{((?!"url").){0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: "
+    "write a document a line, by jq -c '.hits.hits[]._source' (Solr: '.response.docs[]') FILE",
     r"\{([^\n]*[^}\s])?[^\S\n]*\n(\s*[^\s{]|[ \t]+\{)": "a JSON object over several lines, "
     "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of NAME in it",
     r"(\S+ ){3,5}\[\d+/\w+/\d+:[^\]\n]*\] \"|\d+\.\d+ +\d+ \S+ \w+/\d+ |#(Software|Version): ": (

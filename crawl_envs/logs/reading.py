@@ -178,7 +178,7 @@ def read_crawl_log(
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
     if not count["first"]:
         what = ", ".join(f"{number} {name}" for name, number in count.items() if number)
-        raise ValueError(f"{paths[0]}: no crawl observed anything, {what}")
+        raise ValueError(f"{paths[0]}: no crawl observed anything, {what or 'no response'}")
     rows.notes += shared_digests(tells, crawls, outcome)
     signals = spread_signals(*counts, crawls)
     if events is not None:

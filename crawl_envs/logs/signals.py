@@ -109,7 +109,8 @@ def with_events(
         names = tuple(texts.to_pylist())
     rows.settle()
     if repeated := set(signals.sources) & set(names):
-        raise ValueError(f"{path}: source {min(repeated)!r} is also a column of {log.path}")
+        what = f"source {min(repeated)!r} is also a column of {log.path}"
+        raise ValueError(f"{path}: {what}{wanted.way_out('source')}")
     urls = url.texts.to_pylist()
     page_of_url = pages.find(urls)
     rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(page_of_url < 0)], pages)

@@ -543,6 +543,7 @@ ANY_NAME = [
     (gzip.compress(b"url,time,hash\n") + gzip.compress(b"u,1,A\nu,2,B\n"), "a.csv"),
     (bz2.compress(b"url,time,hash\nu,1,A\nu,2,B\n"), "a"),
     (b"url,time,hash\nu,1,A\nu,2,B\n", "a.jsonl.gz"),
+    (b"url|time|hash\nu|1|A;,\nu|2|B\n", "a"),
     (b'{"url": "u", "time": 1, "hash": "A"}\n{"url": "u", "time": 2, "hash": "B"}\n', "a.csv"),
     (b'[\n{"url": "u", "time": 1, "hash": "A"},\n{"url": "u", "time": 2, "hash": 1}\n]', "a.csv"),
     (b'k 2026 {"url": "u", "digest": "A"}\nk 20260102 {"url": "u", "digest": "B"}\n', "a.cdx"),
