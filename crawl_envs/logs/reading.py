@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.logs.columns import ABSENT, Columns, Wanted
+from crawl_envs.logs.columns import ABSENT, Columns, Wanted, aliases
 from crawl_envs.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
 from crawl_envs.logs.dated_signals import place
 from crawl_envs.logs.formats import read_columns
@@ -25,30 +25,44 @@ from crawl_envs.logs.observations import (
     observed,
     shared_digests,
 )
+from crawl_envs.logs.record_types import leave_out_records, status_of_revisits
 from crawl_envs.logs.signals import Signals, signal_counts, spread_signals, with_events
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 
-LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
-ALIASES = {
-    "original": "url",
-    "timestamp": "time",
-    "fetchtime": "time",
-    "statuscode": "status",
-    "fetchstatus": "status",
-    "httpstatus": "status",
-    "httpstatuscode": "status",
-    "responsestatus": "status",
-    "responsecode": "status",
-    "contenthash": "hash",
-    "contentdigest": "digest",
-    "lastmodified": "last_modified",
-    "urlsurtkey": "urlkey",
-    "location": "redirect",
-}
-"""Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
+LOG_COLUMNS = re.compile(
+    rf"url|time|status|status_code|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
+)
+ALIASES = (
+    aliases(
+        url="original",
+        time="timestamp fetchtime",
+        status_code="statuscode fetchstatus httpstatus httpstatuscode responsestatus responsecode",
+        hash="contenthash",
+        digest="contentdigest",
+        last_modified="lastmodified",
+        urlkey="urlsurtkey",
+        redirect="location",
+        mime="mimetype contenttype contentmimetype",
+        truncated="contenttruncated warctruncated",
+    ),
+    aliases(
+        url="uri pageurl crawlurl warctargeturi",
+        time="fetchedat fetchdate crawltime crawltimestamp crawldate crawledat crawledon scrapedat "
+        "retrievedat capturedat visitedat checkedat downloadedat warcdate",
+        status_code="httpcode",
+        changed="ischanged haschanged contentchanged",
+        hash="bodyhash bodymd5 bodysha256 contentmd5 contentsha1 contentsha256 contentchecksum",
+        digest="payloaddigest warcpayloaddigest",
+        last_modified="httplastmodified",
+        redirect="redirecturl fetchredirect",
+    ),
+    aliases(url="loc address link page", time="ts date datetime", hash="checksum"),
+)
+"""Names of CDX servers, of Common Crawl's tables, of fields of HTTP and WARC, and of crawlers; then
+others, that mean something else where these are there too."""
 
 
 def read_crawl_log(
@@ -57,6 +71,7 @@ def read_crawl_log(
     columns: Mapping[str, str] | None = None,
     format: str | None = None,
     events: str | Path | None = None,
+    event_columns: Mapping[str, str] | None = None,
     time_unit: str | None = None,
     clock_tolerance: float = 60.0,
     max_bad: float = 0.01,
@@ -66,13 +81,16 @@ def read_crawl_log(
     """Read a crawl log; rows may be in any order, and in several files.
 
     - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
-    - ``changed``: whether the content differed from the crawl before: 0, 1, true, false
+    - ``changed``: whether the content differed from the crawl before: a text of ``FLAGS``
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
       the crawl before, see :func:`crawl_envs.logs.digests.canonical`
     - ``last_modified``: time; see below
-    - ``status``: HTTP status, optional: 304 is no change; with 404 or 410 the page is gone; another
-      3xx is a redirect, which is no content; any other >= 400 or < 100 observed nothing
-    - ``redirect``, ``urlkey``: target of a redirect, and key of a web archive, optional
+    - ``status``, ``status_code``: HTTP status, optional; of both that of numbers: 304 is no change;
+      with 404 or 410 the page is gone; another 3xx is a redirect, which is no content; any other
+      >= 400 or < 100 observed nothing
+    - ``redirect``, ``urlkey``, ``mime``: target of a redirect, key of a web archive, and MIME type,
+      of which some are those of :mod:`crawl_envs.logs.record_types`, optional
+    - ``truncated``: why the content is a part, whose digest is no evidence, optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
@@ -101,11 +119,13 @@ def read_crawl_log(
 
     Args:
         path: the file, or several with the same columns.
-        columns: names in the file of columns that have other names than above.
-        format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the extension
-            or the first line.
+        columns: names in the file of columns that have other names than above; the name of a value
+            in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
+        format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the first line or the
+            extension.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
-            optional, ``source``.
+            optional, ``source``, or the names in ``EVENT_ALIASES``.
+        event_columns: names in this file of columns that have other names, as ``columns``.
         time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
             ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
             its beginning; None to guess it from their size.
@@ -128,18 +148,22 @@ def read_crawl_log(
         raise ValueError(f"path must be a file or some files, got {path!r}")
     if time_unit is not None:
         one_of("time_unit", time_unit, TIME_UNITS)
+    if event_columns and events is None:
+        raise ValueError("event_columns (--event-column) needs events (--events), got none")
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
     wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
     rows = read_columns(paths, wanted, format)
     told = [word for word in EVIDENCE if word in rows]
     if not told:
         got = list(rows.present or rows.names.values())
-        raise ValueError(f"{paths[0]}: expected one of the columns {EVIDENCE}, got {got}")
+        expected = f"expected one of the columns {EVIDENCE}, got {got}"
+        raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash', needed=True)}")
     evidence = next((word for word in told if rows.has_values(word)), told[0])
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
         others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
         rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
     rows.note_others()
+    leave_out_records(rows)
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:
@@ -148,16 +172,18 @@ def read_crawl_log(
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
+    status = status_of_revisits(rows, tells, pages.number, times.value, status)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
     outcome, gone = observed(tells, crawls)
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
     if not count["first"]:
         what = ", ".join(f"{number} {name}" for name, number in count.items() if number)
-        raise ValueError(f"{paths[0]}: no crawl observed anything, {what}")
+        raise ValueError(f"{paths[0]}: no crawl observed anything, {what or 'no response'}")
     rows.notes += shared_digests(tells, crawls, outcome)
     signals = spread_signals(*counts, crawls)
     if events is not None:
-        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, wanted)
+        names = event_columns or {}
+        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, names)
     return _log(rows, pages, crawls, outcome, gone, signals, dated)
 
 
@@ -217,6 +243,7 @@ def _log(
         redirect=redirect,
         redirected=redirected,
         history=History(crawls.page[history], crawls.time[history], outcome[history]),
+        of_archive=rows.stamped,
         notes=tuple(rows.notes),
     )
 

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.logs.columns import Columns, Wanted
+from crawl_envs.logs.columns import Columns, aliases
 from crawl_envs.logs.formats import read_columns
 from crawl_envs.logs.observations import Crawls
-from crawl_envs.logs.urls import Pages
+from crawl_envs.logs.urls import Pages, normal_url
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVENT_COLUMNS = re.compile("url|time|source")
+EVENT_ALIASES = (
+    aliases(
+        url="loc link uri address pageurl permalink",
+        time="timestamp ts datetime seenat receivedat detectedat",
+    ),
+    aliases(
+        url="page",
+        time="date lastmod lastmodified modified modifiedat updated updatedat datemodified "
+        "published publishedat pubdate datepublished",
+    ),
+)
+"""Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
+MERGE_OPTIONS = {
+    "; one by --merge scheme (in Python: merge_schemes)": (True, False),
+    "; one by --merge www (in Python: merge_www)": (False, True),
+    "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
+}
+SPELLING = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
+"""What spellings of the URL of a page differ in: scheme, www., and query."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
 
@@ -72,10 +92,16 @@ def with_events(
     dated: bool,
     unit: str | None,
     log: Columns,
-    wanted: Wanted,
+    columns: Mapping[str, str],
 ) -> Signals:
-    """Return signals and those of a file of events, with limits for bad rows as in ``wanted``."""
-    rows = read_columns(path, wanted._replace(known=EVENT_COLUMNS, columns={}))
+    """Return signals and those of a file of events, with limits for bad rows as in the log.
+
+    ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
+    """
+    wanted = log.wanted._replace(
+        known=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
+    )
+    rows = read_columns(path, wanted)
     url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
     source, names = np.zeros(rows.num_rows, np.int64), ("events",)
     if "source" in rows:
@@ -83,12 +109,17 @@ def with_events(
         names = tuple(texts.to_pylist())
     rows.settle()
     if repeated := set(signals.sources) & set(names):
-        raise ValueError(f"{path}: source {min(repeated)!r} is also a column of {log.path}")
-    page = np.append(pages.find(url.texts.to_pylist()), -1)[url.number]
+        what = f"source {min(repeated)!r} is also a column of {log.path}"
+        raise ValueError(f"{path}: {what}{wanted.way_out('source')}")
+    urls = url.texts.to_pylist()
+    page_of_url = pages.find(urls)
+    rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(page_of_url < 0)], pages)
+    page = np.append(page_of_url, -1)[url.number]
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
     kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
+    rows.note_others(file=f" of {path}")
     log.notes += rows.notes
     return signals._replace(
         page=np.append(signals.page, page[kept]),
@@ -98,3 +129,16 @@ def with_events(
         sources=signals.sources + names,
         duplicates=order.size - kept.size,
     )
+
+
+def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
+    """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
+    if not urls:
+        return []
+    alike = {SPELLING.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    bare = {url: SPELLING.sub("", normal_url(url).lower()) for url in urls}
+    url = next((url for url in urls if bare[url] in alike), urls[0])
+    page = alike.get(bare[url], pages.urls[0])
+    options = (x for x, y in MERGE_OPTIONS.items() if normal_url(url, *y) == normal_url(page, *y))
+    what = f"{len(urls)} URLs of signals are of no page of the log, such as {url!r}"
+    return [f"{path}: {what}; a page is {page!r}{next(options, '')}"]

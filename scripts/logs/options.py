@@ -23,12 +23,16 @@ from crawl_envs.types.arguments import one_of
 from scripts.cli.options import named_values
 from scripts.present.tables import console, counted
 
-ARCHIVES = ("cdx", "cdxj")
 Column = Annotated[
     list[str] | None,
     typer.Option(
-        help="Name of a column in the file, such as url=page or time=fetched_at; can be repeated."
+        help="Name of a column in the file, such as url=page or hash=hash.md5 (in a JSON object), "
+        "or status= for none; can be repeated."
     ),
+]
+EventColumn = Annotated[
+    list[str] | None,
+    typer.Option(help="Name of a column in the file of --events, as --column; can be repeated."),
 ]
 TimeUnit = Annotated[
     str | None,
@@ -62,12 +66,13 @@ class ReadingOptions:
 
     log: list[Path]
     """Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or
-    CDXJ, or gzipped."""
+    CDXJ, also gzipped."""
     column: Column = None
     format: str | None = None
-    """Format [by the name of the file]."""
+    """Format [by the first line of the file]."""
     events: Path | None = None
     """Signals with times: a file with url, time and maybe source."""
+    event_column: EventColumn = None
     pages: Path | None = None
     """Page table with url and importance, host or group; other pages count 0."""
     time_unit: TimeUnit = None
@@ -81,13 +86,6 @@ class ReadingOptions:
         """Name of the log: that of its first file."""
         return self.log[0].name
 
-    @property
-    def archive(self) -> bool:
-        """Whether the log is an index of an archive, by its format or the name of its file."""
-        return self.format in ARCHIVES or any(
-            f".{name}" in self.log[0].suffixes for name in ARCHIVES
-        )
-
 
 def read_log(options: ReadingOptions) -> CrawlLog:
     """Read the log that the options name."""
@@ -96,9 +94,10 @@ def read_log(options: ReadingOptions) -> CrawlLog:
         one_of("merge", name, ("scheme", "www"))
     return read_crawl_log(
         options.log,
-        columns=columns(options.column),
+        columns=column_names(options.column, "column"),
         format=options.format,
         events=options.events,
+        event_columns=column_names(options.event_column, "event-column"),
         time_unit=options.time_unit,
         clock_tolerance=options.clock_tolerance,
         max_bad=options.max_bad,
@@ -107,9 +106,9 @@ def read_log(options: ReadingOptions) -> CrawlLog:
     )
 
 
-def columns(pairs: list[str] | None) -> dict[str, str]:
-    """Return the names of columns in the file."""
-    return {name: str(value) for name, value in named_values(pairs or [], "column").items()}
+def column_names(pairs: list[str] | None, option: str) -> dict[str, str]:
+    """Return the names of columns in a file, as an option gives them."""
+    return named_values(pairs or [], option, str)
 
 
 def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
 import re
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +32,16 @@ def cdx(*rows, key="k"):
     for stamp, url, status, digest, *target in rows:
         lines.append(f"{key} {stamp} {url} text/html {status} {digest} {(*target, '-')[0]} {REST}")
     return HEADER + "".join(lines)
+
+
+def records(*captures):
+    """Return an index of a page by "[record type] status digest", a day apart, and of another."""
+    lines = [f"{HEADER}o 20251231 http://o/ text/html 200 A - {REST}"]
+    for day, capture in enumerate(captures, 1):
+        *kind, status, digest = capture.split()
+        mime = f"warc/{kind[0]}" if kind else "text/html"
+        lines.append(f"k 2026010{day} http://a/ {mime} {status} {digest} - {REST}")
+    return "".join(lines)
 
 
 def server(*rows, names=("urlkey", "timestamp", "original", "statuscode", "digest"), end=()):
@@ -124,6 +137,93 @@ KINDS = [
         [2.0],
         [1],
     ),
+    # Names of other tools; the status is that of numbers; truth values
+    (
+        "a.csv",
+        "Address,Crawl Timestamp,Hash,Status,Status Code\nu,0,A,OK,200\nu,1,B,No,404\n"
+        "u,2,A,OK,200\n",
+        [2.0],
+        [0],
+    ),
+    (
+        "a.csv",
+        "uri,crawled_at,date,hash,status,http_status\nu,0,9,A,200,OK\nu,2,9,B,500,Bad\nu,3,9,A,200,OK\n",
+        [3.0],
+        [0],
+    ),
+    (
+        "a.csv",
+        "loc,ts,changed\nu,0,\nu,1,f\nu,3,T\nu,4,N\nu,5,Yes\n",
+        [1.0, 2.0, 1.0, 1.0],
+        [0, 1, 0, 1],
+    ),
+    (
+        "a.csv",
+        "link,date,is_changed\nu,0,new\nu,1,same\nu,3,Changed\nu,4,unchanged\n",
+        [1.0, 2.0, 1.0],
+        [0, 1, 0],
+    ),
+    # Revisits of content, by the server and by digest, of another page, of a redirect, of content
+    # without bytes; and records that are no responses
+    (
+        "a.cdx",
+        records("200 A", "revisit - A", f"revisit - {NOTHING}", "200 B", "revisit - -"),
+        [1.0] * 4,
+        [0, 0, 1, 0],
+    ),
+    ("a.cdx", records("200 B", "revisit - A", "revisit 304 -", "200 A"), [1.0] * 3, [1, 0, 0]),
+    (
+        "a.cdx",
+        records("200 A", "301 R", "revisit - R", f"revisit - {NOTHING}", "503 E", "200 A"),
+        [5.0],
+        [0],
+    ),
+    (
+        "a.cdx",
+        records(f"200 {NOTHING}", f"revisit - {NOTHING}", "200 A", f"revisit 200 {NOTHING}"),
+        [1.0] * 3,
+        [0, 1, 0],
+    ),
+    ("a.cdx", records("200 A", "request - R", "200 A", "metadata - M"), [2.0], [0]),
+    (
+        "a.json",
+        server(
+            *(
+                ["k", f"2026010{day}", "u", "-", "warc/revisit" if day > 1 else "-", digest]
+                for day, digest in ((1, "A"), (2, NOTHING), (4, "A"))
+            ),
+            names=("urlkey", "timestamp", "original", "statuscode", "mimetype", "digest"),
+        ),
+        [1.0, 2.0],
+        [0, 0],
+    ),
+    # A part of the content
+    (
+        "a.log",
+        "".join(
+            f"2026-01-0{day}T00:00:00Z 200 9 http://{page}/ - - - - - {digest} - {notes}\n"
+            for day in (1, 2, 3)
+            for page, digest, notes in (("a", "A", "3t"), ("b", f"B{day}", f"{day}t,lenTrunc"))
+        ),
+        [1.0, 1.0],
+        [0, 0],
+    ),
+    (
+        "a.csv",
+        "url,time,content_digest,content_truncated\nu,0,A,\nu,1,B,length\nu,3,A,false\n",
+        [3.0],
+        [0],
+    ),
+    ("a.csv", "url,time,etag,truncated\nu,0,A,time\nu,1,B,time\n", [1.0], [1]),
+    (
+        "a.csv",
+        "url,time,etag\nu,0,A-gzip\nu,1,W/A;br\nu,2,A--gzip\nu,3,gzip\n",
+        [1.0] * 3,
+        [0, 0, 1],
+    ),
+    # Headers of an index
+    ("a.cdx", "|CDX|a|b|a|k|c\nu|2026|v|A|B\nu|20260102|v|A|C\n", [1.0], [0]),
+    ("a", "CDX\tb\ta\tc\n2026\tv\tB\n20260102\tv\tC\n", [1.0], [1]),
     # Spellings of one page
     (
         "a.cdx",
@@ -184,6 +284,79 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
     assert found.changed.tolist() == [bool(x) for x in changed]
 
 
+NESTED = (
+    '{"url": ["u"], "time": 0, "sum": null}\n'
+    '{"url": ["u"], "time": 1, "sum": {"page": {"md5": "A", "text": 1}}, "etag": "x"}\n'
+    '{"url": ["u"], "time": 2, "sum": {"page": {"md5": "A", "text": 2}}, "etag": "y"}\n'
+)
+NAMED = [
+    # name of the file, text, columns, elapsed days of intervals, whether they changed
+    ("a.jsonl", NESTED, {"hash": "sum.page.md5"}, [1.0], [0]),
+    ("a.json", f"[{','.join(NESTED.split(chr(10))[1:3])}]", {"hash": "sum.page.text"}, [1.0], [1]),
+    ("a.csv", "url,time,hash,hash.1,time.read\nu,0,A,x,9\nu,2,A,y,1\n", {}, [2.0], [0]),
+    ("a.csv", "url,timestamp,etag,time.read\nu,0,A,8\nu,2,A,1\n", {}, [2.0], [0]),
+    ("a.csv", "url,time,etag,changed\nu,0,A,x\nu,2,A,y\n", {"changed": ""}, [2.0], [0]),
+    ("a.csv", "url,time,etag,status,\nu,0,A,ok,\nu,2,B,ok,\n", {"status": ""}, [2.0], [1]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "columns", "elapsed", "changed"), NAMED)
+def test_columns_by_name(read, name, text, columns, elapsed, changed):  # noqa: F811
+    found = read(text, name, columns=columns).intervals()
+    np.testing.assert_allclose(found.elapsed, elapsed)
+    assert found.changed.tolist() == [bool(x) for x in changed]
+
+
+def test_fields_of_structures_of_parquet_have_dotted_names(tmp_path):
+    table = {"url": ["u", "u"], "time": [1.0, 4.0], "hash": [{"a": {"b": "x"}, "c": 1}] * 2}
+    pq.write_table(pa.table(table), path := tmp_path / "a.parquet")
+    assert read_crawl_log(path, columns={"hash": "hash.a.b"}).intervals().elapsed.tolist() == [3.0]
+    with pytest.raises(ValueError, match=r"'hash' may be any of \['hash.a.b', 'hash.c'\], exp"):
+        read_crawl_log(path)
+
+
+def test_columns_of_events_are_named_apart(read, tmp_path):  # noqa: F811
+    events, text = tmp_path / "events.csv", "url,time,hash\nu,0,A\nu,2,B\n"
+    events.write_text("loc,published,updated,source\nu,0.5,1,x\nu,0.25,1,y\n")
+    with pytest.raises(ValueError, match=r"'published', 'updated'., expected one; give --event"):
+        read(text, events=events)
+    log = read(text, events=events, event_columns={"time": "published", "source": ""})
+    assert (log.signal_time.tolist(), log.sources) == ([0.25, 0.5], ("events",))
+    with pytest.raises(ValueError, match=r"event_columns .--event-column. needs events"):
+        read(text, event_columns={"time": "x"})
+
+
+@pytest.mark.parametrize(
+    ("url", "event", "said"),
+    [
+        (
+            "https://a.example/x",
+            "https://a.example/x?utm_source=rss",
+            "a page is 'https://a.example/x'$",
+        ),
+        (
+            "https://a.example/x",
+            "http://a.example/x",
+            r"; one by --merge scheme \(in Python: merge_schemes\)",
+        ),
+        ("https://a.example/x", "http://www.a.example/x", "; one by --merge scheme --merge www"),
+        ("https://a.example/x", "https://b.example/y", "a page is 'https://a.example/u'$"),
+    ],
+)
+def test_signals_of_no_page_are_shown_beside_one(read, tmp_path, url, event, said):  # noqa: F811
+    events = tmp_path / "events.csv"
+    events.write_text(
+        f"url,time\nhttps://c.example/,1\n{event},1\n{event},2\nhttps://a.example/u,1\n"
+    )
+    text = f"url,time,hash\nhttps://a.example/u,0,A\n{url},0,A\n{url},3,B\n"
+    log = read(text, events=events)
+    assert (log.signal_page.size, log.dropped.signals) == (1, 3)
+    [note] = [note for note in log.notes if "are of no page" in note]
+    shown = "https://c.example/" if "b.example" in event else event
+    assert f"2 URLs of signals are of no page of the log, such as {shown!r}; a page is" in note
+    assert re.search(said, note), note
+
+
 def test_a_hash_by_another_name_before_a_digest_is_noted(read):  # noqa: F811
     text = "url,time,{},digest\nu,0,A,X\nu,1,A,Y\n"
     note, names = "changes are those of column 'content_hash', not of ['digest']", {"hash": "h"}
@@ -206,10 +379,24 @@ REFUSED = [
     (
         "a.csv",
         "url,timestamp,Fetch-Time,hash\nu,1,2,A\n",
-        "2 times as 'time', in .'timestamp', 'F",
+        "column 'time' may be any of .'timestamp', 'Fetch-Time'., expected one; give --column time",
     ),
     ("a.json", '[{"hits": 1, "took": 2}]', r"'url' .url. is missing, got \['hits', 'took'\]"),
-    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]"),
+    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]; give --column hash=N"),
+    ("a.csv", "site,when,hash\nu,1,A\n", r"'url' .* missing.*; give --column url=NAME .in Py"),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,1,A,OK\nu,2,A,OK\n",
+        r"got 'OK', expected an HTTP.*give --column status=NAME, or --column status= for none .in",
+    ),
+    ("a.csv", "url,time,hash,hash\nu,1,A,B\n", "'hash' may be any of.*or --column hash= for none"),
+    (
+        "a.jsonl",
+        NESTED.replace("sum", "hash"),
+        "may be any of .'hash.page.md5', 'hash.page.text'.",
+    ),
+    ("a.jsonl", '{"url": "u", "time": {"$date": 1}, "hash": 1}', "any of .'time..date'., expected"),
+    ("a.json", "{}", r"column 'url' .url. is missing, got \[\]; give"),
     ("a.json", '[["urlkey", "timestamp"', "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", "column 'time': got '1e300', expected"),
     ("a.csv", "url,time,hash,status\nu,1,A,301\nu,2,A,302\n", "no crawl observed anything, 2 red"),
@@ -312,13 +499,72 @@ def test_a_url_that_is_not_in_utf8_is_a_bad_row(tmp_path, name, header, row, man
     assert f"line {line}, column 'url': got 'v\ufffd', expected a URL in UTF-8" in note
 
 
-def test_what_is_no_text_and_folders_are_refused_in_words(tmp_path):
+def zipped(*names):
+    """Return a zip with files of these names."""
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return file.getvalue()
+
+
+OTHER_FILES = [
+    (b"SQLite format 3\0\x10", "sqlite3 FILE -header -csv"),
+    (zipped("[Content_Types].xml", "xl/workbook.xml"), "a spreadsheet: save its sheet as CSV"),
+    (zipped("archive/a.warc.gz", "indexes/index.cdx.gz"), "a WACZ file: unpack it, and read its i"),
+    (zipped("log.csv"), "an archive or compressed file"),
+    (gzip.compress(b"a.csv".ljust(257, b"\0") + b"ustar"), "tar"),
+    (gzip.compress(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"), "cdxj-indexer FILE"),
+    ("url,time,hash\nu,1,A\n".encode("utf-16"), "iconv -f UTF-16"),
+    (b"\x80\x04\x95pickle", "no text, expected text in UTF-8, also gzip"),
+    (b"Recno:: 0\nURL:: http://a/\n", "nutch readseg: .* awk"),
+    (b'{"_source": {"url": "u", "nextFetchDate": "2026"}}\n', "row for each page.*--column time=N"),
+    (b'{"took": 1, "hits": {"total": 1, "hits": [{"_source": {}}]}}', "an answer of a search ind"),
+    (b'{\n "url": "u"\n}\n', "a JSON object over several lines"),
+    (b'{"a": [\n  {"url": "u"}]}\n', "a JSON object over several lines"),
+    (b'::1 - bob [1/Jan/2026:10:00:00 +0000] "GET /,;? HTTP/1.1" 200 5\n', "an access log"),
+    (b'a.example:80 ::1 - - [01/Jan/2026:10:00:00 +0000] "GET / HTTP/1.1"\n', "an access log"),
+    (b"#Version: 1.0\n#Fields: date time\n", "an access log"),
+    (b'<?xml version="1.0"?>\n<urlset xmlns="x">', "a sitemap or feed: write a CSV of its loc"),
+    (b"<!doctype html><p>a,b,c", "HTML or XML"),
+    (b"http://a/,2026-01-01,A\n", "the first line has values, .* such as url,time,hash: add a li"),
+    (b"1767225600\tA\n", "the first line has values"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), OTHER_FILES)
+@pytest.mark.parametrize("name", ["a", "a.csv"])
+def test_other_files_are_refused_with_a_way_out(tmp_path, content, message, name):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_crawl_log(tmp_path / name)
+
+
+ANY_NAME = [
+    (gzip.compress(b"url,time,hash\n") + gzip.compress(b"u,1,A\nu,2,B\n"), "a.csv"),
+    (bz2.compress(b"url,time,hash\nu,1,A\nu,2,B\n"), "a"),
+    (b"url,time,hash\nu,1,A\nu,2,B\n", "a.jsonl.gz"),
+    (b"url|time|hash\nu|1|A;,\nu|2|B\n", "a"),
+    (b'{"url": "u", "time": 1, "hash": "A"}\n{"url": "u", "time": 2, "hash": "B"}\n', "a.csv"),
+    (b'[\n{"url": "u", "time": 1, "hash": "A"},\n{"url": "u", "time": 2, "hash": 1}\n]', "a.csv"),
+    (b'k 2026 {"url": "u", "digest": "A"}\nk 20260102 {"url": "u", "digest": "B"}\n', "a.cdx"),
+    (b"a,b)/ 20260101 u text/html 200 A\na,b)/ 20260102 u text/html 200 B\n", "a.cdxj"),
+]
+
+
+@pytest.mark.parametrize(("content", "name"), ANY_NAME)
+def test_the_content_tells_the_format_before_the_name(tmp_path, content, name):
+    (tmp_path / name).write_bytes(content)
+    log = read_crawl_log(tmp_path / name)
+    assert (log.intervals().elapsed.tolist(), log.of_archive) == ([1.0], b"2026" in content)
+    other = "cdx" if content[:1] in (b"{", b"[", b"k") else "jsonl"
+    with pytest.raises(ValueError, match=r"line 1|column|expected"):
+        read_crawl_log(tmp_path / name, format=other)
+
+
+def test_folders_are_refused_and_states_of_pages_are_read_by_their_time(tmp_path):
     path = tmp_path / "a.csv"
-    text = "url,time,hash\nu,1,A\n"
-    for content in (gzip.compress(text.encode()), text.encode("utf-16")):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="no text, expected UTF-8, or compressed with an ext"):
-            read_crawl_log(path)
+    path.write_text("url,nextFetchDate,seen,hash\nu,9,1,A\nu,9,4,B\n")
+    assert read_crawl_log(path, columns={"time": "seen"}).intervals().elapsed.tolist() == [3.0]
     with pytest.raises(ValueError, match="a folder, expected its files"):
         read_crawl_log(tmp_path)
 
@@ -346,6 +592,9 @@ def test_several_files_are_one_log(tmp_path):
     assert log.dropped == Dropped(duplicates=1, unreadable=1)
     with pytest.raises(ValueError, match=r"b.csv, line 3, column 'STATUS': got 'bad', expected an"):
         read_crawl_log(paths, max_bad=0.0)
+    (tmp_path / "b.csv").write_text("url,time,hash,Status_Code,Status\nu,3,C,404,No\n")
+    log = read_crawl_log(paths)
+    assert log.urls[log.page[log.gone]].tolist() == ["u"]
     (tmp_path / "c.csv").write_text("url,time,etag\nu,2,B\n")
     with pytest.raises(
         ValueError, match=r"c.csv: expected columns as in .*a.csv, but 'etag' is on"
