@@ -196,8 +196,8 @@ def urlwatch() -> None:
         insert = "INSERT INTO CacheEntry (guid, timestamp, data, tries) VALUES (?, ?, ?, ?)"
         if x.new:
             cache.execute(insert, (guid, x.seconds, x.version, 0))
-        if x.day == 1:  # a later run that failed repeats the old text
-            cache.execute(insert, (guid, x.seconds + 60, x.version, 1))
+        if x.day == 0:  # the first run failed
+            cache.execute(insert, (guid, x.seconds - 86_400, None, 1))
     cache.commit()
     cache.close()
 
@@ -264,11 +264,11 @@ def httpx() -> None:
 
 def web_server() -> None:
     combined, etags = [], []
+    line = '192.0.2.7 - - [{:%d/%b/%Y:%H:%M:%S +0000}] "GET {} HTTP/1.1" {} 1234 "-" "{}"'
     for x in fetches():
-        path, when = x.url.removeprefix("https://example.org"), f"{x.time:%d/%b/%Y:%H:%M:%S +0000}"
-        line = '192.0.2.7 - - [{}] "GET {} HTTP/1.1" {} 1234 "-" "{}"'
-        combined.append(line.format(when, path, 200 if x.new else 304, "MyBot/1.0"))
-        combined.append(line.format(when, path, 200, "Mozilla/5.0 (X11)"))
+        path, later = x.url.removeprefix("https://example.org"), x.time + timedelta(minutes=1)
+        combined.append(line.format(x.time, path, 200 if x.new else 304, "MyBot/1.0"))
+        combined.append(line.format(later, path, 200, "Mozilla/5.0 (X11)"))
         etags.append(nginx_line(path, x))
     write("access.log", combined)
     write("fetches.jsonl", etags)
