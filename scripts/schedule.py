@@ -71,7 +71,7 @@ class ScheduleOptions:
 
 def main(given: ScheduleOptions) -> None:
     """Write a schedule, or answer a crawler."""
-    source, columns = given.pages, options.columns(given.column)
+    source, columns = given.pages, options.column_names(given.column, "column")
     table = None if source is None else read_page_table(source, columns)
     signals = given.learn or (table is not None and table.recall is not None)
     name = given.policy or ("GreedyNCIS" if signals else "Greedy")

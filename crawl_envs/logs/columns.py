@@ -31,57 +31,86 @@ class Wanted(NamedTuple):
     Attributes:
         known: pattern of the words of the suite for them.
         required: words that must be there.
-        columns: names in the file of columns that have other names.
-        aliases: word of other names, in small letters without underscores, that are read if the
-            word is not there.
+        columns: names in the file of columns that have other names; empty for one not to read.
+        aliases: tables with the word of other names, in small letters without underscores. A table
+            counts where neither the word nor a name of a table before is there.
         absent: texts that are no value.
         max_bad: largest share of rows that may be left out as they cannot be read; one may be if
             it is positive.
+        option: option of commands that gives ``columns``, for errors; empty if there is none.
     """
 
     known: re.Pattern[str]
     required: tuple[str, ...]
     columns: Mapping[str, str] = MappingProxyType({})
-    aliases: Mapping[str, str] = MappingProxyType({})
+    aliases: Sequence[Mapping[str, str]] = ()
     absent: tuple[str, ...] = ("",)
     max_bad: float = 0.0
+    option: str = "column"
 
-    def word(self, name: str) -> tuple[str, bool]:
-        """Return the word of a column of a file, empty if there is none; whether it is an alias."""
+    def word(self, name: str) -> tuple[str, int]:
+        """Return the word of a column, empty if there is none, and its table of aliases, from 1."""
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        known = self.known.fullmatch(folded)
-        return (folded, False) if known else (self.aliases.get(folded.replace("_", ""), ""), True)
+        tables = ({folded: folded} if self.known.fullmatch(folded) else {}, *self.aliases)
+        for rank, table in enumerate(tables):
+            if word := table.get(folded.replace("_", "") if rank else folded, ""):
+                return word, rank
+        return "", 0
 
     def includes(self, name: str) -> bool:
         """Return whether to read a column of the file."""
         return bool(self.word(name)[0]) or name in self.columns.values()
 
+    def way_out(self, word: str) -> str:
+        """Return how to name another column, or none, as the end of an error."""
+        if not self.option:
+            return ""
+        none = "" if word in self.required else f", or --{self.option} {word}= for none"
+        argument = f"{self.option.replace('-', '_')}s"
+        return f"; give --{self.option} {word}=NAME{none} (in Python: {argument})"
+
     def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
         """Return the columns to read, as word of the suite: name in the file.
 
         Raises:
-            ValueError: an unknown word, or a column that is not ``present``, or more than once.
+            ValueError: an unknown word, or a column that is not ``present``, or more than once, or
+                has columns in it, whose names begin with its name and a dot.
         """
-        present, given = list(present), self.columns
-        found: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+        present, columns = list(present), self.columns
+        ranked: dict[str, dict[int, list[str]]] = {}
+        nested: dict[str, list[str]] = {}
         for name in present:
-            word, alias = self.word(name)
-            if word and word not in given and name not in given.values():
-                found[alias].setdefault(word, []).append(name)
-        words = found[True] | found[False]
-        words |= {word: [name] * present.count(name) for word, name in given.items()}
-        for word in (*given, *self.required):
+            word, rank = self.word(name)
+            if word and word not in columns and name not in columns.values():
+                ranked.setdefault(word, {}).setdefault(rank, []).append(name)
+            head, dot, _ = name.partition(".")
+            if dot and self.word(head)[0] and not self.word(head)[1]:
+                nested.setdefault(head, []).append(name)
+        words = {word: names[min(names)] for word, names in ranked.items()}
+        words |= {word: [x for x in present if name == x != ""] for word, name in columns.items()}
+        self._check(path, words, present)
+        for head, inner in nested.items():
+            word = self.word(head)[0]
+            if word not in columns and words.get(word, [head]) == [head]:
+                what = f"column {head!r} is an object with {inner}, expected a value"
+                raise ValueError(f"{path}: {what}{self.way_out(word)}")
+        return {word: names[0] for word, names in words.items() if names}
+
+    def _check(self, path: Path, words: Mapping[str, Sequence[str]], present: list[str]) -> None:
+        """Raise ValueError for an unknown word, a missing column, or one that is there twice."""
+        for word in (*self.columns, *self.required):
+            name = self.columns.get(word, word)
             if not self.known.fullmatch(word):
-                raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
-            if not words.get(word):
-                name = given.get(word, word)
-                raise ValueError(f"{path}: column {name!r} ({word}) is missing, got {present}")
+                keys = self.known.pattern.replace("|", ", ")
+                raise ValueError(f"columns must have keys {keys}, got {word!r}")
+            if not words.get(word) and (name or word in self.required):
+                missing = f"column {name or word!r} ({word}) is missing, got {present}"
+                raise ValueError(f"{path}: {missing}{self.way_out(word)}")
         for word, names in words.items():
             if len(names) > 1:
                 times = f"is there {len(names)} times as {word!r}, in {names}"
-                raise ValueError(f"{path}: column {names[0]!r} {times}")
-        return {word: names[0] for word, names in words.items()}
+                raise ValueError(f"{path}: column {names[0]!r} {times}{self.way_out(word)}")
 
 
 class BadRows:
@@ -93,24 +122,24 @@ class BadRows:
 
     def __init__(self, share: float) -> None:
         self.share, self.count = share, 0
-        self._reasons: list[tuple[int, int, str]] = []
+        self._reasons: list[tuple[int, int, str, str]] = []
 
-    def add(self, file: int, number: int, reason: str) -> None:
+    def add(self, file: int, number: int, reason: str, way_out: str = "") -> None:
         """Add a row by the number of its file and in it, or raise ValueError if none may be bad."""
         if not self.share:
-            raise ValueError(reason)
+            raise ValueError(reason + way_out)
         self.count += 1
-        self._reasons.append((file, number, reason))
+        self._reasons.append((file, number, reason, way_out))
 
     def settle(self, rows: int) -> tuple[str, ...]:
         """Return a sentence if there are any; raise ValueError if too many of ``rows`` are bad."""
         if not self.count:
             return ()
-        first = [reason for *_, reason in sorted(self._reasons)[:3]]
+        *_, reasons, ways_out = zip(*sorted(self._reasons)[:3], strict=True)
         few = f"{self.count} of {rows} rows cannot be read"
         if self.count > max(1.0, self.share * rows) or self.count == rows:
-            raise ValueError(f"{first[0]} ({few})")
-        return (f"{few} and are left out: {'; '.join(first)}",)
+            raise ValueError(f"{reasons[0]}{ways_out[0]} ({few})")
+        return (f"{few} and are left out: {'; '.join(reasons)}",)
 
 
 class Codes(NamedTuple):
@@ -149,14 +178,15 @@ class Columns:
         good: mask of the others among the n, (n,).
         notes: sentences on what was guessed.
         stamped: whether bare numbers in ``time`` are stamps of an archive.
+        wanted: what was to be read.
     """
 
-    def __init__(self, parts: Sequence[Part], absent: Sequence[str], bad: BadRows) -> None:
+    def __init__(self, parts: Sequence[Part], wanted: Wanted, bad: BadRows) -> None:
         self.path, self.names, self.present = parts[0].path, parts[0].names, parts[0].present
         of_server = "urlkey" in self.names or self.names.get("url") == "original"
         of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
-        self._parts, self._absent = parts, absent
+        self._parts, self.wanted = parts, wanted
         table = _joined(parts)
         self._columns = {word: table[word].combine_chunks() for word in table.column_names}
         self.num_rows: int = table.num_rows
@@ -182,7 +212,7 @@ class Columns:
         rows = np.flatnonzero(wrong & self.good)
         self.good[rows] = False
         for row in rows[:3].tolist():
-            self.bad.add(*self.wrong(word, row, expected))
+            self.bad.add(*self.wrong(word, row, expected), self.wanted.way_out(word))
         self.bad.count += max(rows.size - 3, 0)
 
     def wrong(self, word: str, row: int, expected: str) -> tuple[int, int, str]:
@@ -206,10 +236,10 @@ class Columns:
             texts = pc.utf8_trim_whitespace(self._columns[word].cast(pa.large_string()))
         except pa.ArrowException:
             kind = self._columns[word].type
-            raise ValueError(
-                f"{self.path}: column {self.names[word]!r} has type {kind}, expected text"
-            ) from None
-        return pc.if_else(pc.is_in(texts, pa.array(self._absent, texts.type)), None, texts)
+            what = f"column {self.names[word]!r} has type {kind}, expected text"
+            raise ValueError(f"{self.path}: {what}{self.wanted.way_out(word)}") from None
+        absent = pa.array(self.wanted.absent, texts.type)
+        return pc.if_else(pc.is_in(texts, absent), None, texts)
 
     def has_values(self, word: str) -> bool:
         """Return whether any row has a value in a column."""
@@ -221,6 +251,13 @@ class Columns:
         number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
         self.check(word, (number < 0) & (not optional), "text")
         return Codes(number.astype(np.int64), texts.dictionary)
+
+    def where(self, word: str, test: Callable[[str], bool]) -> BoolArray:
+        """Return which rows have a text that passes a test, (n,); none if there is no column."""
+        if word not in self:
+            return np.zeros(self.num_rows, np.bool_)
+        number, texts = self.codes(word, optional=True)
+        return np.array([*map(test, texts.to_pylist()), False])[number]
 
     def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
         """Return texts as str objects; nulls are refused, or "" if ``optional``."""

@@ -14,6 +14,8 @@ ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 SIZES = {name: hashlib.new(name).digest_size for name in ALGORITHMS}
 NOTHING = frozenset(hashlib.new(name).hexdigest() for name in ALGORITHMS)
 """Digests of no bytes."""
+CODING = re.compile(r"(?i)([-;_:.]+(gzip|br|zstd|deflate))+$")
+"""Content coding at the end of an entity tag, which servers add to that of the content."""
 _NAMED = re.compile(r"(?i)(md5|sha-?(?:1|224|256|384|512)):(.+)")
 
 
@@ -46,7 +48,7 @@ def digests(rows: Columns, word: str) -> Codes:
     values: dict[str, int] = {}
     texts = coded.texts.to_pylist()
     if word == "etag":  # a reader of CSV takes the quotes of strong tags, but not of weak ones
-        texts = [text.removeprefix("W/").strip('"') for text in texts]
+        texts = [CODING.sub("", text.removeprefix("W/").strip('"')) for text in texts]
     named = {found[1].lower().replace("-", "") for text in texts if (found := _NAMED.match(text))}
     if len(named) > 1:
         rows.notes.append(

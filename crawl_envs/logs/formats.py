@@ -4,15 +4,17 @@
   most of (RFC 4180).
 - ``jsonl``: a JSON object per line, as in a feed of Scrapy or the index of Common Crawl; or one
   array of objects, or of arrays of which the first has the names, as of CDX servers with
-  ``output=json``. Nested values are no columns.
-- ``parquet``: a Parquet file.
+  ``output=json``. Values of objects in it have dotted names: ``hash.body_md5``; an array of one
+  value is this value.
+- ``parquet``: a Parquet file; fields of structures have dotted names.
 - ``heritrix``: ``crawl.log``, with fields between blanks: 1 time of logging in ISO 8601, 2 fetch
   status, an HTTP status or a code below 100 if there was none, 4 URI, 10 digest; 3 is the size, 5
-  to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 and
-  12 source tag and annotations (github.com/internetarchive/heritrix3/wiki/Logs).
+  to 9 are discovery path, referrer, MIME type, thread, and begin and duration of the fetch, 11 is
+  the source tag, and 12 has annotations, of which that the content was truncated is read
+  (github.com/internetarchive/heritrix3/wiki/Logs).
 - ``cdx``: an index whose first line names the fields by letters, of which ``a`` (original URL),
-  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``N`` (key), ``s`` (status) and ``r``
-  (target of a redirect) are read; its first character separates fields
+  ``b`` (date) and ``k`` or ``c`` (checksum) are needed and ``N`` (key), ``m`` (MIME type), ``s``
+  (status) and ``r`` (target of a redirect) are read; what is before ``CDX`` separates fields
   (iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015). Without such a line the
   fields begin with ``N b a m s k``, as in the answers of CDX servers.
 - ``cdxj``: lines ``urlkey timestamp {"url": .., "status": .., "digest": ..}``, as of pywb
@@ -50,7 +52,7 @@ EXTENSIONS = {name: name for name in FORMATS} | {"tsv": "csv", "jl": "jsonl", "n
 STAMP = r"(\d\d){2,7}(\d{3})?"
 FIRST_LINES = {
     "parquet": r"PAR1",
-    "cdx": rf".CDX .|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
+    "cdx": rf"\W?CDX\W|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
     "jsonl": r"\{|\[",
     "cdxj": rf"!|\S+ {STAMP} \{{",
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
@@ -60,17 +62,20 @@ FIRST_LINES = {
 NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch ?time)(?=.*retr(y ?interval|ies ?since))")
 """First line of the forms of a dump of Nutch's crawldb."""
 HERITRIX = (
-    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)(?:\s|$)"
+    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)"
+    r"(?:\s+\S+\s+\S*?(?P<truncated>(?:time|len|header)Trunc)|\s|$)"
 )
-CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "s": "status", "k": "digest", "r": "redirect"}
+CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "m": "mime", "s": "status", "k": "digest"}
+CDX_FIELDS |= {"r": "redirect"}
 CDX_LETTERS = "N b a m s k"
+CDX_HEADER = re.compile(r"(\W?)CDX(\W)")
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 SURROGATES = re.compile("[\ud800-\udfff]")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
 """JSON lines that are taken apart at a time."""
-OPTIONAL = {"redirect"}
+OPTIONAL = {"redirect", "mime", "truncated"}
 """Columns that only some of several files may have."""
 RESUME = "ends with a resume key: the server has more captures than this file"
 Bad = Callable[[int, str], None]
@@ -97,8 +102,9 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
             raise ValueError(
                 f"{part.path}: expected columns as in {parts[0].path}, but {min(differing)!r} is "
                 "only in one of them; read files of different kinds one by one"
+                f"{wanted.way_out(min(differing))}"
             )
-    return Columns(parts, wanted.absent, bad)
+    return Columns(parts, wanted, bad)
 
 
 def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
@@ -146,9 +152,9 @@ def guess_format(path: Path, first: str) -> str:
 
 def cdx_pattern(path: Path, first: str) -> str:
     """Return the pattern of lines of an index by its first line, or raise ValueError."""
-    named = first[1:5] == "CDX "
-    between = first[0] if named else " "
-    letters = (first[5:] if named else CDX_LETTERS).split(between)
+    header = CDX_HEADER.match(first)
+    between = header[1] or header[2] if header else " "
+    letters = (first[header.end() :] if header else CDX_LETTERS).split(between)
     fields = {letter: name for letter, name in CDX_FIELDS.items() if letter in letters}
     if "k" not in letters and "c" in letters:
         fields["c"] = "digest"
@@ -157,7 +163,9 @@ def cdx_pattern(path: Path, first: str) -> str:
             raise ValueError(f"{path}, line 1: got fields {letters}, expected {letter!r} ({name})")
     word = f"[^{re.escape(between)}]+"
     until = max(map(letters.index, fields)) + 1
-    parts = [f"(?P<{fields[x]}>{word})" if x in fields else word for x in letters[:until]]
+    parts = [word] * until
+    for letter, name in fields.items():
+        parts[letters.index(letter)] = f"(?P<{name}>{word})"
     return f"^{re.escape(between).join(parts)}(?:{re.escape(between)}|$)"
 
 
@@ -252,10 +260,17 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _read_parquet(path: Path, wanted: Wanted) -> Part:
     """Read a Parquet file."""
     with pa.parquet.ParquetFile(path) as file:
-        present = tuple(file.schema_arrow.names)
+        present = tuple(_flat_table(file.schema_arrow.empty_table()).column_names)
         names = wanted.names(path, present)
-        table = file.read(columns=list(names.values()))
+        table = _flat_table(file.read(columns=list(names.values())))
     return Part(path, table, names, "row", lambda row: row + 1, present=present)
+
+
+def _flat_table(table: Any) -> Any:
+    """Return a table with a column for each field of structures, by dotted names."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    return table
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -263,7 +278,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     header = True
     with _open(path) as file:
         for number, line in enumerate(file, 1):
-            header &= line[0] == "!" or line[1:5] == "CDX " or not line.strip()
+            header &= line[0] == "!" or bool(CDX_HEADER.match(line)) or not line.strip()
             if line.strip() and not header:
                 yield number, line
 
@@ -311,7 +326,7 @@ def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
     if not batches:
         batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
     table = pa.concat_tables(batches, promote_options="default")
-    every = tuple(present) or wanted.required
+    every = tuple(present) if numbers else wanted.required
     names, counted = wanted.names(path, every), "row" if in_array else "line"
     found = () if in_index else every  # the other fields of an index are known
     return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, found)
@@ -322,7 +337,7 @@ def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[s
     for number, line in _lines(path):
         found = CDXJ.match(line) if in_index else None
         try:
-            record = json.loads(line[found.end() :] if found else line)
+            record = _flat(json.loads(line[found.end() :] if found else line))
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or (in_index and not found):
@@ -336,7 +351,7 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
     """Return the numbered rows of a JSON array of objects, or of arrays after the names; notes."""
     with _open(path) as file:
         try:
-            rows = json.load(file)
+            rows = [_flat(row) for row in json.load(file)]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: expected a whole JSON array, but {error}") from None
     notes: tuple[str, ...] = ()
@@ -352,6 +367,17 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
             expected = header or "an object"
             bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
     return iter(found), notes
+
+
+def _flat(row: Any) -> Any:
+    """Return an object with those in it taken apart, by dotted names; else the value itself."""
+    if not isinstance(row, dict):
+        return row
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        one = _flat(value[0] if isinstance(value, list) and len(value) == 1 else value)
+        flat |= {f"{name}.{x}": y for x, y in one.items()} if isinstance(one, dict) else {name: one}
+    return flat
 
 
 def _strings(texts: list[str | None]) -> Any:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.logs.columns import Columns, expected_kind
+from crawl_envs.logs.columns import FLAGS, Columns, expected_kind
 from crawl_envs.logs.crawl_log import OUTCOMES
 from crawl_envs.logs.digests import NOTHING, digests
 from crawl_envs.logs.times import EXPECTED, MICROSECONDS_PER_DAY, Times
@@ -15,6 +15,8 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
 """Columns that tell whether a page changed; the first that is there is used."""
+OF_CONTENT = ("changed", "hash", "digest")
+"""Those that a crawler makes of the content that it has."""
 PARTIAL, NOT_MODIFIED, GONE = 206, 304, (404, 410)
 """Status of HTTP: RFC 9110, sections 15.3.7, 15.4.5, 15.5.5 and 15.5.11. The digest of a part tells
 nothing of the whole."""
@@ -59,16 +61,19 @@ def evidence_of(
     rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
 ) -> Evidence:
     """Return the evidence of the column ``word``; add notes on what is no evidence."""
+    truncated = rows.where("truncated", lambda text: FLAGS.get(text.lower()) != 0.0)
+    if word in OF_CONTENT:
+        rows.note("rows with a part of the content, whose digest is no evidence", truncated)
     if word == "changed":
-        value = rows.flags(word)
+        value = np.where(truncated, np.nan, rows.flags(word))
         return Evidence(word, value, [], value, value)
     if word != "last_modified":
         number, texts = digests(rows, word)
         empty = [k for k, text in enumerate(texts) if text in NOTHING]
-        fine = np.isnan(status) | (status == 200.0)
+        fine = (np.isnan(status) | (status == 200.0)) & ~are_revisits(rows)
         what = "rows without an error that have the digest of no bytes, taken as content"
         rows.note(what, np.isin(number, empty) & fine)
-        value = np.where(number < 0, np.nan, number)
+        value = np.where((number < 0) | (truncated & (word in OF_CONTENT)), np.nan, number)
         return Evidence(word, value, texts, value, value)
     last, given = rows.parsed(word)
     wrong = given & (np.isnan(last.value) | (last.dated != dated))
@@ -86,6 +91,11 @@ def evidence_of(
     return Evidence(word, value, [], value + day * last.whole_day, slack)
 
 
+def are_revisits(rows: Columns) -> BoolArray:
+    """Return which rows are revisits of a web archive, (n,)."""
+    return rows.where("mime", lambda text: text.lower() == "warc/revisit")
+
+
 def distinct_crawls(
     page: IntArray, time: FloatArray, status: FloatArray, good: BoolArray
 ) -> Crawls:
@@ -93,7 +103,7 @@ def distinct_crawls(
 
     Content tells more than 404 and 410, these more than a redirect, and this more than a failure.
     """
-    row = np.lexsort((-_kinds(status), time, page))
+    row = np.lexsort((-kinds_of(status), time, page))
     row = row[good[row]]
     crawls = Crawls(row, page[row], time[row], status[row])
     return crawls.subset(crawls.first() | (np.diff(crawls.time, prepend=-1.0) != 0.0))
@@ -104,7 +114,7 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], Bool
 
     This is the first 404 or 410 after the last crawl that found the page.
     """
-    outcome = _kinds(crawls.status)
+    outcome = kinds_of(crawls.status)
     content = outcome == NO_EVIDENCE
     tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
     tells &= crawls.status != PARTIAL
@@ -140,7 +150,7 @@ def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]
     ]
 
 
-def _kinds(status: FloatArray) -> NDArray[np.int8]:
+def kinds_of(status: FloatArray) -> NDArray[np.int8]:
     """Return NOT_FOUND, REDIRECTED or FAILED, or NO_EVIDENCE for content, of each status."""
     redirected = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
     failed = (status < 100) | (status >= 400)

@@ -125,13 +125,15 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
 
     Args:
         path: the file.
-        columns: names in the file of columns that have other names.
+        columns: names in the file of columns that have other names; an empty name for a column
+            not to read.
 
     Raises:
         ValueError: a file that is missing, empty or of another format, a missing column, or, with
             its line, a URL that stands there twice, an absent or a bad value.
     """
-    rows = read_columns(Path(path), Wanted(PAGE_COLUMNS, ("url",), columns or {}))
+    option = "" if columns is None else "column"
+    rows = read_columns(Path(path), Wanted(PAGE_COLUMNS, ("url",), columns or {}, option=option))
     rows.note_others(FOR_PEOPLE)
     codes = rows.codes("url")
     seen = np.zeros(rows.num_rows, np.bool_)

@@ -25,13 +25,16 @@ from crawl_envs.logs.observations import (
     observed,
     shared_digests,
 )
+from crawl_envs.logs.record_types import leave_out_records, status_of_revisits
 from crawl_envs.logs.signals import Signals, signal_counts, spread_signals, with_events
 from crawl_envs.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from crawl_envs.logs.urls import Pages, pages_of
 from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 
-LOG_COLUMNS = re.compile(rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|signals(:.+)?")
+LOG_COLUMNS = re.compile(
+    rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
+)
 ALIASES = {
     "original": "url",
     "timestamp": "time",
@@ -47,6 +50,11 @@ ALIASES = {
     "lastmodified": "last_modified",
     "urlsurtkey": "urlkey",
     "location": "redirect",
+    "mimetype": "mime",
+    "contenttype": "mime",
+    "contentmimetype": "mime",
+    "contenttruncated": "truncated",
+    "warctruncated": "truncated",
 }
 """Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
 
@@ -57,6 +65,7 @@ def read_crawl_log(
     columns: Mapping[str, str] | None = None,
     format: str | None = None,
     events: str | Path | None = None,
+    event_columns: Mapping[str, str] | None = None,
     time_unit: str | None = None,
     clock_tolerance: float = 60.0,
     max_bad: float = 0.01,
@@ -72,7 +81,9 @@ def read_crawl_log(
     - ``last_modified``: time; see below
     - ``status``: HTTP status, optional: 304 is no change; with 404 or 410 the page is gone; another
       3xx is a redirect, which is no content; any other >= 400 or < 100 observed nothing
-    - ``redirect``, ``urlkey``: target of a redirect, and key of a web archive, optional
+    - ``redirect``, ``urlkey``, ``mime``, ``truncated``: target of a redirect, key of a web archive,
+      MIME type, of which ``warc/revisit`` is :mod:`crawl_envs.logs.record_types`, and why there is
+      a part of the content only, whose digest is no evidence, optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
@@ -101,11 +112,13 @@ def read_crawl_log(
 
     Args:
         path: the file, or several with the same columns.
-        columns: names in the file of columns that have other names than above.
+        columns: names in the file of columns that have other names than above; the name of a value
+            in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
         format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the extension
             or the first line.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
-            optional, ``source``.
+            optional, ``source``, or the names in ``EVENT_ALIASES``.
+        event_columns: names in this file of columns that have other names, as ``columns``.
         time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
             ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
             its beginning; None to guess it from their size.
@@ -128,18 +141,22 @@ def read_crawl_log(
         raise ValueError(f"path must be a file or some files, got {path!r}")
     if time_unit is not None:
         one_of("time_unit", time_unit, TIME_UNITS)
+    if event_columns and events is None:
+        raise ValueError("event_columns (--event-column) needs events (--events), got none")
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
-    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
+    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, (ALIASES,), ABSENT, bad)
     rows = read_columns(paths, wanted, format)
     told = [word for word in EVIDENCE if word in rows]
     if not told:
         got = list(rows.present or rows.names.values())
-        raise ValueError(f"{paths[0]}: expected one of the columns {EVIDENCE}, got {got}")
+        expected = f"expected one of the columns {EVIDENCE}, got {got}"
+        raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash')}")
     evidence = next((word for word in told if rows.has_values(word)), told[0])
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
         others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
         rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
     rows.note_others()
+    leave_out_records(rows)
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:
@@ -148,6 +165,7 @@ def read_crawl_log(
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
+    status = status_of_revisits(rows, tells, pages.number, times.value, status)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
     outcome, gone = observed(tells, crawls)
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
@@ -157,7 +175,8 @@ def read_crawl_log(
     rows.notes += shared_digests(tells, crawls, outcome)
     signals = spread_signals(*counts, crawls)
     if events is not None:
-        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, wanted)
+        names = event_columns or {}
+        signals = with_events(signals, Path(events), pages, dated, time_unit, rows, names)
     return _log(rows, pages, crawls, outcome, gone, signals, dated)
 
 

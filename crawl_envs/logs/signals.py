@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.logs.columns import Columns, Wanted
+from crawl_envs.logs.columns import Columns
 from crawl_envs.logs.formats import read_columns
 from crawl_envs.logs.observations import Crawls
 from crawl_envs.logs.urls import Pages
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVENT_COLUMNS = re.compile("url|time|source")
+EVENT_ALIASES = (
+    dict.fromkeys(("loc", "link", "uri", "address", "pageurl", "permalink"), "url")
+    | dict.fromkeys(("timestamp", "ts", "datetime", "seenat", "receivedat", "detectedat"), "time"),
+    {"page": "url", "date": "time"}
+    | dict.fromkeys(("lastmod", "lastmodified", "modified", "modifiedat"), "time")
+    | dict.fromkeys(("updated", "updatedat", "datemodified"), "time")
+    | dict.fromkeys(("published", "publishedat", "pubdate", "datepublished"), "time"),
+)
+"""Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
 
@@ -72,10 +82,16 @@ def with_events(
     dated: bool,
     unit: str | None,
     log: Columns,
-    wanted: Wanted,
+    columns: Mapping[str, str],
 ) -> Signals:
-    """Return signals and those of a file of events, with limits for bad rows as in ``wanted``."""
-    rows = read_columns(path, wanted._replace(known=EVENT_COLUMNS, columns={}))
+    """Return signals and those of a file of events, with limits for bad rows as in the log.
+
+    ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
+    """
+    wanted = log.wanted._replace(
+        known=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
+    )
+    rows = read_columns(path, wanted)
     url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
     source, names = np.zeros(rows.num_rows, np.int64), ("events",)
     if "source" in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ def plain_value(text: str) -> Any:
         return float(text) if NUMBER.fullmatch(text) else text
 
 
-def named_values(pairs: Iterable[str], option: str = "env-arg") -> dict[str, Any]:
-    """Parse ``name=value`` pairs; see :func:`plain_value`.
+def named_values(
+    pairs: Iterable[str], option: str = "env-arg", read: Callable[[str], Any] = plain_value
+) -> dict[str, Any]:
+    """Parse ``name=value`` pairs, whose values ``read`` makes of text.
 
     Raises:
         ValueError: a pair without ``=``, or without a name.
@@ -32,7 +34,7 @@ def named_values(pairs: Iterable[str], option: str = "env-arg") -> dict[str, Any
         name, separator, text = pair.partition("=")
         if not (name and separator):
             raise ValueError(f"{option} must be name=value, got {pair!r}")
-        values[name] = plain_value(text)
+        values[name] = read(text)
     return values
 
 

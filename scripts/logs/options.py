@@ -27,8 +27,13 @@ ARCHIVES = ("cdx", "cdxj")
 Column = Annotated[
     list[str] | None,
     typer.Option(
-        help="Name of a column in the file, such as url=page or time=fetched_at; can be repeated."
+        help="Name of a column in the file, such as url=page or hash=hash.md5 (in a JSON object), "
+        "or status= for none; can be repeated."
     ),
+]
+EventColumn = Annotated[
+    list[str] | None,
+    typer.Option(help="Name of a column in the file of --events, as --column; can be repeated."),
 ]
 TimeUnit = Annotated[
     str | None,
@@ -68,6 +73,7 @@ class ReadingOptions:
     """Format [by the name of the file]."""
     events: Path | None = None
     """Signals with times: a file with url, time and maybe source."""
+    event_column: EventColumn = None
     pages: Path | None = None
     """Page table with url and importance, host or group; other pages count 0."""
     time_unit: TimeUnit = None
@@ -96,9 +102,10 @@ def read_log(options: ReadingOptions) -> CrawlLog:
         one_of("merge", name, ("scheme", "www"))
     return read_crawl_log(
         options.log,
-        columns=columns(options.column),
+        columns=column_names(options.column, "column"),
         format=options.format,
         events=options.events,
+        event_columns=column_names(options.event_column, "event-column"),
         time_unit=options.time_unit,
         clock_tolerance=options.clock_tolerance,
         max_bad=options.max_bad,
@@ -107,9 +114,9 @@ def read_log(options: ReadingOptions) -> CrawlLog:
     )
 
 
-def columns(pairs: list[str] | None) -> dict[str, str]:
-    """Return the names of columns in the file."""
-    return {name: str(value) for name, value in named_values(pairs or [], "column").items()}
+def column_names(pairs: list[str] | None, option: str) -> dict[str, str]:
+    """Return the names of columns in a file, as an option gives them."""
+    return named_values(pairs or [], option, str)
 
 
 def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:

@@ -151,13 +151,13 @@ def nutch() -> None:
 
 
 def stormcrawler() -> None:
-    latest: dict[str, Fetch] = {}
     for day in range(5):
         for export in range(2):  # the second has the same fetches
-            for x in fetches(day):
-                latest[x.url] = x
-            hits = [{"_id": key(x.url), "_source": of_status_index(x)} for x in latest.values()]
-            write_json(f"status-2026-01-0{5 + day}-{export}.json", {"hits": {"hits": hits}})
+            rows = [
+                {"_index": "status", "_id": x.digest(), "_score": 1, "_source": of_status_index(x)}
+                for x in fetches(day)
+            ]
+            write(f"status-2026-01-0{5 + day}-{export}.jsonl", map(json.dumps, rows))
 
 
 def of_status_index(x: Fetch) -> dict[str, Any]:

@@ -112,6 +112,19 @@ def test_the_audit_trusts_signals_that_follow_changes(estimated: Path) -> None:
     assert float(row["precision"]) > 0.6
 
 
+def test_columns_of_events_have_an_option(files: Path, tmp_path: Path) -> None:
+    text = (files / "signals.csv").read_text().replace("url,time,source", "about,1,source")
+    (tmp_path / "signals.csv").write_text(text)
+    arguments = [*given(files)[:-1], tmp_path / "signals.csv"]
+    names = ("--event-column", "url=about", "--event-column", "time=1", "--event-column", "source=")
+    done(commands.run(estimate.app, *arguments, *names, out=tmp_path / "out"))
+    [row] = rows_of(tmp_path / "out" / "audit.csv")
+    assert row["source"] == "events"
+    result = commands.run(estimate.app, *arguments, "--column", "time=At", out=tmp_path)
+    refused(result, "'At'", "--column time=NAME")
+    refused(commands.run(backtest.app, *arguments, out=tmp_path), "--event-column url=NAME")
+
+
 def test_a_schedule_is_written(estimated: Path, tmp_path: Path) -> None:
     arguments = ("--bandwidth", 50, "--start", "2026-07-01", "--until", 2)
     result = done(commands.run(schedule.app, estimated / "pages.csv", *arguments, out=tmp_path))

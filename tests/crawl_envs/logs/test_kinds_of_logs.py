@@ -31,6 +31,16 @@ def cdx(*rows, key="k"):
     return HEADER + "".join(lines)
 
 
+def records(*captures):
+    """Return an index of a page by "[record type] status digest", a day apart, and of another."""
+    lines = [f"{HEADER}o 20251231 http://o/ text/html 200 A - {REST}"]
+    for day, capture in enumerate(captures, 1):
+        *kind, status, digest = capture.split()
+        mime = f"warc/{kind[0]}" if kind else "text/html"
+        lines.append(f"k 2026010{day} http://a/ {mime} {status} {digest} - {REST}")
+    return "".join(lines)
+
+
 def server(*rows, names=("urlkey", "timestamp", "original", "statuscode", "digest"), end=()):
     """Return the answer of a CDX server in JSON."""
     return ",\n".join(map(json.dumps, [names, *rows, *end])).join("[]")
@@ -124,6 +134,67 @@ KINDS = [
         [2.0],
         [1],
     ),
+    # Revisits of content, by the server and by digest, of another page, of a redirect, of content
+    # without bytes; and records that are no responses
+    (
+        "a.cdx",
+        records("200 A", "revisit - A", f"revisit - {NOTHING}", "200 B", "revisit - -"),
+        [1.0] * 4,
+        [0, 0, 1, 0],
+    ),
+    ("a.cdx", records("200 B", "revisit - A", "revisit 304 -", "200 A"), [1.0] * 3, [1, 0, 0]),
+    (
+        "a.cdx",
+        records("200 A", "301 R", "revisit - R", f"revisit - {NOTHING}", "503 E", "200 A"),
+        [5.0],
+        [0],
+    ),
+    (
+        "a.cdx",
+        records(f"200 {NOTHING}", f"revisit - {NOTHING}", "200 A", f"revisit 200 {NOTHING}"),
+        [1.0] * 3,
+        [0, 1, 0],
+    ),
+    ("a.cdx", records("200 A", "request - R", "200 A", "metadata - M"), [2.0], [0]),
+    (
+        "a.json",
+        server(
+            *(
+                ["k", f"2026010{day}", "u", "-", "warc/revisit" if day > 1 else "-", digest]
+                for day, digest in ((1, "A"), (2, NOTHING), (4, "A"))
+            ),
+            names=("urlkey", "timestamp", "original", "statuscode", "mimetype", "digest"),
+        ),
+        [1.0, 2.0],
+        [0, 0],
+    ),
+    # A part of the content
+    (
+        "a.log",
+        "".join(
+            f"2026-01-0{day}T00:00:00Z 200 9 http://{page}/ - - - - - {digest} - {notes}\n"
+            for day in (1, 2, 3)
+            for page, digest, notes in (("a", "A", "3t"), ("b", f"B{day}", f"{day}t,lenTrunc"))
+        ),
+        [1.0, 1.0],
+        [0, 0],
+    ),
+    (
+        "a.csv",
+        "url,time,content_digest,content_truncated\nu,0,A,\nu,1,B,length\nu,3,A,false\n",
+        [3.0],
+        [0],
+    ),
+    ("a.csv", "url,time,etag,truncated\nu,0,A,time\nu,1,B,time\n", [1.0], [1]),
+    (
+        "a.csv",
+        "url,time,etag\nu,0,A-gzip\nu,1,W/A;br\nu,2,A--gzip\nu,3,gzip\n",
+        [1.0] * 3,
+        [0, 0, 1],
+    ),
+    # Headers of an index
+    ("a.cdx", "|CDX|a|b|a|k|c\nu|2026|v|A|B\nu|20260102|v|A|C\n", [1.0], [0]),
+    ("a", "CDX\tb\ta\tc\n2026\tv\tB\n20260102\tv\tC\n", [1.0], [1]),
     # Spellings of one page
     (
         "a.cdx",
@@ -184,6 +255,46 @@ def test_intervals(read, name, text, elapsed, changed):  # noqa: F811
     assert found.changed.tolist() == [bool(x) for x in changed]
 
 
+NESTED = (
+    '{"url": ["u"], "time": 0, "sum": null}\n'
+    '{"url": ["u"], "time": 1, "sum": {"page": {"md5": "A", "text": 1}}, "etag": "x"}\n'
+    '{"url": ["u"], "time": 2, "sum": {"page": {"md5": "A", "text": 2}}, "etag": "y"}\n'
+)
+NAMED = [
+    # name of the file, text, columns, elapsed days of intervals, whether they changed
+    ("a.jsonl", NESTED, {"hash": "sum.page.md5"}, [1.0], [0]),
+    ("a.json", f"[{','.join(NESTED.split(chr(10))[1:3])}]", {"hash": "sum.page.text"}, [1.0], [1]),
+    ("a.csv", "url,time,etag,changed\nu,0,A,x\nu,2,A,y\n", {"changed": ""}, [2.0], [0]),
+    ("a.csv", "url,time,etag,status,\nu,0,A,ok,\nu,2,B,ok,\n", {"status": ""}, [2.0], [1]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "columns", "elapsed", "changed"), NAMED)
+def test_columns_by_name(read, name, text, columns, elapsed, changed):  # noqa: F811
+    found = read(text, name, columns=columns).intervals()
+    np.testing.assert_allclose(found.elapsed, elapsed)
+    assert found.changed.tolist() == [bool(x) for x in changed]
+
+
+def test_fields_of_structures_of_parquet_have_dotted_names(tmp_path):
+    table = {"url": ["u", "u"], "time": [1.0, 4.0], "hash": [{"a": {"b": "x"}, "c": 1}] * 2}
+    pq.write_table(pa.table(table), path := tmp_path / "a.parquet")
+    assert read_crawl_log(path, columns={"hash": "hash.a.b"}).intervals().elapsed.tolist() == [3.0]
+    with pytest.raises(ValueError, match=r"'hash' is an object with \['hash.a.b', 'hash.c'\]"):
+        read_crawl_log(path)
+
+
+def test_columns_of_events_are_named_apart(read, tmp_path):  # noqa: F811
+    events, text = tmp_path / "events.csv", "url,time,hash\nu,0,A\nu,2,B\n"
+    events.write_text("loc,published,updated,source\nu,0.5,1,x\nu,0.25,1,y\n")
+    with pytest.raises(ValueError, match=r"'published', 'updated'.; give --event-column time=NAME"):
+        read(text, events=events)
+    log = read(text, events=events, event_columns={"time": "published", "source": ""})
+    assert (log.signal_time.tolist(), log.sources) == ([0.25, 0.5], ("events",))
+    with pytest.raises(ValueError, match=r"event_columns .--event-column. needs events"):
+        read(text, event_columns={"time": "x"})
+
+
 def test_a_hash_by_another_name_before_a_digest_is_noted(read):  # noqa: F811
     text = "url,time,{},digest\nu,0,A,X\nu,1,A,Y\n"
     note, names = "changes are those of column 'content_hash', not of ['digest']", {"hash": "h"}
@@ -209,7 +320,16 @@ REFUSED = [
         "2 times as 'time', in .'timestamp', 'F",
     ),
     ("a.json", '[{"hits": 1, "took": 2}]', r"'url' .url. is missing, got \['hits', 'took'\]"),
-    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]"),
+    ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]; give --column hash=N"),
+    ("a.csv", "page,when,hash\nu,1,A\n", r"'url' .* missing.*; give --column url=NAME .in Py"),
+    (
+        "a.csv",
+        "url,time,hash,status\nu,1,A,OK\nu,2,A,OK\n",
+        r"got 'OK', expected an HTTP.*give --column status=NAME, or --column status= for none .in",
+    ),
+    ("a.csv", "url,time,hash,hash\nu,1,A,B\n", "2 times as 'hash'.*or --column hash= for none"),
+    ("a.jsonl", NESTED.replace("sum", "hash"), "is an object with .'hash.page.md5', 'hash.page.te"),
+    ("a.json", "{}", r"column 'url' .url. is missing, got \[\]; give"),
     ("a.json", '[["urlkey", "timestamp"', "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", "column 'time': got '1e300', expected"),
     ("a.csv", "url,time,hash,status\nu,1,A,301\nu,2,A,302\n", "no crawl observed anything, 2 red"),
