@@ -43,8 +43,8 @@ def test_a_recipe_reads_what_its_tool_writes(tool, tmp_path, monkeypatch):
             done(run(estimate.app, *words[3:], out=f"out{estimated}"))
             check(f"out{estimated}", tool)
             estimated += 1
-        elif "-o" in words:  # what the tool writes is in the sample, by the same name
-            name = words[words.index("-o") + 1].replace("$(date +%F)", "*")
+        for name in re.findall(r"(?:-o |--output=)(\S+)", line):  # the sample has this file
+            name = name.replace("$(date +%F)", "*")
             assert any(fnmatch(str(path), name) for path in Path().rglob("*")), line
     assert estimated
 
