@@ -8,6 +8,7 @@ import shlex
 import sqlite3
 import zipfile
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,16 @@ def test_a_recipe_reads_what_its_tool_writes(tool, tmp_path, monkeypatch):
             done(run(estimate.app, *words[3:], out=f"out{estimated}"))
             check(f"out{estimated}", tool)
             estimated += 1
-        for name in re.findall(r"(?:-o |--output=)(\S+)", line):  # the sample has this file
-            name = name.replace("$(date +%F)", "*")
+        for name in written(words):  # the sample has what the tool writes, by the same name
             assert any(fnmatch(str(path), name) for path in Path().rglob("*")), line
     assert estimated
+
+
+def written(words: list[str]) -> list[str]:
+    """Return the files that a command of a tool writes, with ``*`` for the date."""
+    names = [name for option, name in pairwise(words) if option == "-o"]
+    names += [word.removeprefix("--output=") for word in words if word.startswith("--output=")]
+    return [name.replace("$(date +%F)", "*") for name in names]
 
 
 def words_of(line: str) -> list[str]:
