@@ -78,7 +78,7 @@ def main(options: BacktestOptions) -> None:
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
     write_summary(recorded, options.title, folder)
-    report(test, outcomes, options.title, folder, options.archive)
+    report(test, outcomes, options.title, folder, recorded.of_archive)
     store.sign("scripts.backtest")
     console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 

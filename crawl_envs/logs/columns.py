@@ -62,11 +62,11 @@ class Wanted(NamedTuple):
         """Return whether to read a column of the file."""
         return bool(self.word(name)[0]) or name in self.columns.values()
 
-    def way_out(self, word: str) -> str:
-        """Return how to name another column, or none, as the end of an error."""
+    def way_out(self, word: str, *, needed: bool = False) -> str:
+        """Return how to name another column, or none unless it is needed: the end of an error."""
         if not self.option:
             return ""
-        none = "" if word in self.required else f", or --{self.option} {word}= for none"
+        none = "" if needed or word in self.required else f", or --{self.option} {word}= for none"
         argument = f"{self.option.replace('-', '_')}s"
         return f"; give --{self.option} {word}=NAME{none} (in Python: {argument})"
 

@@ -102,6 +102,7 @@ class CrawlLog:
         redirect: target of each page's last redirect, empty without one, (m,) str objects.
         redirected: whether the last fetch of each page was redirected, (m,) bool.
         history: all fetches; empty if the log was not read from a file.
+        of_archive: whether the log was read from the index of a web archive.
         notes: sentences on what was guessed, merged or left out.
     """
 
@@ -121,6 +122,7 @@ class CrawlLog:
     redirect: NDArray[np.object_] = None  # type: ignore[assignment]
     redirected: BoolArray = None  # type: ignore[assignment]
     history: History = NO_FETCHES
+    of_archive: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

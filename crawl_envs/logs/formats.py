@@ -20,8 +20,8 @@
 - ``cdxj``: lines ``urlkey timestamp {"url": .., "status": .., "digest": ..}``, as of pywb
   (pywb.readthedocs.io/en/latest/manual/indexing.html).
 
-All but Parquet may be compressed, with a further extension ``.gz``, ``.bz2`` or ``.zst``. A resume
-key after an empty line at the end, as CDX servers write it, is no row.
+The first line tells the format, or else the extension. All but Parquet may be compressed, by gzip,
+bzip2 or zstd. A resume key after an empty line at the end, as CDX servers write it, is no row.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from crawl_envs.logs.columns import REPLACED, BadRows, Columns, Part, Wanted
+from crawl_envs.logs.opening import check_kind, decompressed
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 
@@ -53,14 +54,12 @@ STAMP = r"(\d\d){2,7}(\d{3})?"
 FIRST_LINES = {
     "parquet": r"PAR1",
     "cdx": rf"\W?CDX\W|\S+ {STAMP} \S+ \S+ (\d{{3}}|-) ",
-    "jsonl": r"\{|\[",
+    "jsonl": r"\{\s*[\"}]|\[\s*[\[{\]]|\[$",
     "cdxj": rf"!|\S+ {STAMP} \{{",
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
     "csv": r"[^,;\t]+[,;\t]",
 }
-"""Patterns of the first line, where the extension tells nothing."""
-NUTCH = re.compile(r"(?i)\S+\s+version: \d|(?=.*fetch ?time)(?=.*retr(y ?interval|ies ?since))")
-"""First line of the forms of a dump of Nutch's crawldb."""
+"""Patterns of the first line."""
 HERITRIX = (
     r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)"
     r"(?:\s+\S+\s+\S*?(?P<truncated>(?:time|len|header)Trunc)|\s|$)"
@@ -71,6 +70,8 @@ CDX_LETTERS = "N b a m s k"
 CDX_HEADER = re.compile(r"(\W?)CDX(\W)")
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 SURROGATES = re.compile("[\ud800-\udfff]")
+VALUE = re.compile(r"\w+://.*|[-+:.TZ\d ]+")
+"""Text that is no name of a column."""
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
@@ -113,19 +114,15 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
         what = "a folder, expected its files" if path.is_dir() else "no such file"
         raise ValueError(f"{path}: {what}")
     try:
+        check_kind(path, wanted.columns.get("time", ""))
         with _open(path) as file:
             first = file.readline(100_000).rstrip("\r\n")
         if not first:
             raise ValueError(f"{path} is empty or begins with an empty line, expected rows")
         if first[0] in "\x1f\x00\ufffd":
-            expected = "UTF-8, or compressed with an extension such as .gz"
+            expected = "text in UTF-8, also gzip, bzip2 or zstd, or Parquet"
             raise ValueError(f"{path}: begins with {first[:8]!r}, no text, expected {expected}")
-        if NUTCH.match(first):
-            raise ValueError(
-                f"{path}: a dump of Nutch's crawldb has one row for each page, whose fetch time is "
-                "that of the next fetch; expected a row for each fetch, as from nutch readseg"
-            )
-        format = format or guess_format(path, first)
+        format = format or guess_format(path, first, wanted)
         if format == "csv":
             return _read_csv(path, wanted, max("\t;,", key=first.count), bad)
         if format == "parquet":
@@ -139,14 +136,16 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
         raise ValueError(f"{path}: expected {words}, but {str(error).splitlines()[0]}") from None
 
 
-def guess_format(path: Path, first: str) -> str:
-    """Return the format by extension or first line, or raise ValueError."""
-    for suffix in reversed(path.suffixes[-2:]):
-        if suffix[1:].lower() in EXTENSIONS:
-            return EXTENSIONS[suffix[1:].lower()]
+def guess_format(path: Path, first: str, wanted: Wanted) -> str:
+    """Return the format by the first line, or else the extension, or raise ValueError."""
+    suffixes = (suffix[1:].lower() for suffix in reversed(path.suffixes[-2:]))
+    extension = [EXTENSIONS[suffix] for suffix in suffixes if suffix in EXTENSIONS]
+    header = any(wanted.includes(name.strip('"')) for name in re.split("[,;\t]", first))
     for format, pattern in FIRST_LINES.items():
-        if re.match(pattern, first):
+        if re.match(pattern, first) and (format != "csv" or header or not extension):
             return format
+    if extension:
+        return extension[0]
     raise ValueError(f"{path}: first line {first[:60]!r}, expected one of the formats {FORMATS}")
 
 
@@ -170,17 +169,20 @@ def cdx_pattern(path: Path, first: str) -> str:
 
 
 def _open(path: Path) -> io.TextIOWrapper:
-    """Return the file as UTF-8 text without a byte order mark, decompressed by its extension.
+    """Return the file as UTF-8 text without a byte order mark, decompressed.
 
     U+FFFD takes the place of other bytes; a URL with it is none (:class:`Columns`).
     """
-    stream = io.BufferedReader(pa.input_stream(str(path), compression="detect"), 1 << 20)
+    stream = io.BufferedReader(decompressed(path), 1 << 20)
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
     """Read a CSV file; all columns are text."""
     _, header = next(_records(path, delimiter))
+    if not any(map(wanted.includes, header)) and any(map(VALUE.fullmatch, header)):
+        expected = "expected the names of columns, such as url,time,hash: add a line with them"
+        raise ValueError(f"{path}: the first line has values, {header}, {expected}")
     names = wanted.names(path, header)
     skipped = []
 
@@ -200,7 +202,7 @@ def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
         ),
     )
     try:
-        table = read(pa.input_stream(str(path), compression="detect"))
+        table = read(decompressed(path))
     except pa.ArrowInvalid as error:
         if "invalid UTF8" not in str(error):
             raise

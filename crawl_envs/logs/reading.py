@@ -114,8 +114,8 @@ def read_crawl_log(
         path: the file, or several with the same columns.
         columns: names in the file of columns that have other names than above; the name of a value
             in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
-        format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the extension
-            or the first line.
+        format: one of :mod:`crawl_envs.logs.formats`; None to guess it from the first line or the
+            extension.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
             optional, ``source``, or the names in ``EVENT_ALIASES``.
         event_columns: names in this file of columns that have other names, as ``columns``.
@@ -150,7 +150,7 @@ def read_crawl_log(
     if not told:
         got = list(rows.present or rows.names.values())
         expected = f"expected one of the columns {EVIDENCE}, got {got}"
-        raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash')}")
+        raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash', needed=True)}")
     evidence = next((word for word in told if rows.has_values(word)), told[0])
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
         others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
@@ -236,6 +236,7 @@ def _log(
         redirect=redirect,
         redirected=redirected,
         history=History(crawls.page[history], crawls.time[history], outcome[history]),
+        of_archive=rows.stamped,
         notes=tuple(rows.notes),
     )
 

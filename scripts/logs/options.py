@@ -23,7 +23,6 @@ from crawl_envs.types.arguments import one_of
 from scripts.cli.options import named_values
 from scripts.present.tables import console, counted
 
-ARCHIVES = ("cdx", "cdxj")
 Column = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,10 +66,10 @@ class ReadingOptions:
 
     log: list[Path]
     """Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or
-    CDXJ, or gzipped."""
+    CDXJ, also gzipped."""
     column: Column = None
     format: str | None = None
-    """Format [by the name of the file]."""
+    """Format [by the first line of the file]."""
     events: Path | None = None
     """Signals with times: a file with url, time and maybe source."""
     event_column: EventColumn = None
@@ -86,13 +85,6 @@ class ReadingOptions:
     def title(self) -> str:
         """Name of the log: that of its first file."""
         return self.log[0].name
-
-    @property
-    def archive(self) -> bool:
-        """Whether the log is an index of an archive, by its format or the name of its file."""
-        return self.format in ARCHIVES or any(
-            f".{name}" in self.log[0].suffixes for name in ARCHIVES
-        )
 
 
 def read_log(options: ReadingOptions) -> CrawlLog:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
 import re
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -432,13 +435,71 @@ def test_a_url_that_is_not_in_utf8_is_a_bad_row(tmp_path, name, header, row, man
     assert f"line {line}, column 'url': got 'v\ufffd', expected a URL in UTF-8" in note
 
 
-def test_what_is_no_text_and_folders_are_refused_in_words(tmp_path):
+def zipped(*names):
+    """Return a zip with files of these names."""
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return file.getvalue()
+
+
+OTHER_FILES = [
+    (b"SQLite format 3\0\x10", "sqlite3 FILE -header -csv"),
+    (zipped("[Content_Types].xml", "xl/workbook.xml"), "a spreadsheet: save its sheet as CSV"),
+    (zipped("archive/a.warc.gz", "indexes/index.cdx.gz"), "a WACZ file: unpack it, and read its i"),
+    (zipped("log.csv"), "an archive or compressed file"),
+    (gzip.compress(b"a.csv".ljust(257, b"\0") + b"ustar"), "tar"),
+    (gzip.compress(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"), "cdxj-indexer FILE"),
+    ("url,time,hash\nu,1,A\n".encode("utf-16"), "iconv -f UTF-16"),
+    (b"\x80\x04\x95pickle", "no text, expected text in UTF-8, also gzip"),
+    (b"Recno:: 0\nURL:: http://a/\n", "nutch readseg: .* awk"),
+    (b'{"_source": {"url": "u", "nextFetchDate": "2026"}}\n', "row for each page.*--column time=N"),
+    (b'{"took": 1, "hits": {"total": 1, "hits": [{"_source": {}}]}}', "an answer of a search ind"),
+    (b'{\n "url": "u"\n}\n', "a JSON object over several lines"),
+    (b'{"a": [\n  {"url": "u"}]}\n', "a JSON object over several lines"),
+    (b'::1 - bob [1/Jan/2026:10:00:00 +0000] "GET /,;? HTTP/1.1" 200 5\n', "an access log"),
+    (b'a.example:80 ::1 - - [01/Jan/2026:10:00:00 +0000] "GET / HTTP/1.1"\n', "an access log"),
+    (b"#Version: 1.0\n#Fields: date time\n", "an access log"),
+    (b'<?xml version="1.0"?>\n<urlset xmlns="x">', "a sitemap or feed: write a CSV of its loc"),
+    (b"<!doctype html><p>a,b,c", "HTML or XML"),
+    (b"http://a/,2026-01-01,A\n", "the first line has values, .* such as url,time,hash: add a li"),
+    (b"1767225600\tA\n", "the first line has values"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), OTHER_FILES)
+@pytest.mark.parametrize("name", ["a", "a.csv"])
+def test_other_files_are_refused_with_a_way_out(tmp_path, content, message, name):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_crawl_log(tmp_path / name)
+
+
+ANY_NAME = [
+    (gzip.compress(b"url,time,hash\n") + gzip.compress(b"u,1,A\nu,2,B\n"), "a.csv"),
+    (bz2.compress(b"url,time,hash\nu,1,A\nu,2,B\n"), "a"),
+    (b"url,time,hash\nu,1,A\nu,2,B\n", "a.jsonl.gz"),
+    (b'{"url": "u", "time": 1, "hash": "A"}\n{"url": "u", "time": 2, "hash": "B"}\n', "a.csv"),
+    (b'[\n{"url": "u", "time": 1, "hash": "A"},\n{"url": "u", "time": 2, "hash": 1}\n]', "a.csv"),
+    (b'k 2026 {"url": "u", "digest": "A"}\nk 20260102 {"url": "u", "digest": "B"}\n', "a.cdx"),
+    (b"a,b)/ 20260101 u text/html 200 A\na,b)/ 20260102 u text/html 200 B\n", "a.cdxj"),
+]
+
+
+@pytest.mark.parametrize(("content", "name"), ANY_NAME)
+def test_the_content_tells_the_format_before_the_name(tmp_path, content, name):
+    (tmp_path / name).write_bytes(content)
+    log = read_crawl_log(tmp_path / name)
+    assert (log.intervals().elapsed.tolist(), log.of_archive) == ([1.0], b"2026" in content)
+    other = "cdx" if content[:1] in (b"{", b"[", b"k") else "jsonl"
+    with pytest.raises(ValueError, match=r"line 1|column|expected"):
+        read_crawl_log(tmp_path / name, format=other)
+
+
+def test_folders_are_refused_and_states_of_pages_are_read_by_their_time(tmp_path):
     path = tmp_path / "a.csv"
-    text = "url,time,hash\nu,1,A\n"
-    for content in (gzip.compress(text.encode()), text.encode("utf-16")):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="no text, expected UTF-8, or compressed with an ext"):
-            read_crawl_log(path)
+    path.write_text("url,nextFetchDate,seen,hash\nu,9,1,A\nu,9,4,B\n")
+    assert read_crawl_log(path, columns={"time": "seen"}).intervals().elapsed.tolist() == [3.0]
     with pytest.raises(ValueError, match="a folder, expected its files"):
         read_crawl_log(tmp_path)
 
