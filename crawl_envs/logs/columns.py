@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from crawl_envs.logs.times import EXPECTED, NUMBER, STAMP_EXPECTED, Times, parse_times
+from crawl_envs.logs.times import NUMBER, STAMP_EXPECTED, Times, parse_times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
-FLAGS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+FLAGS = dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "same", "unchanged"), 0.0)
+FLAGS |= dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "new", "changed"), 1.0)
+"""Texts of truth values, of whether content has changed, in any case."""
 REPLACED = "\ufffd"
 """In the place of bytes that are not UTF-8."""
 ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
@@ -49,13 +51,19 @@ class Wanted(NamedTuple):
     option: str = "column"
 
     def word(self, name: str) -> tuple[str, int]:
-        """Return the word of a column, empty if there is none, and its table of aliases, from 1."""
+        """Return the word of a column, empty if there is none, and the number of its table, from 1.
+
+        A value of an object, as ``hash.md5``, is of the word of the object, behind all tables.
+        """
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        tables = ({folded: folded} if self.known.fullmatch(folded) else {}, *self.aliases)
-        for rank, table in enumerate(tables):
-            if word := table.get(folded.replace("_", "") if rank else folded, ""):
-                return word, rank
+        if self.known.fullmatch(folded):
+            return folded, 0
+        plain, outer = folded.replace("_", ""), folded.partition(".")[0]
+        tables = (*self.aliases, {plain: outer} if self.known.fullmatch(outer) else {})
+        for rank, table in enumerate(tables, 1):
+            if plain in table:
+                return table[plain], rank
         return "", 0
 
     def includes(self, name: str) -> bool:
@@ -74,43 +82,30 @@ class Wanted(NamedTuple):
         """Return the columns to read, as word of the suite: name in the file.
 
         Raises:
-            ValueError: an unknown word, or a column that is not ``present``, or more than once, or
-                has columns in it, whose names begin with its name and a dot.
+            ValueError: an unknown word, a column that is not ``present``, or several, or an object.
         """
         present, columns = list(present), self.columns
         ranked: dict[str, dict[int, list[str]]] = {}
-        nested: dict[str, list[str]] = {}
         for name in present:
             word, rank = self.word(name)
             if word and word not in columns and name not in columns.values():
                 ranked.setdefault(word, {}).setdefault(rank, []).append(name)
-            head, dot, _ = name.partition(".")
-            if dot and self.word(head)[0] and not self.word(head)[1]:
-                nested.setdefault(head, []).append(name)
         words = {word: names[min(names)] for word, names in ranked.items()}
-        words |= {word: [x for x in present if name == x != ""] for word, name in columns.items()}
-        self._check(path, words, present)
-        for head, inner in nested.items():
-            word = self.word(head)[0]
-            if word not in columns and words.get(word, [head]) == [head]:
-                what = f"column {head!r} is an object with {inner}, expected a value"
-                raise ValueError(f"{path}: {what}{self.way_out(word)}")
-        return {word: names[0] for word, names in words.items() if names}
-
-    def _check(self, path: Path, words: Mapping[str, Sequence[str]], present: list[str]) -> None:
-        """Raise ValueError for an unknown word, a missing column, or one that is there twice."""
-        for word in (*self.columns, *self.required):
-            name = self.columns.get(word, word)
+        words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
+        for word in (*columns, *self.required):
             if not self.known.fullmatch(word):
-                keys = self.known.pattern.replace("|", ", ")
-                raise ValueError(f"columns must have keys {keys}, got {word!r}")
+                raise ValueError(f"columns must have keys {self.known.pattern}, got {word!r}")
+            name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
                 missing = f"column {name or word!r} ({word}) is missing, got {present}"
                 raise ValueError(f"{path}: {missing}{self.way_out(word)}")
         for word, names in words.items():
-            if len(names) > 1:
-                times = f"is there {len(names)} times as {word!r}, in {names}"
-                raise ValueError(f"{path}: column {names[0]!r} {times}{self.way_out(word)}")
+            if len(names) > 1 or (
+                "." in "".join(names) and "." not in word and word not in columns
+            ):
+                what = f"column {word!r} may be any of {names}, expected one"
+                raise ValueError(f"{path}: {what}{self.way_out(word)}")
+        return {word: names[0] for word, names in words.items() if names}
 
 
 class BadRows:
@@ -319,7 +314,7 @@ class Columns:
         """
         times, given = self.parsed(word, unit)
         known = ~np.isnan(times.value)
-        expected = STAMP_EXPECTED if unit == "stamp" else EXPECTED
+        expected = STAMP_EXPECTED if unit == "stamp" else times.expected
         self.check(word, ~known & (given | (not optional)), expected)
         if dated is None:
             dated = bool(known.any() and times.dated[known].mean() > 0.5)
@@ -328,9 +323,29 @@ class Columns:
         return times
 
 
+def aliases(**words: str) -> dict[str, str]:
+    """Return a table of the aliases of some words, which have blanks between them."""
+    return {name: word for word, names in words.items() for name in names.split()}
+
+
 def _number(text: str) -> float | None:
     """Return a number, or None of what is none."""
     return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+
+
+def with_one_status(part: Part, wanted: Wanted) -> Part:
+    """Return rows with the status of ``status_code``, or of ``status`` if it alone has numbers."""
+
+    def has_numbers(name: str) -> bool:
+        texts = pc.unique(part.table[name].cast(pa.large_string())).to_pylist()
+        return 2 * sum(_number(text or "") is not None for text in texts) > len(texts)
+
+    names = dict(part.names)
+    code, status = names.pop("status_code", ""), names.get("status", "")
+    if code and "status" not in wanted.columns:
+        text_only = bool(status) and has_numbers(status) and not has_numbers(code)
+        names["status"] = status if text_only else code
+    return part._replace(names=names)
 
 
 def _joined(parts: Sequence[Part]) -> Any:

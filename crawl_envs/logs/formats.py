@@ -43,7 +43,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from crawl_envs.logs.columns import REPLACED, BadRows, Columns, Part, Wanted
+from crawl_envs.logs.columns import REPLACED, BadRows, Columns, Part, Wanted, with_one_status
 from crawl_envs.logs.opening import check_kind, decompressed
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
@@ -94,7 +94,7 @@ def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None
         one_of("format", format, FORMATS)
     bad = BadRows(wanted.max_bad)
     parts = [
-        _read(one, wanted, format, partial(bad.add, number))
+        with_one_status(_read(one, wanted, format, partial(bad.add, number)), wanted)
         for number, one in enumerate([path] if isinstance(path, Path) else path)
     ]
     for part in parts[1:]:
@@ -372,13 +372,14 @@ def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]
 
 
 def _flat(row: Any) -> Any:
-    """Return an object with those in it taken apart, by dotted names; else the value itself."""
+    """Return an object without nulls, those in it taken apart by dotted names; else the value."""
     if not isinstance(row, dict):
         return row
     flat: dict[str, Any] = {}
     for name, value in row.items():
         one = _flat(value[0] if isinstance(value, list) and len(value) == 1 else value)
-        flat |= {f"{name}.{x}": y for x, y in one.items()} if isinstance(one, dict) else {name: one}
+        inner = {f"{name}.{x}": y for x, y in one.items()} if isinstance(one, dict) else {name: one}
+        flat |= inner if one is not None else {}
     return flat
 
 

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from crawl_envs.logs.columns import FLAGS, Columns, expected_kind
 from crawl_envs.logs.crawl_log import OUTCOMES
 from crawl_envs.logs.digests import NOTHING, digests
-from crawl_envs.logs.times import EXPECTED, MICROSECONDS_PER_DAY, Times
+from crawl_envs.logs.times import MICROSECONDS_PER_DAY, Times
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
 """Columns that tell whether a page changed; the first that is there is used."""
-OF_CONTENT = ("changed", "hash", "digest")
-"""Those that a crawler makes of the content that it has."""
 PARTIAL, NOT_MODIFIED, GONE = 206, 304, (404, 410)
 """Status of HTTP: RFC 9110, sections 15.3.7, 15.4.5, 15.5.5 and 15.5.11. The digest of a part tells
 nothing of the whole."""
@@ -62,8 +60,8 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of the column ``word``; add notes on what is no evidence."""
     truncated = rows.where("truncated", lambda text: FLAGS.get(text.lower()) != 0.0)
-    if word in OF_CONTENT:
-        rows.note("rows with a part of the content, whose digest is no evidence", truncated)
+    truncated &= word not in ("etag", "last_modified")  # servers make these of the whole content
+    rows.note("rows with a part of the content, whose digest is no evidence", truncated)
     if word == "changed":
         value = np.where(truncated, np.nan, rows.flags(word))
         return Evidence(word, value, [], value, value)
@@ -73,15 +71,15 @@ def evidence_of(
         fine = (np.isnan(status) | (status == 200.0)) & ~are_revisits(rows)
         what = "rows without an error that have the digest of no bytes, taken as content"
         rows.note(what, np.isin(number, empty) & fine)
-        value = np.where((number < 0) | (truncated & (word in OF_CONTENT)), np.nan, number)
+        value = np.where((number < 0) | truncated, np.nan, number)
         return Evidence(word, value, texts, value, value)
     last, given = rows.parsed(word)
     wrong = given & (np.isnan(last.value) | (last.dated != dated))
     rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
     if wrong.any() and (wrong == given).all():
         row = int(np.argmax(wrong))
-        expected = EXPECTED if np.isnan(last.value[row]) else expected_kind(dated)
-        raise ValueError(rows.wrong(word, row, expected)[2])
+        expected = last.expected if np.isnan(last.value[row]) else expected_kind(dated)
+        raise ValueError(rows.wrong(word, row, expected)[2] + rows.wanted.way_out(word))
     day = MICROSECONDS_PER_DAY if dated else 1.0
     slack = day * (np.where(times.whole_day, 0.5, 0.0) + tolerance / 86_400.0)
     late = ~wrong & (last.value > times.value + slack)

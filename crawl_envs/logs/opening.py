@@ -35,7 +35,7 @@ OTHERS = {
     r'\s*\{.{0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: write a document "
     "a line, by jq -c '.hits.hits[]._source' FILE (Solr: '.response.docs[]') > log.jsonl",
     r"\{([^\n]*[^}\s])?[^\S\n]*\n(\s*[^\s{]|[ \t]+\{)": "a JSON object over several lines, "
-    "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of an array or object NAME in it",
+    "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of NAME in it",
     r"(\S+ ){3,5}\[\d+/\w+/\d+:[^\]\n]*\] \"|\d+\.\d+ +\d+ \S+ \w+/\d+ |#(Software|Version): ": (
         "an access log of a server or proxy, of who asked for pages; expected what a crawler found"
     ),
@@ -55,7 +55,7 @@ def decompressed(path: Path) -> Any:
 
 
 def check_kind(path: Path, time: str) -> None:
-    """Raise ValueError if a file is one of OTHERS, except states whose ``time`` is of no fetch."""
+    """Raise ValueError for one of OTHERS, but STATES with a named ``time`` that is no fetch's."""
     with decompressed(path) as stream:
         head = stream.read(HEAD).removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     if head.startswith("PK") and zipfile.is_zipfile(path):

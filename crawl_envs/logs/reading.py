@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.logs.columns import ABSENT, Columns, Wanted
+from crawl_envs.logs.columns import ABSENT, Columns, Wanted, aliases
 from crawl_envs.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
 from crawl_envs.logs.dated_signals import place
 from crawl_envs.logs.formats import read_columns
@@ -33,30 +33,36 @@ from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 
 LOG_COLUMNS = re.compile(
-    rf"url|time|status|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
+    rf"url|time|status|status_code|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
 )
-ALIASES = {
-    "original": "url",
-    "timestamp": "time",
-    "fetchtime": "time",
-    "statuscode": "status",
-    "fetchstatus": "status",
-    "httpstatus": "status",
-    "httpstatuscode": "status",
-    "responsestatus": "status",
-    "responsecode": "status",
-    "contenthash": "hash",
-    "contentdigest": "digest",
-    "lastmodified": "last_modified",
-    "urlsurtkey": "urlkey",
-    "location": "redirect",
-    "mimetype": "mime",
-    "contenttype": "mime",
-    "contentmimetype": "mime",
-    "contenttruncated": "truncated",
-    "warctruncated": "truncated",
-}
-"""Names of CDX servers, of Common Crawl's tables, of a header field of HTTP, and of crawlers."""
+ALIASES = (
+    aliases(
+        url="original",
+        time="timestamp fetchtime",
+        status_code="statuscode fetchstatus httpstatus httpstatuscode responsestatus responsecode",
+        hash="contenthash",
+        digest="contentdigest",
+        last_modified="lastmodified",
+        urlkey="urlsurtkey",
+        redirect="location",
+        mime="mimetype contenttype contentmimetype",
+        truncated="contenttruncated warctruncated",
+    ),
+    aliases(
+        url="uri pageurl crawlurl warctargeturi",
+        time="fetchedat fetchdate crawltime crawltimestamp crawldate crawledat crawledon scrapedat "
+        "retrievedat capturedat visitedat checkedat downloadedat warcdate",
+        status_code="httpcode",
+        changed="ischanged haschanged contentchanged",
+        hash="bodyhash bodymd5 bodysha256 contentmd5 contentsha1 contentsha256 contentchecksum",
+        digest="payloaddigest warcpayloaddigest",
+        last_modified="httplastmodified",
+        redirect="redirecturl fetchredirect",
+    ),
+    aliases(url="loc address link page", time="ts date datetime", hash="checksum"),
+)
+"""Names of CDX servers, of Common Crawl's tables, of fields of HTTP and WARC, and of crawlers; then
+others, that mean something else where these are there too."""
 
 
 def read_crawl_log(
@@ -75,15 +81,16 @@ def read_crawl_log(
     """Read a crawl log; rows may be in any order, and in several files.
 
     - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
-    - ``changed``: whether the content differed from the crawl before: 0, 1, true, false
+    - ``changed``: whether the content differed from the crawl before: a text of ``FLAGS``
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
       the crawl before, see :func:`crawl_envs.logs.digests.canonical`
     - ``last_modified``: time; see below
-    - ``status``: HTTP status, optional: 304 is no change; with 404 or 410 the page is gone; another
-      3xx is a redirect, which is no content; any other >= 400 or < 100 observed nothing
-    - ``redirect``, ``urlkey``, ``mime``, ``truncated``: target of a redirect, key of a web archive,
-      MIME type, of which ``warc/revisit`` is :mod:`crawl_envs.logs.record_types`, and why there is
-      a part of the content only, whose digest is no evidence, optional
+    - ``status``, ``status_code``: HTTP status, optional; of both that of numbers: 304 is no change;
+      with 404 or 410 the page is gone; another 3xx is a redirect, which is no content; any other
+      >= 400 or < 100 observed nothing
+    - ``redirect``, ``urlkey``, ``mime``: target of a redirect, key of a web archive, and MIME type,
+      of which some are those of :mod:`crawl_envs.logs.record_types`, optional
+    - ``truncated``: why the content is a part, whose digest is no evidence, optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
@@ -144,7 +151,7 @@ def read_crawl_log(
     if event_columns and events is None:
         raise ValueError("event_columns (--event-column) needs events (--events), got none")
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
-    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, (ALIASES,), ABSENT, bad)
+    wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
     rows = read_columns(paths, wanted, format)
     told = [word for word in EVIDENCE if word in rows]
     if not told:

@@ -55,13 +55,10 @@ def status_of_revisits(
     for row in in_time[rows.good[in_time]].tolist():
         here, known, anywhere = int(page[row]), (int(page[row]), digest[row]), (-1, digest[row])
         if unknown[row]:
-            of = (
-                before.get(here, row)
-                if digest[row] < 0
-                else seen.get(known, seen.get(anywhere, row))
-            )
+            unmodified = digest[row] < 0
+            of = before.get(here, row) if unmodified else seen.get(known, seen.get(anywhere, row))
             statuses[row], kinds[row] = statuses[of], kinds[of]
-            if digest[row] < 0 and kinds[row] == NO_EVIDENCE:
+            if unmodified and kinds[row] == NO_EVIDENCE:
                 statuses[row] = float(NOT_MODIFIED)
         elif statuses[row] != NOT_MODIFIED:
             seen[known] = seen[anywhere] = row

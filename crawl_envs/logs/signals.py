@@ -9,22 +9,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.logs.columns import Columns
+from crawl_envs.logs.columns import Columns, aliases
 from crawl_envs.logs.formats import read_columns
 from crawl_envs.logs.observations import Crawls
-from crawl_envs.logs.urls import Pages
+from crawl_envs.logs.urls import Pages, normal_url
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 EVENT_COLUMNS = re.compile("url|time|source")
 EVENT_ALIASES = (
-    dict.fromkeys(("loc", "link", "uri", "address", "pageurl", "permalink"), "url")
-    | dict.fromkeys(("timestamp", "ts", "datetime", "seenat", "receivedat", "detectedat"), "time"),
-    {"page": "url", "date": "time"}
-    | dict.fromkeys(("lastmod", "lastmodified", "modified", "modifiedat"), "time")
-    | dict.fromkeys(("updated", "updatedat", "datemodified"), "time")
-    | dict.fromkeys(("published", "publishedat", "pubdate", "datepublished"), "time"),
+    aliases(
+        url="loc link uri address pageurl permalink",
+        time="timestamp ts datetime seenat receivedat detectedat",
+    ),
+    aliases(
+        url="page",
+        time="date lastmod lastmodified modified modifiedat updated updatedat datemodified "
+        "published publishedat pubdate datepublished",
+    ),
 )
 """Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
+MERGED = {
+    "; one by --merge scheme (in Python: merge_schemes)": (True, False),
+    "; one by --merge www (in Python: merge_www)": (False, True),
+    "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
+}
+BARE = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
+"""What spellings of the URL of a page differ in: scheme, www., and query."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
 
@@ -100,7 +110,10 @@ def with_events(
     rows.settle()
     if repeated := set(signals.sources) & set(names):
         raise ValueError(f"{path}: source {min(repeated)!r} is also a column of {log.path}")
-    page = np.append(pages.find(url.texts.to_pylist()), -1)[url.number]
+    urls = url.texts.to_pylist()
+    known = pages.find(urls)
+    rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(known < 0)], pages)
+    page = np.append(known, -1)[url.number]
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
@@ -114,3 +127,16 @@ def with_events(
         sources=signals.sources + names,
         duplicates=order.size - kept.size,
     )
+
+
+def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
+    """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
+    if not urls:
+        return []
+    alike = {BARE.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    bare = {url: BARE.sub("", normal_url(url).lower()) for url in urls}
+    one = next((url for url in urls if bare[url] in alike), urls[0])
+    page = alike.get(bare[one], pages.urls[0])
+    option = next((x for x, y in MERGED.items() if normal_url(one, *y) == normal_url(page, *y)), "")
+    what = f"{len(urls)} URLs of signals are of no page of the log, such as {one!r}"
+    return [f"{path}: {what}; a page is {page!r}{option}"]

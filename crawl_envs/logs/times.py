@@ -3,7 +3,7 @@
 Text is ISO 8601 (its basic form too), one of the three forms of RFC 9110, section 5.6.7, that of
 RFC 5322 (mail and feeds), of the common log format, or of Java and ctime. A stamp is
 ``yyyymmddhhmmss`` and maybe milliseconds, or cut after the year or a later part; what is missing
-is the earliest.
+is the earliest. Numbers that are as large as those of .NET, Windows or WebKit now are of these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 MICROSECONDS_PER_DAY = 86_400e6
 UNITS = {"seconds": 1e6, "milliseconds": 1e3, "microseconds": 1.0, "nanoseconds": 1e-3}
@@ -24,6 +24,16 @@ UNITS = {"seconds": 1e6, "milliseconds": 1e3, "microseconds": 1.0, "nanoseconds"
 TIME_UNITS = ("days", "stamp", *UNITS)
 BOUNDS = (1e7, 1e8, 1e11, 1e14, 1e17)
 """Numbers from these on are no longer of each of TIME_UNITS, from 1e13 to 1e14 again stamps."""
+EPOCHS = {
+    "microseconds since 1601 (WebKit)": (1.2e16, 1.6e16, 1.0, 11_644_473_600e6),
+    "100 ns since 1601 (Windows)": (1.2e17, 1.6e17, 0.1, 11_644_473_600e6),
+    "100 ns since the year 1 (.NET)": (6.2e17, 6.7e17, 0.1, 62_135_596_800e6),
+}
+"""Numbers of other epochs, from .. to .., with the microseconds in one, and from then to 1970."""
+YYMMDD = r"^(\d\d(0[1-9]|1[0-2])[0-3]\d(([01]\d|2[0-3])[0-5]\d)?|[0-3]\d[0-3]\d(19|20)\d\d)$"
+"""Digits of yymmdd and yymmddhhmm, or of ddmmyyyy and mmddyyyy."""
+EARLY, LATE, TOO_LATE = 1e15, 2.5e15, 4.1e15
+"""Microseconds since 1970, in 2001, 2049 and 2099: bare numbers outside are noted, or not read."""
 SPREADSHEET = (2e4, 8e4)
 """Days since 1900 of the years 1954 to 2119."""
 YEARS = ("1900", "2100")
@@ -33,6 +43,10 @@ FIRST, LAST = -6.2e16, 2.5e17
 EXPECTED = (
     "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
     "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
+)
+CLEAR_EXPECTED = (
+    "a number of a clear unit, before 2100: these may be yymmdd.., ddmmyyyy or of another epoch; "
+    "write dates, or give time_unit (--time-unit)"
 )
 STAMP_EXPECTED = "4, 6, 8, 10, 12, 14 or 17 digits of a time yyyymmddhhmmss and milliseconds"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -70,12 +84,14 @@ class Times(NamedTuple):
         dated: whether the time is a date and time, not a bare number of days, (n,) bool.
         whole_day: whether it is a date without a time, (n,) bool.
         guesses: what was guessed of the column, in words.
+        expected: what was expected where a time cannot be read, in words.
     """
 
     value: FloatArray
     dated: BoolArray
     whole_day: BoolArray
     guesses: tuple[str, ...] = ()
+    expected: str = EXPECTED
 
 
 def parse_times(column: Any, unit: str | None = None) -> Times:
@@ -126,20 +142,26 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     if unit is None and given.any() and _are_stamps(texts):
         kind = np.ones(value.size, np.int64)
     elif unit is None:
-        kind = np.searchsorted(BOUNDS, value, side="right")
-        kind[(value >= 1e13) & (value < 1e14)] = 1
+        kind = _units(value, given, texts)
     else:
         kind = np.full(value.size, TIME_UNITS.index(unit))
     stamps, whole = given & (kind == 1), np.zeros(value.size, np.bool_)
-    for rank, scale in enumerate(UNITS.values(), 2):
-        value[kind == rank] = np.rint(value[kind == rank] * scale)
+    scales = [*((scale, 0.0) for scale in UNITS.values()), *(x[2:] for x in EPOCHS.values())]
+    for rank, (scale, before) in enumerate(scales, 2):
+        value[kind == rank] = np.rint(value[kind == rank] * scale) - before
+    unclear = given & ((kind < 0) | ((unit is None) & (kind > 1) & (value > TOO_LATE)))
+    value[unclear], kind[unclear] = np.nan, -1
     if stamps.any():
         value[stamps], whole[stamps], _ = _of_dates(texts.filter(pa.array(stamps)), _STAMP)
     guesses = []
-    for rank in range(len(TIME_UNITS)) if unit is None else ():
-        if count := np.count_nonzero(given & (kind == rank)):
-            name = "yyyymmdd.." if rank == 1 else TIME_UNITS[rank]
-            guesses.append(f"bare numbers, read as {name}: {count}")
+    for rank, name in enumerate((*TIME_UNITS, *EPOCHS)) if unit is None else ():
+        if (of := given & (kind == rank)).any():
+            name = "yyyymmdd.." if rank == 1 else name
+            guesses.append(f"bare numbers, read as {name}: {np.count_nonzero(of)}")
+            first, last = value[of].min(), value[of].max()
+            if rank > 1 and not EARLY <= first <= last <= LATE:
+                dates = [str(np.datetime64(int(x), "us"))[:10] for x in (first, last)]
+                guesses[-1] += f", from {dates[0]} to {dates[1]}: are they of another epoch?"
     powers = pc.fill_null(pc.match_substring(texts, "e+", ignore_case=True), False)
     if rounded := np.count_nonzero(given & (kind > 1) & powers.to_numpy(zero_copy_only=False)):
         guesses.append(f"times with a power of ten, perhaps rounded by a spreadsheet: {rounded}")
@@ -147,7 +169,25 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
         days = number[given]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
             guesses[-1] += ", as of a spreadsheet; give time_unit if they are not days"
-    return Times(value, given & (kind > 0), whole, tuple(guesses))
+    expected = CLEAR_EXPECTED if unclear.any() else EXPECTED
+    return Times(value, given & (kind > 0), whole, tuple(guesses), expected)
+
+
+def _units(value: FloatArray, given: BoolArray, texts: Any) -> IntArray:
+    """Return the unit of each number by its size: in TIME_UNITS or, from there on, in EPOCHS.
+
+    It is -1 where it is not clear: for 18 digits of no epoch, and for a column of yymmdd.. alone.
+    """
+    kind = np.searchsorted(BOUNDS, value, side="right")
+    kind[(value >= 1e13) & (value < 1e14)] = 1
+    for rank, (low, high, *_) in enumerate(EPOCHS.values(), len(TIME_UNITS)):
+        kind[(value >= low) & (value <= high)] = rank
+    kind[(kind == len(TIME_UNITS) - 1) & (value < 1e18)] = -1
+    low, high = np.min(value, where=given, initial=np.inf), np.max(value, where=given, initial=0.0)
+    dates = pc.all(pc.match_substring_regex(texts, YYMMDD)).as_py() and (high < 1e8 or low > 2.1e9)
+    if dates or (low >= 1e11 and high < 1e12):
+        kind[:] = -1
+    return kind
 
 
 def _are_stamps(texts: Any) -> bool:

@@ -137,6 +137,32 @@ KINDS = [
         [2.0],
         [1],
     ),
+    # Names of other tools; the status is that of numbers; truth values
+    (
+        "a.csv",
+        "Address,Crawl Timestamp,Hash,Status,Status Code\nu,0,A,OK,200\nu,1,B,No,404\n"
+        "u,2,A,OK,200\n",
+        [2.0],
+        [0],
+    ),
+    (
+        "a.csv",
+        "uri,crawled_at,date,hash,status,http_status\nu,0,9,A,200,OK\nu,2,9,B,500,Bad\nu,3,9,A,200,OK\n",
+        [3.0],
+        [0],
+    ),
+    (
+        "a.csv",
+        "loc,ts,changed\nu,0,\nu,1,f\nu,3,T\nu,4,N\nu,5,Yes\n",
+        [1.0, 2.0, 1.0, 1.0],
+        [0, 1, 0, 1],
+    ),
+    (
+        "a.csv",
+        "link,date,is_changed\nu,0,new\nu,1,same\nu,3,Changed\nu,4,unchanged\n",
+        [1.0, 2.0, 1.0],
+        [0, 1, 0],
+    ),
     # Revisits of content, by the server and by digest, of another page, of a redirect, of content
     # without bytes; and records that are no responses
     (
@@ -267,6 +293,8 @@ NAMED = [
     # name of the file, text, columns, elapsed days of intervals, whether they changed
     ("a.jsonl", NESTED, {"hash": "sum.page.md5"}, [1.0], [0]),
     ("a.json", f"[{','.join(NESTED.split(chr(10))[1:3])}]", {"hash": "sum.page.text"}, [1.0], [1]),
+    ("a.csv", "url,time,hash,hash.1,time.read\nu,0,A,x,9\nu,2,A,y,1\n", {}, [2.0], [0]),
+    ("a.csv", "url,timestamp,etag,time.read\nu,0,A,8\nu,2,A,1\n", {}, [2.0], [0]),
     ("a.csv", "url,time,etag,changed\nu,0,A,x\nu,2,A,y\n", {"changed": ""}, [2.0], [0]),
     ("a.csv", "url,time,etag,status,\nu,0,A,ok,\nu,2,B,ok,\n", {"status": ""}, [2.0], [1]),
 ]
@@ -283,19 +311,50 @@ def test_fields_of_structures_of_parquet_have_dotted_names(tmp_path):
     table = {"url": ["u", "u"], "time": [1.0, 4.0], "hash": [{"a": {"b": "x"}, "c": 1}] * 2}
     pq.write_table(pa.table(table), path := tmp_path / "a.parquet")
     assert read_crawl_log(path, columns={"hash": "hash.a.b"}).intervals().elapsed.tolist() == [3.0]
-    with pytest.raises(ValueError, match=r"'hash' is an object with \['hash.a.b', 'hash.c'\]"):
+    with pytest.raises(ValueError, match=r"'hash' may be any of \['hash.a.b', 'hash.c'\], exp"):
         read_crawl_log(path)
 
 
 def test_columns_of_events_are_named_apart(read, tmp_path):  # noqa: F811
     events, text = tmp_path / "events.csv", "url,time,hash\nu,0,A\nu,2,B\n"
     events.write_text("loc,published,updated,source\nu,0.5,1,x\nu,0.25,1,y\n")
-    with pytest.raises(ValueError, match=r"'published', 'updated'.; give --event-column time=NAME"):
+    with pytest.raises(ValueError, match=r"'published', 'updated'., expected one; give --event"):
         read(text, events=events)
     log = read(text, events=events, event_columns={"time": "published", "source": ""})
     assert (log.signal_time.tolist(), log.sources) == ([0.25, 0.5], ("events",))
     with pytest.raises(ValueError, match=r"event_columns .--event-column. needs events"):
         read(text, event_columns={"time": "x"})
+
+
+@pytest.mark.parametrize(
+    ("url", "event", "said"),
+    [
+        (
+            "https://a.example/x",
+            "https://a.example/x?utm_source=rss",
+            "a page is 'https://a.example/x'$",
+        ),
+        (
+            "https://a.example/x",
+            "http://a.example/x",
+            r"; one by --merge scheme \(in Python: merge_schemes\)",
+        ),
+        ("https://a.example/x", "http://www.a.example/x", "; one by --merge scheme --merge www"),
+        ("https://a.example/x", "https://b.example/y", "a page is 'https://a.example/u'$"),
+    ],
+)
+def test_signals_of_no_page_are_shown_beside_one(read, tmp_path, url, event, said):  # noqa: F811
+    events = tmp_path / "events.csv"
+    events.write_text(
+        f"url,time\nhttps://c.example/,1\n{event},1\n{event},2\nhttps://a.example/u,1\n"
+    )
+    text = f"url,time,hash\nhttps://a.example/u,0,A\n{url},0,A\n{url},3,B\n"
+    log = read(text, events=events)
+    assert (log.signal_page.size, log.dropped.signals) == (1, 3)
+    [note] = [note for note in log.notes if "are of no page" in note]
+    shown = "https://c.example/" if "b.example" in event else event
+    assert f"2 URLs of signals are of no page of the log, such as {shown!r}; a page is" in note
+    assert re.search(said, note), note
 
 
 def test_a_hash_by_another_name_before_a_digest_is_noted(read):  # noqa: F811
@@ -320,18 +379,23 @@ REFUSED = [
     (
         "a.csv",
         "url,timestamp,Fetch-Time,hash\nu,1,2,A\n",
-        "2 times as 'time', in .'timestamp', 'F",
+        "column 'time' may be any of .'timestamp', 'Fetch-Time'., expected one; give --column time",
     ),
     ("a.json", '[{"hits": 1, "took": 2}]', r"'url' .url. is missing, got \['hits', 'took'\]"),
     ("a.csv", "url,time,md5\nu,1,A\n", r"got \['url', 'time', 'md5'\]; give --column hash=N"),
-    ("a.csv", "page,when,hash\nu,1,A\n", r"'url' .* missing.*; give --column url=NAME .in Py"),
+    ("a.csv", "site,when,hash\nu,1,A\n", r"'url' .* missing.*; give --column url=NAME .in Py"),
     (
         "a.csv",
         "url,time,hash,status\nu,1,A,OK\nu,2,A,OK\n",
         r"got 'OK', expected an HTTP.*give --column status=NAME, or --column status= for none .in",
     ),
-    ("a.csv", "url,time,hash,hash\nu,1,A,B\n", "2 times as 'hash'.*or --column hash= for none"),
-    ("a.jsonl", NESTED.replace("sum", "hash"), "is an object with .'hash.page.md5', 'hash.page.te"),
+    ("a.csv", "url,time,hash,hash\nu,1,A,B\n", "'hash' may be any of.*or --column hash= for none"),
+    (
+        "a.jsonl",
+        NESTED.replace("sum", "hash"),
+        "may be any of .'hash.page.md5', 'hash.page.text'.",
+    ),
+    ("a.jsonl", '{"url": "u", "time": {"$date": 1}, "hash": 1}', "any of .'time..date'., expected"),
     ("a.json", "{}", r"column 'url' .url. is missing, got \[\]; give"),
     ("a.json", '[["urlkey", "timestamp"', "expected a whole JSON array, but"),
     ("a.csv", "url,time,hash\nu,1e300,A\n", "column 'time': got '1e300', expected"),
@@ -527,6 +591,9 @@ def test_several_files_are_one_log(tmp_path):
     assert log.dropped == Dropped(duplicates=1, unreadable=1)
     with pytest.raises(ValueError, match=r"b.csv, line 3, column 'STATUS': got 'bad', expected an"):
         read_crawl_log(paths, max_bad=0.0)
+    (tmp_path / "b.csv").write_text("url,time,hash,Status_Code,Status\nu,3,C,404,No\n")
+    log = read_crawl_log(paths)
+    assert log.urls[log.page[log.gone]].tolist() == ["u"]
     (tmp_path / "c.csv").write_text("url,time,etag\nu,2,B\n")
     with pytest.raises(
         ValueError, match=r"c.csv: expected columns as in .*a.csv, but 'etag' is on"

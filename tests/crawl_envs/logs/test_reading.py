@@ -203,8 +203,12 @@ BAD = [
     ("\n", "log.jsonl", "is empty"),
     ("words of a text", "log.txt", "first line 'words of a text', expected one of the formats"),
     ("url,time\na,1\n", "log.csv", "expected one of the columns ('changed', 'hash'"),
-    ("loc,time,changed\na,1,0\n", "log.csv", "column 'url' (url) is missing"),
-    ("url,url,time,hash\na,b,1,0\n", "log.csv", "column 'url' is there 2 times"),
+    ("where,time,changed\na,1,0\n", "log.csv", "column 'url' (url) is missing"),
+    (
+        "url,url,time,hash\na,b,1,0\n",
+        "log.csv",
+        "column 'url' may be any of ['url', 'url'], expected one",
+    ),
     (GOOD + 'a,1,0\n\n"b\nc",2,0\na,3\n', "log.csv", ", line 6: got 2 values, expected 3"),
     (
         GOOD + 'a,1,0\n\n"b\nc",2,0\na,yesterday,0\n',
@@ -214,7 +218,11 @@ BAD = [
     (GOOD + "a,,0\n", "log.csv", ", line 2, column 'time': got nothing, expected"),
     (GOOD + "a,1,0\na,2026-01-01,0\n", "log.csv", "line 3, column 'time': got '2026-01-01', exp"),
     (GOOD + ",1,0\n", "log.csv", "line 2, column 'url': got nothing, expected text"),
-    (GOOD + "a,1,0\na,2,yes\n", "log.csv", "line 3, column 'changed': got 'yes', expected 0, 1"),
+    (
+        GOOD + "a,1,0\na,2,maybe\n",
+        "log.csv",
+        "line 3, column 'changed': got 'maybe', expected 0, 1",
+    ),
     ("url,time,hash,status\na,1,x,OK\n", "log.csv", "line 2, column 'status': got 'OK', expected"),
     ("url,time,hash,signals:s\na,1,x,1.5\n", "log.csv", "column 'signals:s': got '1.5', expected"),
     ('{"url": "a"}\n\n{"url": }\n', "log.jsonl", ", line 3: got '{\"url\": }', expected a JSON"),

@@ -107,6 +107,52 @@ def test_types(values, expected, dated):
     assert (times.value[0], times.dated[0]) == (expected, dated)
 
 
+UNCLEAR = [
+    ["260203040506", "260204040506"],
+    ["260203", "260313"],
+    ["2602030405"],
+    ["03022026", "28122026"],
+    ["177009150600", "177009150700"],
+    ["17700915060000000"],
+    ["450000000000000000"],
+]
+
+
+@pytest.mark.parametrize("forms", UNCLEAR)
+def test_numbers_of_no_clear_unit_are_no_times(forms):
+    times = parse_times(pa.array(forms, pa.large_string()))
+    assert np.isnan(times.value).all()
+    assert "give time_unit (--time-unit)" in times.expected
+    assert times.guesses == ()
+    times = parse_times(pa.array(forms, pa.large_string()), "days")
+    assert times.value.tolist() == [float(form) for form in forms]
+
+
+def test_numbers_near_those_of_no_clear_unit_are_times():
+    for forms in (["260203", "261303"], ["920000000000", "1770091506000"], ["2099990405"]):
+        assert not np.isnan(parse_times(pa.array(forms, pa.large_string())).value).any()
+
+
+@pytest.mark.parametrize(
+    ("forms", "name"),
+    [  # 1601 to 1970 are 134,774 days, the year 1 to 1970 719,162
+        (["13414565106000000"], "microseconds since 1601 (WebKit)"),
+        (["134145651060000000"], "100 ns since 1601 (Windows)"),
+        (["639056883060000000", "6.3905688306E17"], "100 ns since the year 1 (.NET)"),
+    ],
+)
+def test_numbers_of_other_epochs(forms, name):
+    times = parse_times(pa.array(forms, pa.large_string()))
+    assert times.value.tolist() == [stamp(MOMENT)] * len(forms)
+    assert times.guesses[0] == f"bare numbers, read as {name}: {len(forms)}"
+
+
+def test_numbers_of_dates_of_no_crawl_are_noted():
+    seconds = 1_770_091_506 - 978_307_200  # since 2001, as of macOS
+    [note] = parse_times(pa.array([f"{seconds}"], pa.large_string())).guesses
+    assert note.endswith("as seconds: 1, from 1995-02-03 to 1995-02-03: are they of another epoch?")
+
+
 def stamp(text):
     return np.datetime64(text, "us").astype(np.float64)
 
