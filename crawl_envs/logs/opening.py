@@ -27,9 +27,8 @@ FILE_KINDS = {
     r"WARC/\d|filedesc:": "a WARC or ARC file: read its index, by cdxj-indexer FILE > log.cdxj",
     r"\xff\xfe|\xfe\xff": "text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > log.csv",
     r"--[ \r\n]|/\*!|CREATE TABLE|INSERT INTO|PGDMP": "an SQL dump: export the table as CSV",
-    r"Recno:: \d": "a dump of nutch readseg: make a table of it by awk -v OFS='\\t' 'BEGIN "
-    '{print "url", "time", "hash"} /^URL::/ {u = $2} /^Fetch time:/ {t = substr($0, 13)} '
-    "/^Signature: [0-9a-f]+$/ {print u, t, $2}' FILE > log.tsv",
+    r"Recno:: \d": "a dump of nutch readseg: the section on Nutch of docs/recipes.md has a script "
+    "that writes a row for each fetch",
     r"(?i:\S+\s+version: \d|(?=[^\n]*fetch ?time)(?=[^\n]*retr(y ?interval|ies ?since)))": STATES,
     r"[^\n]*\bnextFetchDate\b": STATES,
     r'\s*\{((?!"url").){0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: "
@@ -37,7 +36,8 @@ FILE_KINDS = {
     r"\{([^\n]*[^}\s])?[^\S\n]*\n(\s*[^\s{]|[ \t]+\{)": "a JSON object over several lines, "
     "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of NAME in it",
     r"(\S+ ){3,5}\[\d+/\w+/\d+:[^\]\n]*\] \"|\d+\.\d+ +\d+ \S+ \w+/\d+ |#(Software|Version): ": (
-        "an access log of a server or proxy, of who asked for pages; expected what a crawler found"
+        "an access log of a server or proxy, of who asked for pages; expected what a crawler found: "
+        "docs/recipes.md says what the log of one's own server can tell"
     ),
     r"\s*<.{0,2000}<(urlset|sitemapindex|rss|feed|rdf)\b": "a sitemap or feed: write a CSV of its "
     "loc and lastmod (link and pubDate), for signals (--events)",
