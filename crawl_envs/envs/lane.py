@@ -46,6 +46,7 @@ class Lane:
         The simulation would not read it.
         """
         if name not in vars(self).get("_own", ()):
+            self._vector.check_attribute(name)
             if hasattr(type(self), name) or hasattr(self._vector, name):
                 raise AttributeError(
                     f"{name!r} of a lane cannot be set: it is the environment's, so give it to "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import gymnasium
@@ -58,6 +60,14 @@ def check_limit(limit: int | None, lanes: Lanes) -> int | None:
     return int(limit) if limit < steps else None
 
 
+@cache
+def arguments_of(kind: type) -> frozenset[str]:
+    """Return the names of the keywords of the constructors of an environment's classes."""
+    classes = [base for base in kind.__mro__ if issubclass(base, LaneAccess)]
+    every = (one for base in classes for one in inspect.signature(base).parameters.values())
+    return frozenset(one.name for one in every if one.kind == one.KEYWORD_ONLY)
+
+
 class LaneAccess:
     """Access to the lanes of an environment.
 
@@ -83,6 +93,20 @@ class LaneAccess:
             one_of("render_mode", render_mode, self.metadata["render_modes"], "None")
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
         self._histories: defaultdict[int, History] = defaultdict(History)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; AttributeError for an argument, once the environment is made."""
+        if self._spec is not None or ("lanes" in vars(self) and self.lanes.episodes.any()):
+            self.check_attribute(name)
+        super().__setattr__(name, value)
+
+    def check_attribute(self, name: str) -> None:
+        """Raise AttributeError for an argument, which only the constructor reads."""
+        if name in arguments_of(type(self)) and name not in vars(self):
+            raise AttributeError(
+                f"{name!r} cannot be set: it is an argument of the environment, so give it to "
+                "gymnasium.make or gymnasium.make_vec"
+            )
 
     @property
     def spec(self) -> EnvSpec | None:

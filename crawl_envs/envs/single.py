@@ -113,6 +113,11 @@ class CrawlEnv(LaneAccess, SingleEnv):
         self._window.show(frame, self.metadata["render_fps"])
         return None
 
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute, as wrappers and SyncVectorEnv do; AttributeError for an argument."""
+        self.check_attribute(name)
+        return super().set_wrapper_attr(name, value, force=force)
+
     def close(self) -> None:
         """Close the window, if there is one."""
         self._window.close()
