@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,11 @@ SIGNAL_WEIGHT = types.FunctionType(
     types.float64(types.float64[:, ::1], types.int64, types.float64, types.int64)
 )
 """Type of the weight of a signal: ``signal_weight(parameters, page, age, source)``."""
+
+NO_CACHE = (
+    "compiled code is not kept, since no folder for it can be written, so that every process compiles "
+    "the simulator again: set NUMBA_CACHE_DIR to a folder that can be written"
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawl_envs", "policies", "agents")
@@ -67,6 +73,26 @@ def sources_stamp(file: Path) -> tuple[int, int]:
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 
+def cached(function: Function, **options: Any) -> Any:
+    """Return a Numba kernel cached on disk; warn and do not cache it where no folder can be written.
+
+    Numba looks for a folder when a kernel is declared.
+    """
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+    warn_of_no_cache()
+    return numba.njit(**options)(function)
+
+
+@cache
+def warn_of_no_cache() -> None:
+    """Warn, once in a process, that compiled code is not kept."""
+    warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=2)
+
+
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
     """Declare a Numba kernel: compiled at its first use, cached on disk.
 
@@ -79,7 +105,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
 
     def decorate(function: Function) -> Function:
         own = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
-        kernel: Any = numba.njit(cache=True, **own)(function)
+        kernel = cached(function, **own)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)
@@ -104,8 +130,18 @@ def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
+def check_compilation() -> None:
+    """Raise ValueError if Numba's compilation is switched off; kernels of tables need it."""
+    if numba.config.DISABLE_JIT:
+        raise ValueError(
+            "NUMBA_DISABLE_JIT must be 0 or unset, got 1: environments, index policies and "
+            "schedulers run as compiled code only"
+        )
+
+
 def ready(kernel: Any) -> Any:
     """Compile a kernel for its declared signature, once, and return it."""
+    check_compilation()
     if kernel.signature is not None:
         kernel.compile(kernel.signature)
         kernel.disable_compile()

@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
 from crawl_envs.envs.pictures import SIZE, picture
@@ -122,7 +123,10 @@ class LaneAccess:
         if spec is not None:
             check_limit(_limit_of_make(spec), self.lanes)
             steps = spec.max_episode_steps or self.lanes.steps_per_episode()
-            spec = replace(spec, max_episode_steps=steps, kwargs=plain(spec.kwargs))
+            kwargs = plain(spec.kwargs)
+            if isinstance(mode := kwargs.get("autoreset_mode"), AutoresetMode):
+                kwargs["autoreset_mode"] = mode.value
+            spec = replace(spec, max_episode_steps=steps, kwargs=kwargs)
         self._spec = spec
 
     @property
@@ -172,15 +176,17 @@ class LaneAccess:
         self._check_lane(lane)
         return self.lanes.last_log(lane)
 
-    def ledger(self, lane: int = 0) -> Ledger:
+    def ledger(self, lane: int = 0, finished: bool = False) -> Ledger:
         """Return the true totals of a lane since the start of its episode.
+
+        With ``finished``, return those of its previous episode: with ``autoreset_mode="SameStep"``,
+        and in Stable-Baselines3, the step that ends an episode starts the next one.
 
         Raises:
             ValueError: there is no such lane.
-            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.ResetNeeded: before the first reset, or the first end of an episode.
         """
-        self.lanes.instance(lane)
-        return self.lanes.ledger(lane)
+        return self.lanes.ledger(lane, finished)
 
     def current_observation(self, lane: int = 0) -> Any:
         """Return the present observation of a lane, as new arrays, without wrappers."""

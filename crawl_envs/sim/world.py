@@ -233,9 +233,8 @@ class World:
             if np.any(counts == self.lengths[axis]):
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
-    def ledger(self, lane: int) -> Ledger:
-        """Return the totals of the lane since its restart."""
-        record = self.state.lanes[lane]
+    def ledger(self, record: Any) -> Ledger:
+        """Return the totals of a lane since its restart, from its record in ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
         penalty = float(record["divergence_time"]) if self.state.increments.size else None

@@ -24,6 +24,9 @@ INT64 = np.dtype(np.int64)
 SLOT_FORMS = ("page", "scores", "refresh")
 ACTION_FORMS = (*SLOT_FORMS, "rates", "shares")
 Actions: TypeAlias = tuple[NDArray[Any], ...]
+ROUNDING = 1e-6
+"""Distance from the ends of a space, in units of its largest value, that is rounding: some ulps of
+float32. Actions so near are moved to the end."""
 
 
 class _One(list[Any]):
@@ -87,6 +90,16 @@ class ActionForm(ABC):
             raise ValueError(f"action must be {wanted}, got {got}")
         return array
 
+    def _between_ones(self, actions: Any, num_lanes: int, what: str) -> Any:
+        """Return numbers in [-1, 1], within rounding, of all lanes."""
+        array = self._checked(actions, num_lanes, "fiu", f"{what} in [-1, 1]")
+        size = np.abs(array)
+        if np.all(size <= 1.0):
+            return array
+        if not np.all(size <= 1.0 + ROUNDING):
+            raise ValueError(f"action must be {what} in [-1, 1], got {array.min()}..{array.max()}")
+        return np.clip(array, -1.0, 1.0)
+
 
 class PageChoice(ActionForm):
     """``page``: number of the page to crawl; with ``probing``, m + i is a probe of page i.
@@ -139,11 +152,7 @@ class TopScores(ActionForm):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's highest pages, the highest first."""
-        scores = self._checked(actions, num_lanes, "fiu", "scores in [-1, 1]")
-        if not np.all(np.abs(scores) <= 1.0):
-            raise ValueError(
-                f"action must be scores in [-1, 1], got {scores.min()}..{scores.max()}"
-            )
+        scores = self._between_ones(actions, num_lanes, "scores")
         pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
         return pages, np.full(num_lanes, self.batch, np.int64)
 
@@ -192,7 +201,10 @@ class CrawlRates(ActionForm):
         expected = "rates, and probabilities where every change is signalled"
         rates = self._checked(actions, num_lanes, "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
-            raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
+            if not np.all(np.isfinite(rates) & (rates >= -ROUNDING * self.highest)):
+                ends = f"{rates.min()}..{rates.max()}"
+                raise ValueError(f"action must be {expected}, >= 0, got {ends}")
+            rates = np.maximum(rates, 0.0)
         return (np.ascontiguousarray(rates, np.float64),)
 
 
@@ -214,10 +226,8 @@ class BandwidthShares(CrawlRates):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the shares of all lanes, in [0, 1], one array (N, m)."""
-        given = self._checked(actions, num_lanes, "fiu", "shares in [-1, 1]")
-        if not np.all(np.abs(given) <= 1.0):
-            raise ValueError(f"action must be shares in [-1, 1], got {given.min()}..{given.max()}")
-        return (0.5 * (given.astype(np.float64) + 1.0),)
+        shares = self._between_ones(actions, num_lanes, "shares")
+        return (0.5 * (shares.astype(np.float64) + 1.0),)
 
 
 class SampledRates(CrawlRates):

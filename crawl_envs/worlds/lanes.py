@@ -92,11 +92,13 @@ class Lanes(Episodes):
         features: names of the columns of an observation.
         reported: entries of the info of a step besides the reward.
         mortal: whether pages are born and die.
+        finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
+    _OWN = (*Episodes._OWN, "finished")
     _SAVED: tuple[str, ...] = ("kind", "world", "budget")
 
     def __init__(
@@ -151,7 +153,7 @@ class Lanes(Episodes):
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample)
-        self._buffers = Buffers()
+        self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     def _entries(self) -> Reported:
         """Return the entries of the info of a step besides the reward."""
@@ -195,6 +197,7 @@ class Lanes(Episodes):
             if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
             plans.append(self._plan(lane, seed, instances[lane]))
+        self.finished[chosen] = self.world.state.lanes[chosen]
         for plan in plans:
             self._prepare(plan)
         self._restart(chosen, play)
@@ -205,6 +208,7 @@ class Lanes(Episodes):
             nothing = [None] * self.num_lanes
             self.begin(chosen, nothing, nothing)
             return
+        self.finished[chosen] = self.world.state.lanes[chosen]
         self.world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
 
@@ -314,13 +318,15 @@ class Lanes(Episodes):
     def observations(self, copy: bool = True) -> Any:
         """Return the observations of all lanes in their form, as arrays (N, ...).
 
-        Without ``copy`` the next step overwrites them, unless they are flat.
+        Without ``copy`` they are read-only and the next step overwrites them, unless they are flat.
         """
         shown = self.world.state.shown
         if "flat" in self.observation_form:
             rows = self._buffers.copy(shown.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
         else:
             rows = (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
+            if not copy:
+                rows.setflags(write=False)
         return self._with_mask(rows, slice(None)) if "dict" in self.observation_form else rows
 
     def observation(self, lane: int) -> Any:
@@ -398,9 +404,16 @@ class Lanes(Episodes):
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
         return similar
 
-    def ledger(self, lane: int) -> Ledger:
-        """Return the totals of a lane since the start of its episode."""
-        return self.world.ledger(lane)
+    def ledger(self, lane: int, finished: bool = False) -> Ledger:
+        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        return self.world.ledger(self._totals_of(lane, finished))
+
+    def _totals_of(self, lane: int, finished: bool) -> Any:
+        """Return the record with the totals of a lane's episode, or of its previous one."""
+        self.instance(lane)
+        if finished and self.finished["time"][lane] == 0.0:
+            raise ResetNeeded(f"lane {lane} has finished no episode")
+        return (self.finished if finished else self.world.state.lanes)[lane]
 
     # State
 
