@@ -27,11 +27,6 @@ SIGNAL_WEIGHT = types.FunctionType(
 )
 """Type of the weight of a signal: ``signal_weight(parameters, page, age, source)``."""
 
-NO_CACHE = (
-    "compiled code is not kept, since no folder for it can be written, so that every process compiles "
-    "the simulator again: set NUMBA_CACHE_DIR to a folder that can be written"
-)
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawl_envs", "policies", "agents")
 """Packages with kernels."""
@@ -73,24 +68,26 @@ def sources_stamp(file: Path) -> tuple[int, int]:
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 
-def cached(function: Function, **options: Any) -> Any:
-    """Return a Numba kernel cached on disk; warn and do not cache it where no folder can be written.
-
-    Numba looks for a folder when a kernel is declared.
-    """
+def kernel_of(function: Function, **options: Any) -> Any:
+    """Return a Numba kernel, cached on disk unless no folder for it can be written."""
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         if "no locator" not in str(error):
             raise
-    warn_of_no_cache()
-    return numba.njit(**options)(function)
+        warn_of_no_cache()
+        return numba.njit(**options)(function)
 
 
 @cache
 def warn_of_no_cache() -> None:
-    """Warn, once in a process, that compiled code is not kept."""
-    warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=2)
+    """Warn, once, that compiled code is not kept."""
+    warnings.warn(
+        "compiled code cannot be kept on disk, so every process compiles the simulator again: "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
@@ -105,7 +102,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
 
     def decorate(function: Function) -> Function:
         own = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
-        kernel = cached(function, **own)
+        kernel = kernel_of(function, **own)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)
@@ -141,8 +138,8 @@ def check_compilation() -> None:
 
 def ready(kernel: Any) -> Any:
     """Compile a kernel for its declared signature, once, and return it."""
-    check_compilation()
     if kernel.signature is not None:
+        check_compilation()
         kernel.compile(kernel.signature)
         kernel.disable_compile()
         kernel.signature = None

@@ -15,7 +15,6 @@ import gymnasium
 import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
 from crawl_envs.envs.pictures import SIZE, picture
@@ -32,7 +31,7 @@ def _limit_of_make(spec: EnvSpec) -> int | None:
     ``make`` keeps its ``max_episode_steps``, and that of the id, for its TimeLimit: it tells them
     neither to the constructor nor in the specification that it sets. So they are read there.
     """
-    caller = sys._getframe(2)
+    caller = sys._getframe(3)  # below are the setter and __setattr__
     if caller.f_code is not gymnasium.make.__code__:
         return spec.max_episode_steps
     limit: int | None = caller.f_locals.get("max_episode_steps")
@@ -123,10 +122,7 @@ class LaneAccess:
         if spec is not None:
             check_limit(_limit_of_make(spec), self.lanes)
             steps = spec.max_episode_steps or self.lanes.steps_per_episode()
-            kwargs = plain(spec.kwargs)
-            if isinstance(mode := kwargs.get("autoreset_mode"), AutoresetMode):
-                kwargs["autoreset_mode"] = mode.value
-            spec = replace(spec, max_episode_steps=steps, kwargs=kwargs)
+            spec = replace(spec, max_episode_steps=steps, kwargs=plain(spec.kwargs))
         self._spec = spec
 
     @property

@@ -204,7 +204,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of one's own of each lane, to one value or to a list of N.
+        """Set a new attribute of each lane, to one value or to a list of N.
 
         Raises:
             ValueError: a list of another length.

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, get_args
@@ -259,14 +260,14 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
 
 
 def plain(value: Any) -> Any:
-    """Return numbers, paths, and lists and mappings of any library as values that JSON knows.
+    """Return numbers, paths, enumerations, lists and mappings as values that JSON knows.
 
-    Other objects are returned as they are.
+    They may be of any library. Other objects are returned as they are.
     """
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy, columns of pandas, tensors
         value = value.tolist()
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, Path | Enum):
+        return str(value) if isinstance(value, Path) else value.value
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if type(value) is tuple:

@@ -234,7 +234,7 @@ class Lanes(Episodes):
                 self.budget.start(lane, self.instance(lane))
             self._provide_events(lane)
         restart_lanes(self.world.table, chosen)
-        self._steps_left = 0  # an interrupted lane needs a reset
+        self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
         player = play_lanes_at_rates if self.crawls_at_random else play_lanes
@@ -259,7 +259,7 @@ class Lanes(Episodes):
             ValueError: an invalid action; nothing is changed in this case.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
-        if self._steps_left == 0:
+        if self.steps_left == 0:
             raise ResetNeeded("call reset before step")
         if self.budget is not None:
             self._play_at_rates(self.budget, actions[0])
@@ -298,11 +298,11 @@ class Lanes(Episodes):
 
         After an interrupt the lanes need a reset.
         """
-        steps_left, self._steps_left = self._steps_left, 0
+        steps_left, self.steps_left = self.steps_left, 0
         while status == UNFINISHED:
             self.supply()
             status = play(self.world.table)
-        self._steps_left = steps_left
+        self.steps_left = steps_left
 
     def supply(self) -> None:
         """Give lanes that are held up larger logs, or their next events."""
