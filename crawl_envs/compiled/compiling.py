@@ -129,7 +129,7 @@ def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
 
 def check_compilation() -> None:
     """Raise ValueError if Numba's compilation is switched off; kernels of tables need it."""
-    if numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # of the environment
         raise ValueError(
             "NUMBA_DISABLE_JIT must be 0 or unset, got 1: environments, index policies and "
             "schedulers run as compiled code only"

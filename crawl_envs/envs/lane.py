@@ -41,7 +41,7 @@ class Lane:
         raise AttributeError(f"a lane of {type(self._vector).__name__} has no attribute {name!r}")
 
     def assign(self, name: str, value: Any) -> None:
-        """Set a new attribute; AttributeError for one of the environment, which would not read it."""
+        """Set a new attribute; AttributeError for those and arguments of the environment."""
         self._vector.check_attribute(name)
         if hasattr(type(self), name) or hasattr(self._vector, name):
             raise AttributeError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from inspect import signature
 from typing import Any
 
 import gymnasium
@@ -60,14 +59,6 @@ def check_limit(limit: int | None, lanes: Lanes) -> int | None:
     return int(limit) if limit < steps else None
 
 
-@cache
-def arguments_of(kind: type) -> frozenset[str]:
-    """Return the names of the keywords of the constructors of an environment's classes."""
-    classes = [base for base in kind.__mro__ if issubclass(base, LaneAccess)]
-    every = (one for base in classes for one in inspect.signature(base).parameters.values())
-    return frozenset(one.name for one in every if one.kind == one.KEYWORD_ONLY)
-
-
 class LaneAccess:
     """Access to the lanes of an environment.
 
@@ -102,7 +93,8 @@ class LaneAccess:
 
     def check_attribute(self, name: str) -> None:
         """Raise AttributeError for an argument, which only the constructor reads."""
-        if name in arguments_of(type(self)) and name not in vars(self):
+        kinds = (kind for kind in type(self).__mro__ if issubclass(kind, LaneAccess))
+        if name not in vars(self) and any(name in signature(kind).parameters for kind in kinds):
             raise AttributeError(
                 f"{name!r} cannot be set: it is an argument of the environment, so give it to "
                 "gymnasium.make or gymnasium.make_vec"
@@ -240,8 +232,7 @@ class LaneAccess:
         if not (array and chosen.dtype == np.bool_ and chosen.any()):
             raise ValueError(
                 f"options['reset_mask'] must be a bool array of shape ({count},) and not all "
-                f"False, "
-                f"got {mask!r}"
+                f"False, got {mask!r}"
             )
         instances = list(given) if isinstance(given, Sequence) else [given] * count
         if len(instances) != count or not all(isinstance(i, Instance | None) for i in instances):

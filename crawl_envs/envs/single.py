@@ -75,9 +75,9 @@ class CrawlEnv(LaneAccess, SingleEnv):
         steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
-                f"the instance has episodes of {steps} steps, but env.spec of {expected}: TimeLimit "
-                "cuts them, and TimeAwareObservation leaves its space; make the environment with "
-                f"bandwidth={self.instance.bandwidth:g}"
+                f"the instance has {steps} steps, env.spec {expected}: TimeLimit cuts them, and "
+                "TimeAwareObservation leaves its space; make the environment with bandwidth="
+                f"{self.instance.bandwidth:g}"
             )
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

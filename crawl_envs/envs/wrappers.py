@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -10,23 +11,16 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import TransformObservation
 
-DECADES = 100.0
-"""The scale is linear below 1 / DECADES."""
-
 
 class ScaledObservation(TransformObservation[Any, Any, Any]):
     """Wrapper that scales the columns of observations to [-1, 1], by logarithms.
 
-    With L(x) = sign(x) log(1 + 100 |x|), a column of largest value h > 1 becomes L(x) / L(h). The
-    columns in [-1, 1] stay. Rates far below their bound of 1e6 remain distinct in float32.
-    For N lanes in the mode ``NextStep``: ``gymnasium.wrappers.vector.VectorizeTransformObservation(
-    lanes, ScaledObservation)``.
-
-    Args:
-        env: an environment whose observations are of any of the four forms.
+    With L(x) = sign(x) log(1 + 100 |x|), a column of largest value h > 1 becomes L(x) / L(h).
+    Others stay. Rates far below their bound of 1e6 remain distinct in float32. For N lanes in the
+    mode ``NextStep``: ``VectorizeTransformObservation(lanes, ScaledObservation)`` of Gymnasium.
 
     Raises:
-        ValueError: observations have other spaces.
+        ValueError: observations have none of the four forms.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -34,22 +28,18 @@ class ScaledObservation(TransformObservation[Any, Any, Any]):
         box: Any = space["observation"] if isinstance(space, Dict) else space
         if not isinstance(box, Box) or not box.is_bounded():
             raise ValueError(f"env must have observations of table or flat form, got {space}")
-        wide = box.high > 1.0
-        highest = np.where(wide, np.log1p(DECADES * box.high), 1.0).astype(np.float32)
+        wide, masked = box.high > 1.0, box is not space
+        highest = np.where(wide, np.log1p(100.0 * box.high), 1.0).astype(np.float32)
 
-        def scaled(values: Any) -> Any:
-            logs = np.copysign(np.log1p(DECADES * np.abs(values)), values)
-            return np.where(wide, logs / highest, values).astype(np.float32)
+        def scaled(shown: Any) -> Any:
+            if isinstance(shown, Mapping):
+                return {**shown, "observation": scaled(shown["observation"])}
+            logs = np.copysign(np.log1p(100.0 * np.abs(shown)), shown)
+            return np.where(wide, logs / highest, shown).astype(np.float32)
 
-        def with_mask(shown: Any) -> Any:
-            return {**shown, "observation": scaled(shown["observation"])}
-
-        target = Box(scaled(box.low), scaled(box.high))
+        target: Any = Box(scaled(box.low), scaled(box.high))
         RecordConstructorArgs.__init__(self)
-        if isinstance(space, Dict):
-            super().__init__(env, with_mask, Dict({**space, "observation": target}))
-        else:
-            super().__init__(env, scaled, target)
+        super().__init__(env, scaled, Dict({**space, "observation": target}) if masked else target)
 
 
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -29,10 +29,6 @@ ROUNDING = 1e-6
 float32. Actions so near are moved to the end."""
 
 
-class _One(list[Any]):
-    """A list of the action of a single lane, whose errors have no axis of lanes."""
-
-
 class ActionForm(ABC):
     """Base class of action forms.
 
@@ -74,11 +70,14 @@ class ActionForm(ABC):
         shape = getattr(action, "shape", self.shape)
         if shape != self.shape:
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
-        return self.decode(_One([action]), 1)
+        return self.decode([action], 1)
 
     def _checked(self, actions: Any, num_lanes: int, kinds: str, expected: str) -> Any:
-        """Return the actions of all lanes as an array of one of the dtype kinds."""
-        shape, one = (num_lanes, *self.shape), isinstance(actions, _One)
+        """Return the actions of all lanes as an array of one of the dtype kinds.
+
+        Errors about a list of one action have no axis of lanes.
+        """
+        shape, one = (num_lanes, *self.shape), num_lanes == 1 and isinstance(actions, list)
         wanted = f"{expected}, of shape {shape[one:]}" if shape[one:] else expected
         try:
             array = np.asarray(actions)

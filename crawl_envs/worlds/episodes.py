@@ -199,9 +199,9 @@ class Episodes:
         """Number the new episodes of the chosen lanes, which are at their first decision."""
         self.episodes[chosen] += 1
         self.ended[chosen] = False
-        self._countsteps_left()
+        self._count_steps_left()
 
-    def _countsteps_left(self) -> None:
+    def _count_steps_left(self) -> None:
         """Mark ended lanes as idle, and count the steps until the next end of an episode.
 
         That is 0 while a lane has had no episode.
@@ -218,5 +218,5 @@ class Episodes:
             return None
         ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
         self.ended |= ended
-        self._countsteps_left()
+        self._count_steps_left()
         return ended

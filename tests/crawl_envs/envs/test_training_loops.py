@@ -122,7 +122,7 @@ def test_a_reset_warns_of_an_instance_with_more_steps():
         env.reset(seed=0, options={"instance": slow})
         direct = CrawlNCIS(**given)
         direct.reset(seed=0, options={"instance": fast})
-    with pytest.warns(UserWarning, match=r"30 steps, but env\.spec of 12: .*bandwidth=5"):
+    with pytest.warns(UserWarning, match=r"30 steps, env\.spec 12: .*bandwidth=5"):
         env.reset(seed=0, options={"instance": fast})
     limited = gym.make(TimeLimit(gym.make(NCIS, **SMALL[NCIS]), 7).spec)
     six = instances.make("noisy", num_pages=6, bandwidth=6.0, seed=3)
