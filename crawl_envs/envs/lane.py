@@ -42,12 +42,12 @@ class Lane:
 
     def assign(self, name: str, value: Any) -> None:
         """Set a new attribute; AttributeError for those and arguments of the environment."""
-        self._vector.check_attribute(name)
         if hasattr(type(self), name) or hasattr(self._vector, name):
             raise AttributeError(
                 f"{name!r} of a lane cannot be set: it is the environment's, so give it to "
                 "gymnasium.make_vec"
             )
+        self._vector.check_attribute(name)
         setattr(self, name, value)
 
     @property

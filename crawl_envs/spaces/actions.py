@@ -25,8 +25,7 @@ SLOT_FORMS = ("page", "scores", "refresh")
 ACTION_FORMS = (*SLOT_FORMS, "rates", "shares")
 Actions: TypeAlias = tuple[NDArray[Any], ...]
 ROUNDING = 1e-6
-"""Distance from the ends of a space, in units of its largest value, that is rounding: some ulps of
-float32. Actions so near are moved to the end."""
+"""Distance past the ends of [-1, 1] that is rounding of float32; such actions are moved there."""
 
 
 class ActionForm(ABC):
@@ -200,10 +199,7 @@ class CrawlRates(ActionForm):
         expected = "rates, and probabilities where every change is signalled"
         rates = self._checked(actions, num_lanes, "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
-            if not np.all(np.isfinite(rates) & (rates >= -ROUNDING * self.highest)):
-                ends = f"{rates.min()}..{rates.max()}"
-                raise ValueError(f"action must be {expected}, >= 0, got {ends}")
-            rates = np.maximum(rates, 0.0)
+            raise ValueError(f"action must be {expected}, >= 0, got {rates.min()}..{rates.max()}")
         return (np.ascontiguousarray(rates, np.float64),)
 
 

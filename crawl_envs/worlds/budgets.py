@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.clock import clock_rows, crawls_between
 from crawl_envs.sim.state import State
-from crawl_envs.spaces.actions import ROUNDING
 from crawl_envs.types import BoolArray, FloatArray, Instance, Reveal
 from crawl_envs.types.arguments import one_of, per_page, real, whole
 from crawl_envs.types.compiled_policies import CompiledRates
@@ -49,7 +48,7 @@ def within_budget(
     spending = action
     if complete.any():
         if np.any(too_high := complete & (action > 1.0)):
-            if overspend == "error" and np.any(action[too_high] > 1.0 + ROUNDING):
+            if overspend == "error":
                 raise ValueError(
                     "action must be a probability in [0, 1] where every change is signalled, got "
                     f"{action[too_high].max()}"

@@ -197,7 +197,7 @@ class Lanes(Episodes):
             if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
             plans.append(self._plan(lane, seed, instances[lane]))
-        self.finished[chosen] = self.world.state.lanes[chosen]
+        self._keep_totals(chosen)
         for plan in plans:
             self._prepare(plan)
         self._restart(chosen, play)
@@ -208,9 +208,15 @@ class Lanes(Episodes):
             nothing = [None] * self.num_lanes
             self.begin(chosen, nothing, nothing)
             return
-        self.finished[chosen] = self.world.state.lanes[chosen]
+        self._keep_totals(chosen)
         self.world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
+
+    def _keep_totals(self, chosen: BoolArray) -> None:
+        """Keep the records of lanes whose episodes end, as bytes, which NumPy copies fast."""
+        records = self.world.state.lanes
+        kind = f"V{records.dtype.itemsize}"
+        self.finished.view(kind)[chosen] = records.view(kind)[chosen]
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
@@ -324,9 +330,8 @@ class Lanes(Episodes):
         if "flat" in self.observation_form:
             rows = self._buffers.copy(shown.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
         else:
-            rows = (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
-            if not copy:
-                rows.setflags(write=False)
+            rows = self._buffers.copy(shown) if copy else self.world.read_only
+            rows = rows.transpose(0, 2, 1)
         return self._with_mask(rows, slice(None)) if "dict" in self.observation_form else rows
 
     def observation(self, lane: int) -> Any:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.sim.state import state_at
 from crawl_envs.sim.streams import UintArray, loaded, next_uniform, store
-from crawl_envs.spaces.actions import ROUNDING
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.worlds.budgets import SPEND_ROUNDING
 from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, SingleArray
@@ -39,7 +38,7 @@ def systematic(
     reached, point, number, bad = 0.0, offset, 0, 0
     most, scale = float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY
     for offer in range(rates.size):  # apart, because this loop is vectorised
-        bad += not -ROUNDING * most <= rates[offer] < np.inf
+        bad += not 0.0 <= rates[offer] < np.inf
     for offer in range(rates.size):
         chance = min(scale * (min(rates[offer], most) * factor), 1.0)
         reached += chance

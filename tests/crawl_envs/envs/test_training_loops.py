@@ -1,5 +1,6 @@
 """What training loops do with environments: curricula, buffers, ends of episodes, pinned pages."""
 
+import copy
 import warnings
 
 import gymnasium as gym
@@ -58,15 +59,17 @@ def test_attributes_of_a_subclass_can_be_set():
 
 @pytest.mark.parametrize("form", ["table", "dict"])
 def test_the_buffer_is_read_only(form):
-    env, twin = (batch(2, HARMONIC, observation=form, copy=copy) for copy in (False, True))
+    env, twin = (batch(2, HARMONIC, observation=form, copy=each) for each in (False, True))
     shown, _ = env.reset(seed=0)
     mine = shown["observation"] if form == "dict" else shown
     with pytest.raises(ValueError, match="read-only"):
         mine[:, :, -1] *= 0.5
     copied, _ = twin.reset(seed=0)
     (copied["observation"] if form == "dict" else copied)[...] = 7.0
-    actions = np.ones((2, 6))
-    assert_same(env.step(actions)[0], twin.step(actions)[0])
+    actions, again = np.ones((2, 6)), copy.deepcopy(env)
+    expected = twin.step(actions)[0]
+    assert_same(env.step(actions)[0], expected)
+    assert_same(again.step(actions)[0], expected)
 
 
 # Ends of episodes
