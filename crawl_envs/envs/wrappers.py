@@ -15,7 +15,7 @@ from gymnasium.wrappers import TransformObservation
 class ScaledObservation(TransformObservation[Any, Any, Any]):
     """Wrapper that scales the columns of observations to [-1, 1], by logarithms.
 
-    With L(x) = sign(x) log(1 + 100 |x|), a column of largest value h > 1 becomes L(x) / L(h).
+    With L(x) = sign(x) log(1 + 100 abs(x)), a column of largest value h > 1 becomes L(x) / L(h).
     Others stay. Rates far below their bound of 1e6 remain distinct in float32. For N lanes in the
     mode ``NextStep``: ``VectorizeTransformObservation(lanes, ScaledObservation)`` of Gymnasium.
 
