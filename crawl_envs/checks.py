@@ -48,7 +48,7 @@ def _play(
         action = env.action_space.sample() if choose is None else choose(observation, step)
         observation, reward, _, truncated, info = env.step(action)
         steps.append((action, float(reward)))
-        terms = sum(value for name, value in info.items() if name.startswith("reward/"))
+        terms = sum(value for name, value in info.items() if name.startswith("reward_"))
         expect(abs(float(reward) - terms) < 1e-9, f"reward {reward} must be the sum {terms}")
         if truncated:
             break

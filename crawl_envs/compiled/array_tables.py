@@ -21,6 +21,7 @@ from numba.np.numpy_support import as_dtype, from_dtype
 from numpy.typing import NDArray
 
 from crawl_envs.compiled import IntArray
+from crawl_envs.compiled.compiling import check_compilation
 
 cgutils: Any = untyped_cgutils
 extending: Any = untyped_extending
@@ -114,7 +115,11 @@ def table_of(
 
     ``lengths`` are those of :func:`lengths_of`. The table is viewed as the first of ``kinds`` that
     it is of; a view as int64 is of any kind.
+
+    Raises:
+        ValueError: Numba's compilation is switched off.
     """
+    check_compilation()
     table = np.array([*lengths.values(), *(a.ctypes.data for a in arrays)], np.int64)
     for kind, empty in (kinds or {}).items():
         if all(lengths[axis] == 0 for axis in empty):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,28 @@ def sources_stamp(file: Path) -> tuple[int, int]:
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 
+def kernel_of(function: Function, **options: Any) -> Any:
+    """Return a Numba kernel, cached on disk unless no folder for it can be written."""
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+        warn_of_no_cache()
+        return numba.njit(**options)(function)
+
+
+@cache
+def warn_of_no_cache() -> None:
+    """Warn, once, that compiled code is not kept."""
+    warnings.warn(
+        "compiled code cannot be kept on disk, so every process compiles the simulator again: "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
     """Declare a Numba kernel: compiled at its first use, cached on disk.
 
@@ -79,7 +102,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
 
     def decorate(function: Function) -> Function:
         own = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
-        kernel: Any = numba.njit(cache=True, **own)(function)
+        kernel = kernel_of(function, **own)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)
@@ -104,9 +127,19 @@ def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
+def check_compilation() -> None:
+    """Raise ValueError if Numba's compilation is switched off; kernels of tables need it."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # of the environment
+        raise ValueError(
+            "NUMBA_DISABLE_JIT must be 0 or unset, got 1: environments, index policies and "
+            "schedulers run as compiled code only"
+        )
+
+
 def ready(kernel: Any) -> Any:
     """Compile a kernel for its declared signature, once, and return it."""
     if kernel.signature is not None:
+        check_compilation()
         kernel.compile(kernel.signature)
         kernel.disable_compile()
         kernel.signature = None

@@ -41,17 +41,13 @@ class Lane:
         raise AttributeError(f"a lane of {type(self._vector).__name__} has no attribute {name!r}")
 
     def assign(self, name: str, value: Any) -> None:
-        """Keep an attribute of one's own; AttributeError for one of the environment.
-
-        The simulation would not read it.
-        """
-        if name not in vars(self).get("_own", ()):
-            if hasattr(type(self), name) or hasattr(self._vector, name):
-                raise AttributeError(
-                    f"{name!r} of a lane cannot be set: it is the environment's, so give it to "
-                    "gymnasium.make_vec"
-                )
-            self._own = (*vars(self).get("_own", ()), name)
+        """Set a new attribute; AttributeError for those and arguments of the environment."""
+        if hasattr(type(self), name) or hasattr(self._vector, name):
+            raise AttributeError(
+                f"{name!r} of a lane cannot be set: it is the environment's, so give it to "
+                "gymnasium.make_vec"
+            )
+        self._vector.check_attribute(name)
         setattr(self, name, value)
 
     @property

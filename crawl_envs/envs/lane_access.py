@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import gymnasium
@@ -29,7 +30,7 @@ def _limit_of_make(spec: EnvSpec) -> int | None:
     ``make`` keeps its ``max_episode_steps``, and that of the id, for its TimeLimit: it tells them
     neither to the constructor nor in the specification that it sets. So they are read there.
     """
-    caller = sys._getframe(2)
+    caller = sys._getframe(3)  # below are the setter and __setattr__
     if caller.f_code is not gymnasium.make.__code__:
         return spec.max_episode_steps
     limit: int | None = caller.f_locals.get("max_episode_steps")
@@ -83,6 +84,21 @@ class LaneAccess:
             one_of("render_mode", render_mode, self.metadata["render_modes"], "None")
         self.lanes, self.objective, self.render_mode = lanes, objective, render_mode
         self._histories: defaultdict[int, History] = defaultdict(History)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; AttributeError for an argument, once the environment is made."""
+        if self._spec is not None or ("lanes" in vars(self) and self.lanes.episodes.any()):
+            self.check_attribute(name)
+        super().__setattr__(name, value)
+
+    def check_attribute(self, name: str) -> None:
+        """Raise AttributeError for an argument, which only the constructor reads."""
+        kinds = (kind for kind in type(self).__mro__ if issubclass(kind, LaneAccess))
+        if name not in vars(self) and any(name in signature(kind).parameters for kind in kinds):
+            raise AttributeError(
+                f"{name!r} cannot be set: it is an argument of the environment, so give it to "
+                "gymnasium.make or gymnasium.make_vec"
+            )
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -148,15 +164,17 @@ class LaneAccess:
         self._check_lane(lane)
         return self.lanes.last_log(lane)
 
-    def ledger(self, lane: int = 0) -> Ledger:
+    def ledger(self, lane: int = 0, finished: bool = False) -> Ledger:
         """Return the true totals of a lane since the start of its episode.
+
+        With ``finished``, return those of its previous episode: with ``autoreset_mode="SameStep"``,
+        and in Stable-Baselines3, the step that ends an episode starts the next one.
 
         Raises:
             ValueError: there is no such lane.
-            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.ResetNeeded: before the first reset, or the first end of an episode.
         """
-        self.lanes.instance(lane)
-        return self.lanes.ledger(lane)
+        return self.lanes.ledger(lane, finished)
 
     def current_observation(self, lane: int = 0) -> Any:
         """Return the present observation of a lane, as new arrays, without wrappers."""
@@ -214,8 +232,7 @@ class LaneAccess:
         if not (array and chosen.dtype == np.bool_ and chosen.any()):
             raise ValueError(
                 f"options['reset_mask'] must be a bool array of shape ({count},) and not all "
-                f"False, "
-                f"got {mask!r}"
+                f"False, got {mask!r}"
             )
         instances = list(given) if isinstance(given, Sequence) else [given] * count
         if len(instances) != count or not all(isinstance(i, Instance | None) for i in instances):

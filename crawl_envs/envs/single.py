@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from gymnasium import Env
+from gymnasium import Env, logger
 from gymnasium.error import ResetNeeded
 
 from crawl_envs.envs.lane_access import LaneAccess
@@ -64,9 +64,21 @@ class CrawlEnv(LaneAccess, SingleEnv):
         chosen, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
         self.lanes.begin(chosen, seeds, instances, self.np_random)
+        if self._spec is not None and instances[0] is not None:
+            self._check_length()
         if self.render_mode == "human":
             self.render()
         return self.lanes.observation(0), self._info(list(np.zeros(NUM_OUTCOMES)))
+
+    def _check_length(self) -> None:
+        """Warn if a pinned instance has longer episodes than ``spec`` tells wrappers."""
+        steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
+        if expected is not None and steps > expected:
+            logger.warn(
+                f"the instance has {steps} steps, env.spec {expected}: TimeLimit cuts them, and "
+                "TimeAwareObservation leaves its space; make the environment with bandwidth="
+                f"{self.instance.bandwidth:g}"
+            )
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take the crawls of an action, and advance to the next decision.
@@ -112,6 +124,11 @@ class CrawlEnv(LaneAccess, SingleEnv):
             return frame
         self._window.show(frame, self.metadata["render_fps"])
         return None
+
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute, as wrappers and SyncVectorEnv do; AttributeError for an argument."""
+        self.check_attribute(name)
+        return super().set_wrapper_attr(name, value, force=force)
 
     def close(self) -> None:
         """Close the window, if there is one."""

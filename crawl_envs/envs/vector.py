@@ -38,8 +38,8 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         lanes: the batch.
         objective: the reward.
         autoreset_mode: one of Gymnasium's three modes, or its value as a string.
-        copy: return copies of the observations; False returns the buffer that the next step
-            overwrites, which is faster, unless they are flat.
+        copy: return copies of the observations; False returns a read-only view of the buffer that
+            the next step overwrites, which is faster, unless they are flat.
         render_mode: None, ``ansi`` (a text per lane) or ``rgb_array`` (a picture per lane).
 
     Raises:
@@ -204,7 +204,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of one's own of each lane, to one value or to a list of N.
+        """Set a new attribute of each lane, to one value or to a list of N.
 
         Raises:
             ValueError: a list of another length.
@@ -226,7 +226,7 @@ class FamilyVectorEnv(CrawlVectorEnv):
     Args:
         num_envs: number of lanes, N.
         autoreset_mode: of :class:`CrawlVectorEnv`: ``NextStep``, ``SameStep`` or ``Disabled``.
-        copy: of :class:`CrawlVectorEnv`: False returns the observation buffer itself.
+        copy: of :class:`CrawlVectorEnv`: False returns a view of the observation buffer.
         render_mode: of :class:`CrawlVectorEnv`: None, ``ansi`` or ``rgb_array``.
         max_episode_steps: steps after which an episode is truncated, at most those that it has;
             None or -1 for no limit. ``gymnasium.make_vec`` takes it from the specification of an

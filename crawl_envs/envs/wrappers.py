@@ -1,10 +1,45 @@
-"""A wrapper that passes the log of every step of an environment to a policy."""
+"""Wrappers: observations on a scale of logarithms, and logs of steps for unbound policies."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.wrappers import TransformObservation
+
+
+class ScaledObservation(TransformObservation[Any, Any, Any]):
+    """Wrapper that scales the columns of observations to [-1, 1], by logarithms.
+
+    With L(x) = sign(x) log(1 + 100 abs(x)), a column of largest value h > 1 becomes L(x) / L(h).
+    Others stay. Rates far below their bound of 1e6 remain distinct in float32. For N lanes in the
+    mode ``NextStep``: ``VectorizeTransformObservation(lanes, ScaledObservation)`` of Gymnasium.
+
+    Raises:
+        ValueError: observations have none of the four forms.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        space: Any = env.observation_space
+        box: Any = space["observation"] if isinstance(space, Dict) else space
+        if not isinstance(box, Box) or not box.is_bounded():
+            raise ValueError(f"env must have observations of table or flat form, got {space}")
+        wide, masked = box.high > 1.0, box is not space
+        highest = np.where(wide, np.log1p(100.0 * box.high), 1.0).astype(np.float32)
+
+        def scaled(shown: Any) -> Any:
+            if isinstance(shown, Mapping):
+                return {**shown, "observation": scaled(shown["observation"])}
+            logs = np.copysign(np.log1p(100.0 * np.abs(shown)), shown)
+            return np.where(wide, logs / highest, shown).astype(np.float32)
+
+        target: Any = Box(scaled(box.low), scaled(box.high))
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env, scaled, Dict({**space, "observation": target}) if masked else target)
 
 
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):

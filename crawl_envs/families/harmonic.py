@@ -70,8 +70,8 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     Minus the importance-weighted mean of C(n), averaged over the step, <= 0; with
     ``reward="freshness"`` the importance-weighted share of fresh pages. The paper's J, a sum over
     pages, is ``env.unwrapped.ledger().cost``. Each crawl costs ``crawl_cost``.
-    ``info`` has the terms of the reward, ``reward/penalty`` or ``reward/freshness`` and
-    ``reward/crawl_cost``, and ``crawls``, the actual number of crawls of the step. With ``rates``
+    ``info`` has the terms of the reward, ``reward_penalty`` or ``reward_freshness`` and
+    ``reward_crawl_cost``, and ``crawls``, the actual number of crawls of the step. With ``rates``
     and ``shares`` there are also ``declared``, the expected crawls per unit of time, and
     ``denied``, the number of crawls denied by an empty bucket. No
     requests are simulated: importance is a weight.

@@ -181,8 +181,8 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     With ``objective="fragments"`` one minus the importance-weighted mean divergence over pages and
     the slot, in [0, 1] (eqs. 1 and 2); with ``"holistic"`` the importance-weighted share of pages
     without an update since their last crawl, averaged over the slot. Each crawl costs
-    ``crawl_cost``. ``info`` has the terms ``reward/fragments`` or ``reward/freshness``, and
-    ``reward/crawl_cost``, and both measures of the slot, ``divergence`` and ``holistic_freshness``;
+    ``crawl_cost``. ``info`` has the terms ``reward_fragments`` or ``reward_freshness``, and
+    ``reward_crawl_cost``, and both measures of the slot, ``divergence`` and ``holistic_freshness``;
     ``ledger().divergence`` and ``ledger().freshness`` those of the episode.
 
     ## Starting State

@@ -108,7 +108,7 @@ class CrawlNCIS(PageFamily, SingleEnv):
     slot, in [0, 1]. Because requests are Poisson, its long-run mean is the papers' accuracy, the
     share of requests served fresh. With ``reward="requests"``: the number of requests served fresh
     in the slot. Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward,
-    ``reward/freshness`` or ``reward/requests`` and ``reward/crawl_cost``, the number of requests of
+    ``reward_freshness`` or ``reward_requests`` and ``reward_crawl_cost``, the number of requests of
     the slot, ``requests``, and of those served fresh, ``hits``. It has the same entries at a reset,
     where they are 0.
 
@@ -122,8 +122,8 @@ class CrawlNCIS(PageFamily, SingleEnv):
     Truncated at the end of the slot that follows the last crawl within the horizon; never
     terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
     arguments, as Gymnasium's ``TimeAwareObservation`` needs it. A pinned instance with another
-    bandwidth has episodes of another length. An environment made from ``env.spec`` has a
-    ``TimeLimit`` of that many steps.
+    bandwidth has episodes of another length; a reset warns of longer ones. An environment made
+    from ``env.spec`` has a ``TimeLimit`` of that many steps.
 
     ## Arguments
 

@@ -125,7 +125,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     The share of offers that are fresh, averaged over the step, in [0, 1], weighted by the expected
     clicks of the day (``objective="clicks"``: the mean of eq. 4, given the day) or unweighted
     (``"offers"``); with ``reward="requests"`` the number of clicks of the step with the true price.
-    Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward, ``reward/freshness`` and
+    Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward, ``reward_freshness`` and
     so on; ``requests``, ``hits`` and ``crawls``, the numbers of clicks, of clicks with the true
     price, and of crawls; ``click_freshness`` and ``offer_freshness``, both shares.
     ``env.unwrapped.days()`` has the measures of the paper: eq. 4 from actual clicks, and eq. 3 at

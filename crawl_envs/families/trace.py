@@ -50,7 +50,7 @@ class CrawlTrace(PageFamily, SingleEnv):
     ## Rewards
 
     The importance-weighted share of existing pages that are fresh, averaged over the slot, in
-    [0, 1]. ``info`` has the terms of the reward, ``reward/freshness`` and so on. A trace records no
+    [0, 1]. ``info`` has the terms of the reward, ``reward_freshness`` and so on. A trace records no
     requests.
 
     ## Starting State

@@ -233,9 +233,8 @@ class World:
             if np.any(counts == self.lengths[axis]):
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
-    def ledger(self, lane: int) -> Ledger:
-        """Return the totals of the lane since its restart."""
-        record = self.state.lanes[lane]
+    def ledger(self, record: Any) -> Ledger:
+        """Return the totals of a lane since its restart, from its record in ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
         penalty = float(record["divergence_time"]) if self.state.increments.size else None
@@ -288,17 +287,20 @@ class World:
         """Set the arrays of the world.
 
         ``table`` is the argument of kernels. ``outcomes`` and ``shown`` are tuples of the rows of
-        these arrays, because looking up a row takes longer than copying it.
+        these arrays, because looking up a row takes longer than copying it. ``read_only`` is a
+        view of ``shown``.
         """
         self.state, self.lengths = state, lengths_of(state, FIELDS)
         self.table = table_of(state, self.lengths, KINDS)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
         self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
+        self.read_only = state.shown.view()
+        self.read_only.setflags(write=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out addresses and views: a copy has its own arrays."""
-        own = self.__dict__.items()
-        return {name: value for name, value in own if name not in ("table", "outcomes", "shown")}
+        views = ("table", "outcomes", "shown", "read_only")
+        return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)

@@ -24,10 +24,8 @@ INT64 = np.dtype(np.int64)
 SLOT_FORMS = ("page", "scores", "refresh")
 ACTION_FORMS = (*SLOT_FORMS, "rates", "shares")
 Actions: TypeAlias = tuple[NDArray[Any], ...]
-
-
-class _One(list[Any]):
-    """A list of the action of a single lane, whose errors have no axis of lanes."""
+ROUNDING = 1e-6
+"""Distance past the ends of [-1, 1] that is rounding of float32; such actions are moved there."""
 
 
 class ActionForm(ABC):
@@ -71,11 +69,14 @@ class ActionForm(ABC):
         shape = getattr(action, "shape", self.shape)
         if shape != self.shape:
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
-        return self.decode(_One([action]), 1)
+        return self.decode([action], 1)
 
     def _checked(self, actions: Any, num_lanes: int, kinds: str, expected: str) -> Any:
-        """Return the actions of all lanes as an array of one of the dtype kinds."""
-        shape, one = (num_lanes, *self.shape), isinstance(actions, _One)
+        """Return the actions of all lanes as an array of one of the dtype kinds.
+
+        Errors about a list of one action have no axis of lanes.
+        """
+        shape, one = (num_lanes, *self.shape), num_lanes == 1 and isinstance(actions, list)
         wanted = f"{expected}, of shape {shape[one:]}" if shape[one:] else expected
         try:
             array = np.asarray(actions)
@@ -86,6 +87,16 @@ class ActionForm(ABC):
             got = repr(actions[0]) if scalar else f"{array.dtype} {array.shape[one:]}"
             raise ValueError(f"action must be {wanted}, got {got}")
         return array
+
+    def _between_ones(self, actions: Any, num_lanes: int, what: str) -> Any:
+        """Return numbers in [-1, 1], within rounding, of all lanes."""
+        array = self._checked(actions, num_lanes, "fiu", f"{what} in [-1, 1]")
+        size = np.abs(array)
+        if np.all(size <= 1.0):
+            return array
+        if not np.all(size <= 1.0 + ROUNDING):
+            raise ValueError(f"action must be {what} in [-1, 1], got {array.min()}..{array.max()}")
+        return np.clip(array, -1.0, 1.0)
 
 
 class PageChoice(ActionForm):
@@ -139,11 +150,7 @@ class TopScores(ActionForm):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's highest pages, the highest first."""
-        scores = self._checked(actions, num_lanes, "fiu", "scores in [-1, 1]")
-        if not np.all(np.abs(scores) <= 1.0):
-            raise ValueError(
-                f"action must be scores in [-1, 1], got {scores.min()}..{scores.max()}"
-            )
+        scores = self._between_ones(actions, num_lanes, "scores")
         pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
         return pages, np.full(num_lanes, self.batch, np.int64)
 
@@ -214,10 +221,8 @@ class BandwidthShares(CrawlRates):
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return the shares of all lanes, in [0, 1], one array (N, m)."""
-        given = self._checked(actions, num_lanes, "fiu", "shares in [-1, 1]")
-        if not np.all(np.abs(given) <= 1.0):
-            raise ValueError(f"action must be shares in [-1, 1], got {given.min()}..{given.max()}")
-        return (0.5 * (given.astype(np.float64) + 1.0),)
+        shares = self._between_ones(actions, num_lanes, "shares")
+        return (0.5 * (shares.astype(np.float64) + 1.0),)
 
 
 class SampledRates(CrawlRates):

@@ -48,25 +48,25 @@ class Objective:
         one_of("reward", reward, REWARDS)
         self.reward = reward
         self.crawl_cost = quantity("crawl_cost", crawl_cost, least=0.0)
-        self._name = f"reward/{reward}"
+        self._name = f"reward_{reward}"
         self._row = ROWS[reward] if row is None else row
         self._negative = reward == "penalty"
 
     def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
         """Return the terms of the reward from the outcomes of a step, for one lane or all.
 
-        Their names begin with ``reward/``. Arrays are not copied.
+        Their names begin with ``reward_``. Arrays are not copied.
         """
         amount = outcomes[self._row]
         parts = {self._name: -amount if self._negative else amount}
         if self.crawl_cost > 0.0:
-            parts["reward/crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
+            parts["reward_crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
         return parts
 
     def total(self, terms: dict[str, Amount]) -> Amount:
         """Return the reward, the sum of its terms; a single term is not copied."""
         reward = terms[self._name]
-        return reward if self.crawl_cost == 0.0 else reward + terms["reward/crawl_cost"]
+        return reward if self.crawl_cost == 0.0 else reward + terms["reward_crawl_cost"]
 
 
 def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty | None, str]:

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, get_args
@@ -259,15 +260,22 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
 
 
 def plain(value: Any) -> Any:
-    """Return an argument as plain values that JSON knows: NumPy's numbers and arrays, and paths."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
+    """Return numbers, paths, enumerations, lists and mappings as values that JSON knows.
+
+    They may be of any library. Other objects are returned as they are.
+    """
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, columns of pandas, tensors
+        value = value.tolist()
+    if isinstance(value, Path | Enum):
+        return str(value) if isinstance(value, Path) else value.value
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(plain, value))
+    if type(value) is tuple:
+        return tuple(map(plain, value))
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | tuple):
+        return list(map(plain, value))
+    if isinstance(value, Real) and not isinstance(value, int | float):
+        return int(value) if isinstance(value, Integral) else float(value)
     return value
 
 

@@ -53,12 +53,13 @@ class Episodes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
         ended: mask of the lanes at the end of their episode, (N,) bool.
         any_ended: whether there are any.
+        steps_left: steps until the next end of an episode; 0 while a lane has had none.
         most_steps: steps after which an episode is truncated; None for those of the horizon alone.
     """
 
     _OWN: tuple[str, ...] = (
         *("_roots", "_instances", "_pinned", "_last_slot"),
-        *("episodes", "ended", "any_ended", "_steps_left"),
+        *("episodes", "ended", "any_ended", "steps_left"),
     )
 
     def __init__(
@@ -75,7 +76,7 @@ class Episodes:
         self._last_slot = np.zeros(self.num_lanes, np.int64)
         self.episodes = np.zeros(self.num_lanes, np.int64)
         self.ended, self.any_ended = np.zeros(self.num_lanes, np.bool_), False
-        self._steps_left = 0
+        self.steps_left = 0
 
     # Lengths
 
@@ -217,12 +218,12 @@ class Episodes:
         self.any_ended = bool(self.ended.any())
         self.world.state.lanes["idle"] = self.ended
         left = np.where(self.ended, NEVER, self._decisions_left())
-        self._steps_left = int(left.min()) if self.episodes.all() else 0
+        self.steps_left = int(left.min()) if self.episodes.all() else 0
 
     def newly_ended(self) -> BoolArray | None:
         """Count a step; return the mask of lanes that it ended, None if there are none."""
-        self._steps_left -= 1
-        if self._steps_left > 0:
+        self.steps_left -= 1
+        if self.steps_left > 0:
             return None
         ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
         self.ended |= ended

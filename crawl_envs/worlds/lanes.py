@@ -92,11 +92,13 @@ class Lanes(Episodes):
         features: names of the columns of an observation.
         reported: entries of the info of a step besides the reward.
         mortal: whether pages are born and die.
+        finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
+    _OWN = (*Episodes._OWN, "finished")
     _SAVED: tuple[str, ...] = ("kind", "world", "budget")
 
     def __init__(
@@ -151,7 +153,7 @@ class Lanes(Episodes):
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample)
-        self._buffers = Buffers()
+        self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     def _entries(self) -> Reported:
         """Return the entries of the info of a step besides the reward."""
@@ -195,6 +197,7 @@ class Lanes(Episodes):
             if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
             plans.append(self._plan(lane, seed, instances[lane]))
+        self._keep_totals(chosen)
         for plan in plans:
             self._prepare(plan)
         self._restart(chosen, play)
@@ -205,8 +208,15 @@ class Lanes(Episodes):
             nothing = [None] * self.num_lanes
             self.begin(chosen, nothing, nothing)
             return
+        self._keep_totals(chosen)
         self.world.state.lanes["episode"][chosen] += np.uint64(1)
         self._restart(chosen)
+
+    def _keep_totals(self, chosen: BoolArray) -> None:
+        """Keep the records of lanes whose episodes end, as bytes, which NumPy copies fast."""
+        records = self.world.state.lanes
+        kind = f"V{records.dtype.itemsize}"
+        self.finished.view(kind)[chosen] = records.view(kind)[chosen]
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
@@ -230,7 +240,7 @@ class Lanes(Episodes):
                 self.budget.start(lane, self.instance(lane))
             self._provide_events(lane)
         restart_lanes(self.world.table, chosen)
-        self._steps_left = 0  # an interrupted lane needs a reset
+        self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
         player = play_lanes_at_rates if self.crawls_at_random else play_lanes
@@ -255,7 +265,7 @@ class Lanes(Episodes):
             ValueError: an invalid action; nothing is changed in this case.
             gymnasium.error.ResetNeeded: a lane has had no episode yet.
         """
-        if self._steps_left == 0:
+        if self.steps_left == 0:
             raise ResetNeeded("call reset before step")
         if self.budget is not None:
             self._play_at_rates(self.budget, actions[0])
@@ -294,11 +304,11 @@ class Lanes(Episodes):
 
         After an interrupt the lanes need a reset.
         """
-        steps_left, self._steps_left = self._steps_left, 0
+        steps_left, self.steps_left = self.steps_left, 0
         while status == UNFINISHED:
             self.supply()
             status = play(self.world.table)
-        self._steps_left = steps_left
+        self.steps_left = steps_left
 
     def supply(self) -> None:
         """Give lanes that are held up larger logs, or their next events."""
@@ -314,13 +324,14 @@ class Lanes(Episodes):
     def observations(self, copy: bool = True) -> Any:
         """Return the observations of all lanes in their form, as arrays (N, ...).
 
-        Without ``copy`` the next step overwrites them, unless they are flat.
+        Without ``copy`` they are read-only and the next step overwrites them, unless they are flat.
         """
         shown = self.world.state.shown
         if "flat" in self.observation_form:
             rows = self._buffers.copy(shown.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
         else:
-            rows = (self._buffers.copy(shown) if copy else shown).transpose(0, 2, 1)
+            rows = self._buffers.copy(shown) if copy else self.world.read_only
+            rows = rows.transpose(0, 2, 1)
         return self._with_mask(rows, slice(None)) if "dict" in self.observation_form else rows
 
     def observation(self, lane: int) -> Any:
@@ -398,9 +409,16 @@ class Lanes(Episodes):
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
         return similar
 
-    def ledger(self, lane: int) -> Ledger:
-        """Return the totals of a lane since the start of its episode."""
-        return self.world.ledger(lane)
+    def ledger(self, lane: int, finished: bool = False) -> Ledger:
+        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        return self.world.ledger(self._totals_of(lane, finished))
+
+    def _totals_of(self, lane: int, finished: bool) -> Any:
+        """Return the record with the totals of a lane's episode, or of its previous one."""
+        self.instance(lane)
+        if finished and self.finished["time"][lane] == 0.0:
+            raise ResetNeeded(f"lane {lane} has finished no episode")
+        return (self.finished if finished else self.world.state.lanes)[lane]
 
     # State
 

@@ -19,7 +19,9 @@ from scripts.suite.tasks import FIRST_SEED, Task
 
 ID = "crawl_envs:CrawlNCIS-v0"
 ARGUMENTS = {"num_pages": 10, "bandwidth": 10.0, "horizon": 20.0, "instance": "noisy"}
-"""Ten pages, ten crawls per unit of time: 200 decisions in an episode; new pages every time."""
+"""Ten pages, ten crawls per unit of time: 200 decisions in an episode.
+
+A lane keeps the pages of its seed; with ``"resample": True`` every episode has new ones."""
 TASK = Task("noisy-10", "example", ID, ARGUMENTS)
 BESIDE = ("RandomCrawl", "Greedy", "GreedyNCIS")
 

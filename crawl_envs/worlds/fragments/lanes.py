@@ -256,10 +256,10 @@ class FragmentLanes(Lanes):
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
         return similar
 
-    def ledger(self, lane: int) -> FragmentLedger:
-        """Return the totals of a lane since the start of its episode."""
-        divergence = float(self.world.state.lanes[lane]["divergence_time"])
-        return FragmentLedger(**asdict(super().ledger(lane)), divergence_time=divergence)
+    def ledger(self, lane: int, finished: bool = False) -> FragmentLedger:
+        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        divergence = float(self._totals_of(lane, finished)["divergence_time"])
+        return FragmentLedger(**asdict(super().ledger(lane, finished)), divergence_time=divergence)
 
     # State
 

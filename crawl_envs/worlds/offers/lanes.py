@@ -384,12 +384,12 @@ class OfferLanes(Lanes):
         """Return the records of the days of a lane's previous episode."""
         return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
-    def ledger(self, lane: int) -> OfferLedger:
-        """Return the totals of a lane since the start of its episode."""
-        midnights = [day.fresh for day in self.days(lane)]
-        totals = asdict(super().ledger(lane))
+    def ledger(self, lane: int, finished: bool = False) -> OfferLedger:
+        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        totals = asdict(super().ledger(lane, finished))
+        midnights = [day.fresh for day in (self.finished_days if finished else self.days)(lane)]
         if self.objective == "offers":
-            wrong = float(self.world.state.lanes[lane]["divergence_time"])
+            wrong = float(self._totals_of(lane, finished)["divergence_time"])
             everything = self.num_pages * totals["time"]
             totals |= {"fresh_time": everything - wrong, "alive_time": everything}
         fresh = float(np.mean(midnights)) if midnights else math.nan

@@ -3,19 +3,30 @@
 import importlib
 import os
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
+from numba.core.caching import CompileResultCacheImpl
 from numba.core.dispatcher import Dispatcher
 
 import agents
 import crawl_envs
 import policies
 from crawl_envs.compiled import compiling
-from crawl_envs.compiled.compiling import compiled, imports_of, sources_of, sources_stamp
+from crawl_envs.compiled.compiling import (
+    VALUE,
+    compiled,
+    imports_of,
+    ready,
+    sources_of,
+    sources_stamp,
+)
 
 
 def kernels() -> Iterator[tuple[str, Any]]:
@@ -96,3 +107,41 @@ def test_the_cache_of_a_kernel_carries_the_stamp_of_its_file() -> None:
 
     index = kernel._cache._cache_file  # type: ignore[attr-defined]
     assert index._source_stamp[1] == sources_stamp(Path(__file__))
+
+
+def test_kernels_are_compiled_where_no_folder_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
+    compiling.warn_of_no_cache.cache_clear()
+
+    def doubled(number: float) -> float:
+        return 2.0 * number
+
+    def by_signals(parameters: Any, page: int, elapsed: float, signals: float) -> float:
+        total: float = parameters[page, 0] + signals
+        return total
+
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        kernel = compiled()(doubled)
+    other = compiled(VALUE.signature)(by_signals)  # without a second warning
+    assert kernel(3.0) == 6.0
+    assert ready(other)(np.ones((2, 1)), 1, 0.0, 4.0) == 5.0
+
+
+def test_other_errors_of_numba_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the disk is gone")
+
+    monkeypatch.setattr(numba, "njit", fail)
+    with pytest.raises(RuntimeError, match="the disk is gone"):
+        compiled()(clear)
+
+
+@pytest.mark.parametrize("name", ["CrawlNCIS-v0", "CrawlOffers-v1"])
+def test_environments_name_the_variable_that_switches_compilation_off(name: str) -> None:
+    script = f"import gymnasium, crawl_envs; env = gymnasium.make('{name}'); env.reset(seed=0)"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.stderr.splitlines()[-1].startswith("ValueError: NUMBA_DISABLE_JIT must be 0")

@@ -6,19 +6,26 @@ import ast
 import copy
 import importlib
 import inspect
+import json
 import pickle
 import re
 import warnings
+from array import array
+from collections import UserList, deque
+from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import get_args
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 from gymnasium.spaces.utils import flatten_space
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space, create_empty_array
 
 import crawl_envs
@@ -216,6 +223,30 @@ def test_arguments_of_numpy_go_through_json(build):
         assert env.unwrapped.lanes.instance(0).bandwidth_steps == ((1.0, 9.0), (2.0, 3.0))
     table = build("CrawlHarmonic-v0", num_pages=4, objective=np.array([0.0, 1.0, 1.5]))
     assert table.spec.to_json()
+
+
+class Listed(UserList):
+    """A sequence that is no list, as those of libraries for settings."""
+
+
+@pytest.mark.parametrize("build", [gym.make, gym.make_vec])
+@pytest.mark.parametrize("table", [Listed, pd.Series, deque, partial(array, "d")])
+def test_lists_and_numbers_of_other_libraries_go_through_json(build, table):
+    delay = MappingProxyType({"kind": "constant", "mean": Fraction(1, 4), "unit": "time"})
+    steps = Listed([Listed([0.5, 4.0])])
+    given = {"objective": table([0.0, 1.0, 1.5]), "delay": delay, "bandwidth_steps": steps}
+    env = build(NCIS, num_pages=4, bandwidth=Fraction(5, 2), **given)
+    written = json.loads(env.spec.to_json())["kwargs"]
+    assert written["objective"] == [0.0, 1.0, 1.5]
+    assert written["delay"] == {"kind": "constant", "mean": 0.25, "unit": "time"}
+    assert (written["bandwidth"], written["bandwidth_steps"]) == (2.5, [[0.5, 4.0]])
+    again = build(EnvSpec.from_json(env.spec.to_json()))
+    assert_same(again.reset(seed=5), env.reset(seed=5))
+
+
+def test_autoreset_modes_go_through_json():
+    env = gym.make_vec(NCIS, autoreset_mode=AutoresetMode.SAME_STEP)
+    assert json.loads(env.spec.to_json())["kwargs"]["autoreset_mode"] == "SameStep"
 
 
 def test_a_length_that_is_not_known_is_none():

@@ -51,7 +51,7 @@ def test_an_episode_ends_by_truncation_after_its_last_crawl(name, form):
         assert terminated is False
         assert type(reward) is float
         assert reward <= 0.0 if name == HARMONIC else 0.0 <= reward <= 1.0
-        assert reward == sum(v for name, v in info.items() if name.startswith("reward/"))
+        assert reward == sum(v for name, v in info.items() if name.startswith("reward_"))
         reward_sum += abs(reward)
         steps += 1
     assert observation in space
@@ -165,10 +165,10 @@ def test_the_reward_counts_requests_or_freshness_and_the_cost_of_crawls():
         bits = np.array([1, 0, 0, 1, 1, 0], np.int8)
         _, reward, *_, info = fresh.step(bits)
         _, other, *_, other_info = served.step(bits)
-        assert list(info)[:2] == ["reward/freshness", "reward/crawl_cost"]
-        assert info["reward/crawl_cost"] == other_info["reward/crawl_cost"] == -0.75
-        assert reward == info["reward/freshness"] - 0.75
-        assert other_info["reward/requests"] == other_info["hits"]
+        assert list(info)[:2] == ["reward_freshness", "reward_crawl_cost"]
+        assert info["reward_crawl_cost"] == other_info["reward_crawl_cost"] == -0.75
+        assert reward == info["reward_freshness"] - 0.75
+        assert other_info["reward_requests"] == other_info["hits"]
         assert other == other_info["hits"] - 0.75
         assert info["hits"] == other_info["hits"]
     assert served.ledger().hits > 0

@@ -22,18 +22,18 @@ def test_infos(form):
     for _ in range(2):
         _, reward, _, _, info = env.step(env.action_space.sample())
         rated = {"denied", "declared"} if form == "rates" else set()
-        assert set(first) == set(info) == {"reward/penalty", "reward/crawl_cost", "crawls"} | rated
+        assert set(first) == set(info) == {"reward_penalty", "reward_crawl_cost", "crawls"} | rated
         assert info["crawls"] == env.last_log().page.size
-        assert info["reward/crawl_cost"] == -0.5 * info["crawls"]
-        assert info["reward/penalty"] <= 0.0
-        assert reward == info["reward/penalty"] + info["reward/crawl_cost"]
+        assert info["reward_crawl_cost"] == -0.5 * info["crawls"]
+        assert info["reward_penalty"] <= 0.0
+        assert reward == info["reward_penalty"] + info["reward_crawl_cost"]
 
 
 def test_freshness_can_be_the_reward():
     env = bare(HARMONIC, reward="freshness")
     env.reset(seed=0)
     _, reward, _, _, info = env.step(np.full(6, 0.5))
-    assert 0.0 < reward == info["reward/freshness"] <= 1.0
+    assert 0.0 < reward == info["reward_freshness"] <= 1.0
     assert env.ledger().freshness == pytest.approx(reward, rel=1e-12)
     assert env.ledger().cost > 0.0
 

@@ -38,7 +38,8 @@ def mixed_pages(m=5, seed=0, bandwidth=2.0):
 
 
 def started(instance, seed=3, **more):
-    env = gym.make(NAME, num_pages=instance.num_pages, horizon=20.0, **more).unwrapped
+    size = {"num_pages": instance.num_pages, "bandwidth": instance.bandwidth}
+    env = gym.make(NAME, **size, horizon=20.0, **more).unwrapped
     env.reset(seed=seed)
     env.reset(options={"instance": instance})
     return env
