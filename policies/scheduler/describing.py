@@ -31,7 +31,8 @@ def description(
     state = int(choices.status[row])
     earliest, why = _earliest(pages, row, state, now)
     told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
-    told["signals"], told["failures"] = int(choices.logged[row]), int(choices.fails[row])
+    told["signals"] = int(signals_of(pages, np.array([row])).sum())
+    told["failures"] = int(choices.fails[row])
     told["value"] = told["stale"] = None
     told["due"] = earliest if state != GONE else math.inf
     if copy is not None:
@@ -73,6 +74,13 @@ def _value(pages: PageTables, row: int, time: float) -> float:
     return float(value)
 
 
+def signals_of(pages: PageTables, rows: IntArray) -> FloatArray:
+    """Return the numbers of signals that count for each page's copy, by source, (n, S)."""
+    signals = np.zeros((rows.size, pages.num_sources))
+    signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
+    return signals
+
+
 def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
     """Return the probability that each page's copy is stale, (n,); 1 without a copy.
 
@@ -83,8 +91,7 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
         return None
     copies = pages.lazy.pages["last_crawl"][rows]
     there = np.isfinite(copies)
-    signals = np.zeros((rows.size, pages.num_sources))
-    signals_until(pages.arguments[0], rows, np.full(rows.size, math.inf), signals)
+    signals = signals_of(pages, rows)
     level = columns["change_rate"] * np.maximum(now - copies, 0.0)
     if "recall" in columns:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
@@ -121,7 +128,7 @@ def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> f
     """Return when a page's value reaches a price, or that of the pages that are fetched now."""
     fetched = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
     bar = fetched if price is None else price
-    if _value(pages, row, earliest) >= bar:
+    if earliest == math.inf or _value(pages, row, earliest) >= bar:
         return earliest
     low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
     while _value(pages, row, earliest + step - low) < bar:

@@ -139,7 +139,7 @@ def test_waits_double_and_end_with_a_copy():
     assert "after 6 failures" in scheduler.describe("dead")["why"]
     scheduler.report(["dead"], now)
     assert scheduler.describe("dead")["failures"] == 0
-    scheduler.report(["dead"], now, "failed", retry_at=now + 50.0)
+    scheduler.report(["dead"], now + 0.5, "failed", retry_at=now + 50.0)
     assert scheduler.next(now + 1.0).ask_again == now + 50.0
 
 
@@ -417,7 +417,7 @@ def test_pages_may_be_moved_added_again_and_limited():
     scheduler.move(["b"], ["moved"])
     assert "b" not in scheduler
     assert sorted([scheduler.next(3.0).id, scheduler.next(3.0).id]) == ["a", "moved"]
-    scheduler.report(["a"], 0.0)
+    scheduler.report(["a"], 3.0, "interrupted")
     scheduler.update(["a"], least_interval=5.0)
     assert scheduler.next(3.5).id is None
     assert scheduler.describe("a")["due"] == 5.0
