@@ -120,7 +120,7 @@ def test_a_batch_may_have_old_reports_among_new_ones() -> None:
     scheduler = CrawlScheduler("LambdaCrawl", 10.0, burst=1.0)
     scheduler.add(["a", "b"], change_rate=1.0, last_crawl=[0.0, 1.0])
     same = CrawlScheduler.from_state(scheduler.state())
-    assert scheduler.report(["a", "z", "b", "a", "a"], [0.3, 1.0, 1.0, 0.1, 0.3]) == 4
+    assert scheduler.report(["a", "z", "b", "a", "a"], [0.3, 1.0, 1.0, 0.3, 0.1]) == 4
     assert same.report(["a"], 0.3) == 0
     assert contents(scheduler) == contents(same)
 

@@ -318,13 +318,27 @@ def test_recalls_are_checked_before_a_shard_changes():
     with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got \["):
         scheduler.update(np.arange(60), recall=recalls(60))
     with pytest.raises(ValueError, match=r"recall must sum to at most 1 over sources, got \["):
-        scheduler.add(np.arange(60, 70), **RATES | {"recall": recalls(10)}, last_crawl=0.0)
+        scheduler.add(np.arange(60, 70), **RATES | {"recall": recalls(10)})
     assert len(scheduler) == 60
-    few = RATES | {"recall": np.full((2, 10), 0.3)}
-    assert scheduler.add(np.arange(60, 70), **few, last_crawl=0.0) == 10  # no shard has them
     assert all(scheduler.describe(page)["recall"] == [0.3, 0.3] for page in range(60))
     scheduler.update(np.arange(59), recall=recalls(60)[:, :59])
     assert scheduler.describe(58)["recall"] == [0.5, 0.4]
+
+
+def test_pages_that_a_shard_refuses_are_in_none(monkeypatch):
+    scheduler, (whole, other) = new(shards=2), (CrawlScheduler.add, shards_of(np.arange(9), 2))
+
+    def refuse(self, ids, **columns):
+        if 0 in ids:
+            raise ValueError("refused")
+        return whole(self, ids, **columns)
+
+    assert set(other) == {0, 1}
+    monkeypatch.setattr(CrawlScheduler, "add", refuse)
+    with pytest.raises(ValueError, match="refused"):
+        scheduler.add(np.arange(9), last_crawl=0.0, **RATES)
+    assert len(scheduler) == 0
+    assert scheduler.add(np.arange(1, 9), last_crawl=0.0, **RATES) == 8
 
 
 def test_pages_are_described_as_by_one_scheduler():
