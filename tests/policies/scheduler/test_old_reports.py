@@ -90,6 +90,15 @@ def test_a_failure_that_is_reported_twice_is_one(status: str) -> None:
     assert scheduler.describe("a")["failures"] == 1 + (status == "failed")
 
 
+def test_a_page_in_the_row_of_a_removed_one_has_no_failures() -> None:
+    scheduler = CrawlScheduler("Greedy", 10.0)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
+    scheduler.report(["a"], 0.5, "failed")
+    scheduler.remove(["a"])
+    scheduler.add(["b"], change_rate=1.0, last_crawl=0.0)
+    assert scheduler.report(["b"], 0.4, "failed") == 0
+
+
 def test_a_failure_of_the_future_does_not_last() -> None:
     scheduler = CrawlScheduler("Greedy", 10.0, burst=1.0, timeout=1.0)
     scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
