@@ -565,8 +565,8 @@ class CrawlScheduler(PacedScheduler):
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page now, or at a time; ValueError if it is unknown.
 
-        Its columns by name, ``copy`` (None if there is none), ``signals``, the ``stale``
-        probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
+        Its columns by name, ``copy`` (None if there is none), the number of ``signals`` since then,
+        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
         ``due``: the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
         ``why`` in words.
