@@ -388,7 +388,7 @@ class CrawlScheduler(PacedScheduler):
         copies = pages.lazy.pages["last_crawl"][rows]
         new = (arrays["times"][known] > copies) | np.isinf(copies)
         known[known], rows = new, rows[new]
-        ignored = labels.size - rows.size
+        ignored = int(labels.size - rows.size)
         if rows.size == 0:
             return ignored
         arrays = {name: array[known] for name, array in arrays.items()}
@@ -566,10 +566,10 @@ class CrawlScheduler(PacedScheduler):
         """Return what is known of a page now, or at a time; ValueError if it is unknown.
 
         Its columns by name, ``copy`` (None if there is none), the number of ``signals`` since then,
-        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
-        ``due``: the time at which it may be fetched and its value reaches that of the pages
-        fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why`` in words.
+        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``,
+        ``value``, and ``due``: the time at which it may be fetched and its value reaches that of
+        the pages fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for
+        never); and ``why`` in words.
         """
         row = self._row(page_id, gone=True)
         self.pages.allocate(self.bandwidth, self.time)
