@@ -36,8 +36,8 @@ FILE_KINDS = {
     r"\{([^\n]*[^}\s])?[^\S\n]*\n(\s*[^\s{]|[ \t]+\{)": "a JSON object over several lines, "
     "expected one a line: jq -c '.NAME[]' FILE > log.jsonl writes those of NAME in it",
     r"(\S+ ){3,5}\[\d+/\w+/\d+:[^\]\n]*\] \"|\d+\.\d+ +\d+ \S+ \w+/\d+ |#(Software|Version): ": (
-        "an access log of a server or proxy, of who asked for pages; expected what a crawler found: "
-        "docs/recipes.md says what the log of one's own server can tell"
+        "an access log of a server or proxy, of who asked for pages; docs/recipes.md says what the "
+        "log of one's own server can tell, expected what a crawler found"
     ),
     r"\s*<.{0,2000}<(urlset|sitemapindex|rss|feed|rdf)\b": "a sitemap or feed: write a CSV of its "
     "loc and lastmod (link and pubDate), for signals (--events)",

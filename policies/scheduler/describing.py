@@ -30,7 +30,8 @@ def description(
     state = int(choices.status[row])
     earliest, why = _earliest(pages, row, state, now)
     told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
-    told["signals"], told["failures"] = int(choices.logged[row]), int(choices.fails[row])
+    told["signals"] = int(pages.signal_counts(np.array([row])).sum())
+    told["failures"] = int(choices.fails[row])
     told["value"] = told["stale"] = None
     told["due"] = earliest if state != GONE else math.inf
     if copy is not None:
@@ -119,7 +120,7 @@ def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> f
     """Return when a page's value reaches a price, or that of the pages that are fetched now."""
     fetched = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
     bar = fetched if price is None else price
-    if _value(pages, row, earliest) >= bar:
+    if earliest == math.inf or _value(pages, row, earliest) >= bar:
         return earliest
     low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
     while _value(pages, row, earliest + step - low) < bar:

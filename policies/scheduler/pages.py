@@ -200,6 +200,8 @@ class PageTables:
 
     def carry(self, rows: IntArray, times: FloatArray) -> None:
         """Carry what pages had too few or too many crawls, at most one, to their next interval."""
+        order = np.argsort(times, kind="stable")  # of a page that is there twice, its newest copy
+        rows, times = rows[order], times[order]
         elapsed = times - self.lazy.pages["last_crawl"][rows]
         rate, carried = self.lazy.parameters[rows].T
         newer = (elapsed > 0.0) & np.isfinite(elapsed)
@@ -299,11 +301,13 @@ class PageTables:
         self.host_limits = dict(values["host_limits"])
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
+        room = groups["choices"]["status"].size
+        groups["choices"].setdefault("failure_time", np.full(room, -np.inf))  # older snapshots
         self.choices = Choices(**groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])
         rows = np.flatnonzero(self.choices.status != ABSENT)
-        room, parameters = self.choices.status.size, np.zeros((0, 1))
+        parameters = np.zeros((0, 1))
         if rows.size:
             parameters = self.values.table(self.of(rows), bandwidth)
         self.lazy = new_lazy_argmax(np.zeros((room, parameters.shape[1])), room, now, True)

@@ -22,10 +22,8 @@ from policies.scheduler.choices import (
 from policies.scheduler.signal_log import forget_signals, pass_copy, weight_of
 from policies.scheduler.states import (
     GONE,
-    NEW,
-    READY,
+    PARKED,
     SENT,
-    WAITING,
     choices_at,
     due_pages,
 )
@@ -47,7 +45,7 @@ def give_back(
     more: FloatArray,
     now: float,
 ) -> int:
-    """Take note of fetches, and return the number of those that a later one precedes.
+    """Take note of new copies, and return the number of old ones, which change nothing.
 
     ``times`` are those of the copies, ``ends`` those at which the fetches ended, and ``more`` the
     weights that are added to those of the signals after the copies, (n,).
@@ -56,42 +54,49 @@ def give_back(
     for position in range(pages.shape[0]):
         page, time = pages[position], times[position]
         status, record = choices.status[page], lazy.pages[page]
-        newer = record.last_crawl == math.inf or time > record.last_crawl
-        ignored += not newer
+        if time <= record.last_crawl < math.inf:
+            ignored += 1
+            continue
         interval = time - record.last_crawl
         end_fetch(choices, page, ends[position])
-        if newer:
-            record.last_crawl = time
-            choices.lines[0].latest_copy = max(choices.lines[0].latest_copy, time)
-            pass_copy(choices, page, time)
-            record.counted = weight_of(choices, lazy, signal_weight, page) + more[position]
-        if status in (SENT, WAITING) or newer:
-            choices.fails[page], choices.retry_at[page] = 0, -math.inf
-        if status in (SENT, WAITING) or (status in (NEW, READY) and newer):
+        record.last_crawl = time
+        choices.lines[0].latest_copy = max(choices.lines[0].latest_copy, time)
+        pass_copy(choices, page, time)
+        record.counted = weight_of(choices, lazy, signal_weight, page) + more[position]
+        choices.fails[page], choices.retry_at[page] = 0, -math.inf
+        if status != PARKED:
             if status != SENT:
                 leave_state(choices, lazy, page, ends[position])
             make_ready(choices, lazy, value, page, now, interval)
     return ignored
 
 
-@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, types.boolean, types.float64))
+@compiled(
+    types.int64(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, _TIMES, types.boolean, types.float64)
+)
 def fail(
     table: IntArray,
     search: IntArray,
     value: Any,
     pages: IntArray,
+    times: FloatArray,
     ends: FloatArray,
     retry_at: FloatArray,
     counts: bool,
     now: float,
-) -> None:
-    """Take note of fetches that have no copy; pages wait until ``retry_at`` at least.
+) -> int:
+    """Take note of fetches that have no copy; return the number of old ones, which change nothing.
 
-    ``counts`` says whether they are failures, by which pages wait as well; else they are lost.
+    Pages wait until ``retry_at`` at least. ``counts`` says whether the fetches are failures, by
+    which pages wait as well; else they are lost.
     """
-    choices, lazy = choices_at(table), lazy_at(search)
+    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     for position in range(pages.shape[0]):
-        page = pages[position]
+        page, time = pages[position], times[position]
+        if time <= choices.failure_time[page]:
+            ignored += 1
+            continue
+        choices.failure_time[page] = time
         if choices.status[page] != SENT:
             end_fetch(choices, page, ends[position])
         leave_state(choices, lazy, page, ends[position])
@@ -102,6 +107,7 @@ def fail(
         if not math.isnan(retry_at[position]):
             choices.retry_at[page] = max(choices.retry_at[page], retry_at[position])
         make_ready(choices, lazy, value, page, now)
+    return ignored
 
 
 @compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
@@ -114,7 +120,8 @@ def dismiss(
         page = pages[position]
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
-        choices.fails[page], choices.retry_at[page] = 0, -math.inf
+        choices.fails[page] = 0
+        choices.retry_at[page] = choices.failure_time[page] = -math.inf
         if kept > -math.inf:
             choices.status[page] = GONE
             set_due(due_pages(choices), page, kept)

@@ -357,8 +357,9 @@ class CrawlScheduler(PacedScheduler):
     ) -> int:
         """Take note of fetches; return the number of those that were ignored.
 
-        Fetches of unknown pages, of pages that are gone, and those before the page's copy, are
-        ignored; a repeated report changes nothing.
+        Reports of pages that are unknown or gone are ignored. So are old ones: of a fetch that is
+        not later than the page's copy, or a failure that is not later than its last one. They
+        change nothing, so a report may come twice. Any other ends the fetch that is under way.
 
         Args:
             ids: the pages, (n,), whether they were handed out or not.
@@ -380,28 +381,35 @@ class CrawlScheduler(PacedScheduler):
             ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values.
         """
         one_of("status", status, ("ok", "failed", "interrupted", "gone"))
-        given, pages = as_ids(ids), self.pages
+        labels, pages = as_ids(ids), self.pages
         some = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
-        arrays = read(some, given.size, self.num_sources)
-        known, rows = pages.known(given, gone=False)
+        arrays = read(some, labels.size, self.num_sources)
+        known, rows = pages.known(labels, gone=False)
+        copies = pages.lazy.pages["last_crawl"][rows]
+        new = (arrays["times"][known] > copies) | np.isinf(copies)
+        known[known], rows = new, rows[new]
+        ignored = int(labels.size - rows.size)
+        if rows.size == 0:
+            return ignored
         arrays = {name: array[known] for name, array in arrays.items()}
         moments, lines = arrays["times"], pages.choices.lines[0]
         latest = self.time + lines["timeout"] + lines["skew"]
-        ends, unknown = np.minimum(arrays.get("ended", moments), latest), given.size - rows.size
+        ends = np.minimum(arrays.get("ended", moments), latest)
         if status == "gone":
             self._bury(rows, ends)
         elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
-            fetches = rows, ends, until, status == "failed"
-            ready(fail)(*pages.arguments, pages.values.value, *fetches, self.time)
+            fetches = rows, np.minimum(moments, latest), ends, until, status == "failed"
+            functions = *pages.arguments, pages.values.value
+            ignored += int(ready(fail)(*functions, *fetches, self.time))
         else:
-            return unknown + self._give_back(rows, moments, ends, arrays.get("changed"))
-        return unknown
+            ignored += self._give_back(rows, moments, ends, arrays.get("changed"))
+        return ignored
 
     def _give_back(
         self, rows: IntArray, times: FloatArray, ends: FloatArray, changed: BoolArray | None
     ) -> int:
-        """Take note of new copies, and return the number of those that a later one precedes."""
+        """Take note of new copies, and return the number of old ones."""
         pages, values = self.pages, self.pages.values
         if pages.learner is not None and changed is not None:
             self._learn(rows, times, changed)
@@ -557,11 +565,11 @@ class CrawlScheduler(PacedScheduler):
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page now, or at a time; ValueError if it is unknown.
 
-        Its columns by name, ``copy`` (None if there is none), ``signals``, the ``stale``
-        probability by the rates of changes and signals, ``state``, ``failures``, ``value``, and
-        ``due``: the time at which it may be fetched and its value reaches that of the pages
-        fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why`` in words.
+        Its columns by name, ``copy`` (None if there is none), the number of ``signals`` since then,
+        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``,
+        ``value``, and ``due``: the time at which it may be fetched and its value reaches that of
+        the pages fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for
+        never); and ``why`` in words.
         """
         row = self._row(page_id, gone=True)
         self.pages.allocate(self.bandwidth, self.time)

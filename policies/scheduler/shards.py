@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -160,7 +161,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         try:
             self._route("add", where, {"ids": given, **arrays})
         except ValueError:
-            self._route("report", where, {"ids": given}, times=self.time, status="gone")
+            late = {"times": sys.float_info.max, "status": "gone"}  # later than any copy
+            self._route("report", where, {"ids": given}, **late)
             self._leave(given)
             raise
         self._columns = names
@@ -213,9 +215,18 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         some = {"ids": ids, "times": times, "status": status, "changed": changed, **more}
         ignored: int = self._divide("report", some)
         if status == "gone":
-            given = np.unique(as_ids(ids))
-            self._leave(given[self.ids.rows(given, missing="skip") >= 0])
+            labels = as_ids(ids)
+            known = labels[self.ids.rows(labels, missing="skip") >= 0]
+            if ignored > labels.size - known.size:  # of an old report the page stays
+                known = known[[not self._has(page) for page in known]]
+            self._leave(np.unique(known))
         return ignored
+
+    def _has(self, page_id: Any) -> bool:
+        """Return whether the shard of a page has it."""
+        [shard] = self._where[self.ids.rows(as_ids(page_id))].tolist()
+        answer = self._ask("__contains__", {shard: {"page_id": page_id}})[shard]
+        return bool(answer.values["answer"])
 
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""

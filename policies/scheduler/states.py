@@ -89,9 +89,11 @@ class Choices(NamedTuple):
     opening_host: Annotated[IntArray, np.int64, "H"]
     opening_place: Annotated[IntArray, np.int64, "H"]
     opening_size: Annotated[IntArray, np.int64, "1"]
-    # failures in a row, time before which a page is not tried again, least time between fetches
+    # failures in a row, time before which a page is not tried again, time of the last fetch that
+    # was reported without a copy, least time between fetches
     fails: Annotated[SmallArray, np.int32, "m"]
     retry_at: Annotated[FloatArray, np.float64, "m"]
+    failure_time: Annotated[FloatArray, np.float64, "m"]
     least: Annotated[FloatArray, np.float64, "m"]
     # sent, waiting and gone pages by the time at which that ends, an IndexedHeap
     due: Annotated[FloatArray, np.float64, "m"]
@@ -112,7 +114,7 @@ FIELDS = fields_of(Choices)
 CHOICES = StateType("Choices", FIELDS)
 INITIAL = {
     **dict.fromkeys(("host", "first", "opening_place", "due_place", "newest"), -1),
-    **dict.fromkeys(("opens", "held", "retry_at"), -math.inf),
+    **dict.fromkeys(("opens", "held", "retry_at", "failure_time"), -math.inf),
     **dict.fromkeys(("opening", "due"), math.inf),
     "most": NO_LIMIT,
 }

@@ -146,9 +146,10 @@ class Schedule(NamedTuple):
             unknown = table.recall is None and table.false_signal_rate is None
             if unknown and (learn or "recall" not in scheduler.pages.values.needs):
                 known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
-            scheduler.add(given, last_crawl=copies_of(table)[rows], **known)
-            if feeds and table.gone is not None:
-                scheduler.report(given[table.gone], self.start, "gone")
+            gone = np.zeros(rows.size, np.bool_) if table.gone is None else table.gone[rows]
+            copies = np.where(gone, np.nan, copies_of(table)[rows])  # none is later than that
+            scheduler.add(given, last_crawl=copies, **known)
+            scheduler.report(given[gone], self.start, "gone")
         return scheduler
 
 

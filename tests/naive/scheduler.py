@@ -18,6 +18,7 @@ class Page:
     sent: float = -math.inf
     fails: int = 0
     retry_at: float = -math.inf
+    failure_time: float = -math.inf  # of the last fetch that was reported as failed or interrupted
     least: float = 0.0
     signals: list = field(default_factory=list)  # [time, source, latest time, spent]
 
@@ -92,9 +93,13 @@ class NaiveScheduler:
         self.pages.pop(key)
 
     def gone(self, key, time):
+        page = self.pages.get(key)
+        if self.is_old(page, time):
+            return 1
         self.leave(key, min(time, self.time + self.timeout))
-        page = self.pages[key]
-        page.state, page.signals, page.fails, page.retry_at = "gone", [], 0, -math.inf
+        page.state, page.signals, page.fails = "gone", [], 0
+        page.retry_at = page.failure_time = -math.inf
+        return 0
 
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
@@ -144,29 +149,29 @@ class NaiveScheduler:
             host.busy -= page.state == "sent"
             host.opens = max(host.opens, min(end, self.time + self.timeout) + host.gap)
 
+    def is_old(self, page, time):
+        """Return whether a report changes nothing: the page is away, or its copy is not older."""
+        away = page is None or page.state == "gone"
+        return away or (page.copy is not None and time <= page.copy)
+
     def report(self, key, time):
         page = self.pages.get(key)
-        if page is None or page.state == "gone":
+        if self.is_old(page, time):
             return 1
         self.end(page, time)
-        newer = page.copy is None or time > page.copy
-        if newer:
-            page.copy = time
-            for each in page.signals:
-                each[3] |= each[2] <= time
-            page.signals = [
-                each
-                for each in page.signals
-                if not (each[2] <= time and each[0] + self.slack[each[1]] < time)
-            ]
-        state = page.state
-        if state in ("sent", "waiting") or newer:
-            page.fails, page.retry_at = 0, -math.inf
-        if state in ("sent", "waiting") or (state in ("ready", "new") and newer):
+        page.copy, page.fails, page.retry_at = time, 0, -math.inf
+        for each in page.signals:
+            each[3] |= each[2] <= time
+        page.signals = [
+            each
+            for each in page.signals
+            if not (each[2] <= time and each[0] + self.slack[each[1]] < time)
+        ]
+        if page.state != "parked":
             page.state = None  # the fetch has ended above
             self.leave(key, time)
             self.make_ready(key)
-        return int(not newer)
+        return 0
 
     def count_failure(self, page, time):
         page.fails += 1
@@ -180,9 +185,10 @@ class NaiveScheduler:
 
     def fail(self, key, time, retry_at=None, counts=True):
         page = self.pages.get(key)
-        if page is None or page.state == "gone":
-            return
-        time = min(time, self.time + self.timeout)
+        latest = self.time + self.timeout
+        if self.is_old(page, time) or min(time, latest) <= page.failure_time:
+            return 1
+        time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
         if state == "sent":
@@ -194,6 +200,7 @@ class NaiveScheduler:
             self.lose(page, time)
         page.retry_at = max(page.retry_at, -math.inf if retry_at is None else retry_at)
         self.make_ready(key)
+        return 0
 
     def is_open(self, page):
         host = self.host(page)

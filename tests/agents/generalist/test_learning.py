@@ -36,6 +36,19 @@ def test_the_integral_up_to_a_level():
     assert shortfall(age, level, d) == pytest.approx(2.0 * d - 1.0, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ([0.0, 0.5, 0.2, 0.1, 0.5], 0.5),  # d is reached at age 2, and what follows is not counted
+        ([0.0, 0.2, 0.9, 0.0, 0.0], 1.1),  # above d nothing is taken off
+    ],
+)
+def test_the_integral_ends_where_the_level_is_first_reached(level, expected):
+    """Trapezoids of d - D by hand, d = .5, at ages 0, 2, 4, 6, 8."""
+    found = shortfall(np.arange(0.0, 10.0, 2.0), np.array(level), 0.5)
+    assert found == pytest.approx(expected)
+
+
 def test_cycles_ended_at_random_are_left_out():
     record = poisson_record(np.random.default_rng(0), 1.0, pages=1, cycles=4)
     at_crawls, when_seen = (

@@ -153,6 +153,23 @@ def test_given_columns_are_where_pages_start() -> None:
     assert after["change_rate"][0] == pytest.approx(7.0, rel=0.02)
 
 
+@pytest.mark.parametrize(("interval", "changes"), [(1.0, 4), (10.0, 20)])
+def test_a_rate_that_is_given_counts_for_four_changes_or_those_of_an_interval(
+    interval: float, changes: int
+) -> None:
+    """After 3 days without a change a rate of 2 is E / (E / 2 + 3), with ln E = psi(1 + changes).
+
+    psi(1 + n) is 1 + 1/2 + .. + 1/n minus Euler's constant.
+    """
+    learner = PageLearner(interval, 1)
+    columns = {"change_rate": 2.0, "recall": 0.0, "false_signal_rate": 0.5}
+    learner.begin(np.zeros(1, int), {name: np.array([rate]) for name, rate in columns.items()})
+    learner.learn(np.zeros(1, int), np.array([3.0]), np.zeros((1, 1)), np.array([False]))
+    expected = np.exp(sum(1.0 / k for k in range(1, changes + 1)) - np.euler_gamma)
+    found = learner.columns(np.zeros(1, int))["change_rate"][0]
+    assert found == pytest.approx(expected / (expected / 2.0 + 3.0), rel=1e-5)
+
+
 def test_what_is_not_told_is_not_learned() -> None:
     scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
     scheduler.add(["a", "b", "new"], last_crawl=[0.0, 0.0, np.nan])

@@ -139,7 +139,7 @@ def test_waits_double_and_end_with_a_copy():
     assert "after 6 failures" in scheduler.describe("dead")["why"]
     scheduler.report(["dead"], now)
     assert scheduler.describe("dead")["failures"] == 0
-    scheduler.report(["dead"], now, "failed", retry_at=now + 50.0)
+    scheduler.report(["dead"], now + 0.5, "failed", retry_at=now + 50.0)
     assert scheduler.next(now + 1.0).ask_again == now + 50.0
 
 
@@ -290,7 +290,7 @@ def test_a_date_counts_for_the_rest_of_its_day():
     assert scheduler.signal(["a"], 10.0).ignored == 0
     assert signals(scheduler) == 1.0
     scheduler.report(["a"], 10.8)
-    assert signals(scheduler) == 0.0
+    assert signals(scheduler) == scheduler.describe("a")["signals"] == 0
     assert scheduler.signal(["a"], 10.0).ignored == 1  # told again after the new copy
     assert new_page().signal(["a"], -0.5).ignored == 1
     assert new_page(skew=0.6).signal(["a"], -0.5).ignored == 0
@@ -417,7 +417,7 @@ def test_pages_may_be_moved_added_again_and_limited():
     scheduler.move(["b"], ["moved"])
     assert "b" not in scheduler
     assert sorted([scheduler.next(3.0).id, scheduler.next(3.0).id]) == ["a", "moved"]
-    scheduler.report(["a"], 0.0)
+    scheduler.report(["a"], 3.0, "interrupted")
     scheduler.update(["a"], least_interval=5.0)
     assert scheduler.next(3.5).id is None
     assert scheduler.describe("a")["due"] == 5.0
@@ -437,6 +437,16 @@ def test_a_page_is_described():
     assert (told["copy"], told["signals"], told["state"]) == (0.0, 1, "waiting")
     assert told["due"] == 4.0
     assert told["change_rate"] == 0.1
+
+
+def test_what_may_never_be_fetched_is_never_due():
+    scheduler = CrawlScheduler("Greedy", 10.0, keep_gone=9.0)
+    weights, rates = [9.0, 1.0, 1.0], {"change_rate": 1.0, "last_crawl": 0.0}
+    scheduler.add(["a", "b", "c"], importance=weights, host="h", **rates)
+    assert scheduler.next(1.0).id == "a"  # its value is more than the others can have
+    scheduler.report(["b"], 1.0, "gone")
+    scheduler.hold("h", math.inf)
+    assert [scheduler.describe(page)["due"] for page in "bc"] == [math.inf, math.inf]
 
 
 @pytest.mark.parametrize(("retry_at", "due"), [(1.2, 2.5), (2.5, 2.5), (4.0, 4.0)])

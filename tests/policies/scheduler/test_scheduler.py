@@ -16,6 +16,8 @@ from policies.base.allocated import AllocatedPolicy
 from policies.base.binders import core_of
 from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
+from policies.scheduler.describing import signals_of
+from policies.scheduler.states import STATES
 from tests.naive.scheduler import Host, NaiveScheduler, Page
 
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -118,11 +120,11 @@ class Both:
             self.naive.remove(key)
 
     def gone(self, rng):
-        key, time = int(rng.choice(self.naive.present())), self.time
-        self.scheduler.report([key], time, "gone")
-        self.naive.gone(key, time)
-        assert key not in self.scheduler
-        if rng.random() < 0.5:
+        key, time = int(rng.choice(self.naive.present())), self.time + 100.0 * (rng.random() < 0.5)
+        old = self.naive.gone(key, time)
+        assert self.scheduler.report([key], time, "gone") == old
+        assert (key in self.scheduler) == old
+        if not old and rng.random() < 0.5:
             assert self.scheduler.add([key], known="skip", **self.drawn(rng, 1)) == 0
             self.add(rng, [key])
 
@@ -161,8 +163,47 @@ class Both:
             return
         key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
         status = str(rng.choice(["failed", "interrupted"], p=[0.7, 0.3]))
-        self.scheduler.report([key], self.time, status, retry_at=at)
-        self.naive.fail(key, self.time, at, counts=status == "failed")
+        self.fail_at([key], [self.time], status, at)
+
+    def fail_at(self, keys, times, status, at=None):
+        counts = status == "failed"
+        old = [self.naive.fail(*each, at, counts) for each in zip(keys, times, strict=True)]
+        assert self.scheduler.report(keys, times, status, retry_at=at) == sum(old)
+
+    def repeat(self, rng):
+        """Report some pages at about the times of their copies or failures, some of them twice."""
+        keys = rng.choice([*self.naive.pages, -1], size=rng.integers(1, 5)).tolist()
+        pages = [self.naive.pages.get(key) for key in keys]
+        times = [[page.copy, page.failure_time, page.sent] if page else [0.0] for page in pages]
+        times = [rng.choice([t for t in each if t and t > -math.inf] or [0.0]) for each in times]
+        times = (np.array(times) + rng.choice([-0.3, 0.0, 0.0, 0.1], len(keys))).tolist()
+        status = str(rng.choice(["ok", "failed", "interrupted", "gone"], p=[0.5, 0.2, 0.2, 0.1]))
+        if status == "gone":
+            assert self.scheduler.report(keys[:1], times[0], status) == self.naive.gone(
+                keys[0], times[0]
+            )
+        elif status == "ok":
+            old = sum(self.naive.report(*each) for each in zip(keys, times, strict=True))
+            assert self.scheduler.report(keys, times) == old
+        else:
+            self.fail_at(keys, times, status)
+
+    def agree(self):
+        """Check that both have the same of every page and host."""
+        tables, pages = self.scheduler.pages, self.naive.pages
+        choices, rows = tables.choices, tables.ids.rows(np.array([*pages], np.int64))
+        known = [STATES[k] for k in choices.status[rows]], choices.fails[rows].tolist()
+        copies = tables.lazy.pages["last_crawl"][rows].tolist()
+        counts = signals_of(tables, rows).tolist()
+        expected = [
+            ((page.state, page.fails), math.inf if page.copy is None else page.copy)
+            for page in pages.values()
+        ]
+        assert list(zip(zip(*known, strict=True), copies, strict=True)) == expected
+        assert counts == [self.naive.counts(page) for page in pages.values()]
+        for name, host in self.naive.hosts.items():
+            code = tables.hosts[name]
+            assert (choices.busy[code], choices.opens[code]) == (host.busy, host.opens)
 
     def next(self, rng):
         count = int(rng.choice([1, 3, 20]))
@@ -189,7 +230,8 @@ KINDS = {
     "hold": 0.05,
     "report": 0.25,
     "fail": 0.1,
-    "next": 0.35,
+    "repeat": 0.1,
+    "next": 0.25,
 }
 
 
@@ -211,6 +253,7 @@ def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
         kind = rng.choice(list(KINDS), p=list(KINDS.values()))
         if kind in ("add", "next", "report", "fail", "hold") or both.naive.present():
             getattr(both, kind)(rng)
+    both.agree()
     assert len(both.scheduler) == len(both.naive.present())
 
 

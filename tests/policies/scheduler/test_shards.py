@@ -325,6 +325,22 @@ def test_recalls_are_checked_before_a_shard_changes():
     assert scheduler.describe(58)["recall"] == [0.5, 0.4]
 
 
+def test_pages_that_a_shard_refuses_are_in_none(monkeypatch):
+    scheduler, (whole, other) = new(shards=2), (CrawlScheduler.add, shards_of(np.arange(9), 2))
+
+    def refuse(self, ids, **columns):
+        if 0 in ids:
+            raise ValueError("refused")
+        return whole(self, ids, **columns)
+
+    assert set(other) == {0, 1}
+    monkeypatch.setattr(CrawlScheduler, "add", refuse)
+    with pytest.raises(ValueError, match="refused"):
+        scheduler.add(np.arange(9), last_crawl=0.0, **RATES)
+    assert len(scheduler) == 0
+    assert scheduler.add(np.arange(1, 9), last_crawl=0.0, **RATES) == 8
+
+
 def test_pages_are_described_as_by_one_scheduler():
     whole, scheduler = of_two_sources(CrawlScheduler), of_two_sources()
     for page in range(60):

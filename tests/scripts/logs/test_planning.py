@@ -107,6 +107,14 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
         planning.rechecks(table(), 2.0, 4.0, 8.0)
 
 
+def test_a_page_whose_copy_is_the_newest_may_be_gone() -> None:
+    pages = table(3, gone=np.arange(3) == 1, last_crawl=np.array([1.0, 4.0, 2.0]), dated=True)
+    scheduler = planning.Schedule(pages, "Greedy", 10.0, 4.0).scheduler(np.arange(3), feeds=1)
+    found = [scheduler.describe(page) for page in range(3)]
+    assert [page["state"] for page in found] == ["ready", "gone", "ready"]
+    assert [page["copy"] for page in found] == [1.0, None, 2.0]
+
+
 @pytest.mark.parametrize(("days", "gap"), [(2.0, 0.0), (2.0, 0.25), (3.0, 0.7), (1.0, 0.4)])
 def test_rechecks_are_a_gap_apart(days: float, gap: float) -> None:
     """A plain loop over the fetches that are due."""

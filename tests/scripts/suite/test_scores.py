@@ -37,6 +37,14 @@ def test_scores_are_0_for_random_crawling_and_1_for_the_bound() -> None:
     assert set(scores.state) == {PLAYS}
 
 
+def test_scores_below_minus_1_count_as_minus_1_and_plain_ones_as_they_are() -> None:
+    values = {BOUND: [1.0] * 3, "RandomCrawl": [0.5] * 3, "A": [-1.0, 0.25, 2.0]}
+    scores = scores_of([ONE], rows_of(ONE, values), {})
+    # (x - 0.5) / 0.5 of each seed, as all have the same bound and random crawling
+    assert matrix(scores, "A")[:, 0] == pytest.approx([-1.0, -0.5, 3.0])
+    assert matrix(scores, "A", "plain")[:, 0] == pytest.approx([-3.0, -0.5, 3.0])
+
+
 def test_scores_of_seeds_spread_as_the_ratio_of_their_means() -> None:
     """The jackknife, which leaves out a seed at a time, has the same variance for many seeds."""
     rng = np.random.default_rng(1)
