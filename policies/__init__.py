@@ -31,14 +31,10 @@ SUITE = "crawl_envs"
 FOLDERS = ("base", "baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
 """Folders whose modules are imported with this package, since they may hold policies."""
 
-GYMNASIUM = ("policies.bandits.arm_env",)
-"""Their modules without policies that need Gymnasium, and are imported when they are used."""
-
 for _folder in FOLDERS:
     _path = str(Path(__file__).parent / _folder)
     for _module in pkgutil.walk_packages([_path], f"{__name__}.{_folder}."):
-        if _module.name not in GYMNASIUM:
-            importlib.import_module(_module.name)
+        importlib.import_module(_module.name)
 globals().update(POLICIES)
 
 if TYPE_CHECKING:

@@ -9,16 +9,10 @@ Public modules: rewards, strategy_bandit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from policies.bandits.bandit import Bandit, bernoulli_regret, growth
 from policies.bandits.exp3 import Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 
-if TYPE_CHECKING:
-    from policies.bandits.arm_env import ArmEnv
-
 __all__ = [
-    "ArmEnv",
     "Bandit",
     "Exp3Bandit",
     "Exp3IXBandit",
@@ -26,12 +20,3 @@ __all__ = [
     "bernoulli_regret",
     "growth",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import ArmEnv, which needs Gymnasium, when it is first used."""
-    if name != "ArmEnv":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from policies.bandits.arm_env import ArmEnv
-
-    return ArmEnv

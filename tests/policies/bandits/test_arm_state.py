@@ -6,7 +6,6 @@ import pytest
 
 import policies
 from policies import Exp3
-from policies.bandits import ArmEnv
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
 from tests.policies.small_environments import OFFERS, place, places
@@ -118,25 +117,6 @@ def test_lanes_begin_apart():
     played(env, policy, rows, 2 * STEPS)
     assert asked_by(notes) == every_arm(0, 0)
     assert len({id(features) for *_, features in notes}) == 2
-
-
-def test_stale_arms_of_an_environment_of_arms():
-    notes = []
-    env = ArmEnv(place(OFFERS, "rates", **SIZES), stale_arms(notes))
-    env.reset(seed=3)
-    env.step(0)
-    assert asked_by(notes) == every_arm(0)
-    for step in range(3 * STEPS):
-        env.step(step // STEPS)  # the fifth and sixth arm never act
-    state = env.unwrapped.get_state()
-    env.step(3)
-    assert len(notes) == len(MAKERS)
-    env.unwrapped.set_state(state)
-    env.step(1)
-    assert asked_by(notes) == every_arm(0, 3)
-    env.reset(seed=4)
-    env.step(2)
-    assert asked_by(notes) == every_arm(0, 3, 0)
 
 
 # Rewards

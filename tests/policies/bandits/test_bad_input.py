@@ -1,4 +1,4 @@
-"""Bad input of bandits, of strategies, and of environments of arms."""
+"""Bad input of bandits and of strategies."""
 
 import math
 from functools import partial
@@ -10,19 +10,17 @@ import pytest
 import policies
 from policies import Exp3, Exp3IX, Exp3PlusPlus
 from policies.bandits import (
-    ArmEnv,
     Exp3Bandit,
     Exp3IXBandit,
     Exp3PlusPlusBandit,
     bernoulli_regret,
     growth,
 )
-from tests.policies.small_environments import OFFERS, place, places
+from tests.policies.small_environments import OFFERS, place
 
 PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
 HALVES = np.array([0.5, 0.5])
 OTHER = r"env must take the actions of the crawl environment inside, .* got a {} that takes {}"
-OF_ARMS = OTHER.format("ArmEnv", r"Discrete\(2\): put the arms inside that wrapper")
 SCALED = OTHER.format("RescaleAction", r"Box\(0.0, 1.0, ")
 
 
@@ -101,21 +99,7 @@ BAD = {
     "lane": (lambda: Exp3(small()).selection_probabilities(), "lane must be one .* got 0"),
     "history": (lambda: Exp3(small()).history(), "record must be True .* got False"),
     "labels": (lambda: Exp3(place(OFFERS, "rates")).labels, "default arms at the first predict"),
-    # environments of arms
-    "arms of arms": (lambda: ArmEnv(ArmEnv(small(), PAIR), PAIR), OF_ARMS),
-    "a bandit of arms": (lambda: Exp3(ArmEnv(small(), PAIR), arms=PAIR), OF_ARMS),
-    "a bandit at once": (lambda: Exp3(ArmEnv(small(), PAIR)), OF_ARMS),
-    "other actions": (lambda: ArmEnv(rescaled(), {"even": policies.UniformCrawl}), SCALED),
-    "no crawls": (lambda: ArmEnv(3, PAIR), "env must be a crawl environment, got int"),
-    "a vector": (
-        lambda: ArmEnv(places(2, "CrawlNCIS-v0", "page"), PAIR),
-        "env must be a single environment",
-    ),
-    "reward of arms": (lambda: ArmEnv(small(), PAIR, "loss"), "reward must be one of .* 'loss'"),
-    "bound of arms": (
-        lambda: ArmEnv(small(), PAIR, gain_bound=0.5),
-        "gain_bound must be None .* 0.5",
-    ),
+    "other actions": (lambda: Exp3(rescaled(), arms=PAIR), SCALED),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import socket
@@ -306,23 +305,3 @@ def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any)
     driver.get("about:blank")  # it asks no more
     errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert [entry for entry in errors if "favicon" not in entry["message"]] == []
-
-
-def test_an_assistant_asks_whether_a_page_is_due(client: Client) -> None:
-    pytest.importorskip("mcp", reason="mcp is not installed")
-    from mcp import Client as Assistant
-
-    from policies.live.mcp import server
-
-    async def asked(address: str) -> Any:
-        async with Assistant(server(address)) as assistant:
-            [tool] = (await assistant.list_tools()).tools
-            assert tool.name == "due"
-            return await assistant.call_tool("due", {"url": URLS[1]})
-
-    told = asyncio.run(asked(client.base + "/"))
-    assert not told.is_error
-    assert told.structured_content == due_of(client, URLS[1])
-    refused = asyncio.run(asked("http://localhost:1"))
-    assert refused.is_error
-    assert "http://localhost:1 must be an endpoint that answers" in refused.content[0].text
