@@ -67,9 +67,9 @@ CLAIMS = (
         "every two days, and 0.1, as 90% of the content is static.",
         SECTION,
         tuple(Range(label, 0.03, 0.1, AT, SECTION) for label in (CGM, FITTING)),
+        fitted=True,
     ),
 )
-EXPECTED = ()
 
 
 measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)

@@ -145,7 +145,6 @@ def _expected() -> Iterator[Trend]:
             yield Trend(staler, "above", other, where, "a seed is a site", metric=LOGARITHM)
 
 
-CLAIMS = ()
 EXPECTED = tuple(_expected())
 
 
