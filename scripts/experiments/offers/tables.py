@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from operator import truediv
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,9 @@ from scripts.experiments.measures.derived import beside
 from scripts.experiments.measures.offer_freshness import (
     BUDGETS,
     CLICK,
-    CLICK_DAY,
     CLICK_GAIN,
     NAMES,
     OFFER,
-    OFFER_DAY,
     OFFER_GAIN,
     QUICK_BUDGETS,
     QUICK_TIGHT,
@@ -44,13 +41,14 @@ from scripts.experiments.measures.offer_strategies import (
     UNIFORM,
 )
 from scripts.experiments.measures.offer_tables import (
+    CLICK_TABLE,
     GAIN_5,
     GAIN_6,
+    OFFER_TABLE,
     OWN_CRAWLS,
     TABLE_5,
     TABLE_6,
-    Measure,
-    Table,
+    PaperTable,
     by_run,
     write_gains,
     write_tables,
@@ -369,29 +367,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
-class PaperTable(NamedTuple):
-    """A table of the paper: its title here, its measure, and the paper's numbers and gains."""
-
-    title: str
-    measure: Measure
-    numbers: Table
-    gains: Sequence[float]
-
-
-CLICK_TABLE = PaperTable(
-    "Table 5: clicks that saw the right price",
-    Measure(CLICK, CLICK_GAIN, CLICK_DAY),
-    TABLE_5,
-    GAIN_5,
-)
-OFFER_TABLE = PaperTable(
-    "Table 6: offers with the right price at midnight",
-    Measure(OFFER, OFFER_GAIN, OFFER_DAY),
-    TABLE_6,
-    GAIN_6,
-)
-
-
 MEASURED = {
     CLICK: "click-weighted freshness",
     OFFER: "offer-level freshness",
@@ -415,7 +390,7 @@ def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
 
 def freshness(table: PaperTable) -> Picture:
     """Return a picture with a panel per group of labels; stars are the paper's numbers."""
-    metric, own, parts = table.measure.value, {}, []
+    metric, own, parts = table.value, {}, []
     for panel, labels in PANELS.items():
         for place, label in enumerate(labels):
             numbers = table.numbers.get(label, table.numbers.get(MEANT.get(label, "")))
@@ -462,15 +437,8 @@ def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[st
 
 def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
     """Draw freshness by budget, and write the table."""
-    write_tables(
-        rows,
-        path.with_suffix(".csv"),
-        measure=table.measure,
-        groups=GROUPS,
-        beyond=(LAMBDA_TRUE,),
-        paper=table.numbers,
-        gains=table.gains,
-    )
+    csv = path.with_suffix(".csv")
+    write_tables(rows, csv, table=table, groups=GROUPS, beyond=(LAMBDA_TRUE,))
     freshness(table)(rows, path)
 
 

@@ -18,7 +18,7 @@ from scripts.experiments.measures.offer_tables import (
     LONG_COLUMNS,
     TABLE_5,
     TABLE_6,
-    Measure,
+    PaperTable,
     write_tables,
 )
 from scripts.experiments.offers import tables as offers_tables
@@ -28,7 +28,8 @@ from scripts.study.rows import indexed
 from tests.scripts.commands import records
 from tests.scripts.experiments.offers.smoothed_rates import forget, predict_by_history
 
-MEASURE = Measure("click_freshness", "click_gain", "click_day")
+PAPER = {"Delta_h": (0.2,) * 9, "KAB5": (0.9,) * 9}
+MEASURE = PaperTable("", "click_freshness", "click_gain", "click_day", PAPER, (0.01,) * 9)
 GROUPS = {
     "one": ("Uniform",),
     "two": ("mu_ml", "lambda_ml"),
@@ -67,11 +68,9 @@ def written(tmp_path: Path, more: float) -> list[list[dict[str, str]]]:
     write_tables(
         made_rows(more),
         path,
-        measure=MEASURE,
+        table=MEASURE,
         groups=GROUPS,
         beyond=("best",),
-        paper={"Delta_h": (0.2,) * 9, "KAB5": (0.9,) * 9},
-        gains=(0.01,) * 9,
     )
     names = ("table5.csv", "table5_intervals.csv", "paper_table5.csv")
     return [read(path.with_name(name)) for name in names]
