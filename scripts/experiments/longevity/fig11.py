@@ -83,6 +83,9 @@ CLAIMS = (
         "CGM ignores all pages that change frequently.",
         SECTION,
         tuple(Range(one, 0.0, 0.1, AT, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
+        "By maximum likelihood their rates are infinite after five changes in five crawls; by the "
+        "improved estimator they are finite, and CGM refreshes such pages at half of the ticks at "
+        "a cost of 0.2, at all of them at 0.4.",
     ),
 )
 
@@ -111,16 +114,21 @@ def measurements(quick: bool) -> list[Measurement]:
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses and visits at equal cost, growth of the lead, and costs if as stale."""
-    steady, spent = curves.points_of(rows, plays.STEADY), gathered(rows, SPENT)
-    visits = [
+    steady = curves.points_of(rows, plays.STEADY)
+    ratios = curves.cost_ratios(steady, CGM)
+    return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits(rows)]
+
+
+def visits(rows: Sequence[Row]) -> list[Row]:
+    """Return the refreshes of pages of FAST at COSTS that were spent, between thresholds."""
+    spent = gathered(rows, SPENT)
+    return [
         Row(plays.ID, curves.at_cost(SET, cost), *key[1:], VISITS, float(np.interp(cost, *points)))
         for key, values in gathered(rows, VISITS).items()
         for points in [np.stack([spent[key], values])[:, ::-1]]
         for cost in COSTS
-        if cost <= points[0, -1]
+        if points[0, 0] <= cost <= points[0, -1]
     ]
-    ratios = curves.cost_ratios(steady, CGM)
-    return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits]
 
 
 def growth(steady: Curves) -> list[Row]:

@@ -70,6 +70,8 @@ CLAIMS = (
             Trend(EARLY, "above", LATE, (PERIODS,), "nearer", metric=DISTANCE),
             Range(LATE, 0.0, 1.0, (PERIODS,), "a factor of two: ours", DISTANCE),
         ),
+        "Of optima between two ticks and the risk bound. Nearer by little: the mean distance is "
+        "0.64 after 30 days and 0.62 after 240, as periods go on being doubled and halved.",
     ),
 )
 FROM = AT[1:]

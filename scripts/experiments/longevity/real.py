@@ -156,7 +156,8 @@ CLAIMS = (
             Trend(EARLIER, "above", label, AT_BUDGETS, "a seed is a site", metric=LOGARITHM)
             for label in (FITTING, BOUNDS)
         ),
-        "On records, whose pages shift: beside the offline policy with curves of earlier days.",
+        "On records, whose pages shift: beside the offline policy with curves of earlier days. A "
+        "shift on drawn pages was not simulated.",
     ),
 )
 EXPECTED = tuple(_expected())

@@ -84,7 +84,8 @@ CLAIMS = (
             for label in PICKS
             for metric, low in ((ALIKE, 0.5), (MORE_ALIKE, 0.0))
         ),
-        note="Share of the crawls of a day that both strategies expect to make of the same offers.",
+        note="Share of a day's crawls that both expect to make of the same offers: .42 with "
+        "predicted rates, .31 to .33 with those of the past; uniform crawling shares .24 and .12.",
     ),
 )
 NO_PAPER = "not in the paper"

@@ -10,7 +10,15 @@ from typer.testing import CliRunner
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.measures import offer_freshness
-from scripts.experiments.measures.offer_freshness import BUDGETS, ID, NAMES, TIGHT, name_of
+from scripts.experiments.measures.offer_freshness import (
+    BUDGETS,
+    CLICK,
+    CLICK_GAIN,
+    ID,
+    NAMES,
+    TIGHT,
+    name_of,
+)
 from scripts.experiments.measures.offer_strategies import Run
 from scripts.experiments.measures.offer_tables import (
     GAIN_5,
@@ -182,3 +190,16 @@ def test_the_tables_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.Monk
     table = read(tmp_path / "offers" / "tables" / "table6.csv")
     assert [key for key in table[0] if key.endswith("%")] == ["10%", "50%", "90%"]
     assert {line["policy"] for line in table} >= {*offers_tables.LABELS}
+
+
+def test_lifts_and_gaps_are_derived_seed_by_seed() -> None:
+    values = [
+        *(("10%", label, CLICK, x) for label, x in (("Delta_ml", 0.6), ("Delta_h", 0.3))),
+        *(("10%", "KAB2", CLICK_GAIN, -0.2), ("90%", "KAB2", CLICK_GAIN, 0.05)),
+        ("10%", "KAB3", CLICK_GAIN, 0.1),  # without a row at 90%
+    ]
+    rows = [Row(ID, setting, label, 0, metric, x) for setting, label, metric, x in values]
+    found = {row[1:3] + row[4:5]: row.value for row in offers_tables.derive(rows)}
+    closed = ("10%", "KAB2", offers_tables.CLOSED[CLICK_GAIN])
+    lift = ("10%", "Delta_ml", f"{CLICK} over Delta_h")
+    assert found == {lift: pytest.approx(2.0), closed: pytest.approx(0.15)}
