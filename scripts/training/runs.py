@@ -41,7 +41,7 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
     job = next(iter(jobs.values()))
     pages = pages_in_words(job.environment)
     console().print(pages, soft_wrap=True)
-    started, busy_before = time.perf_counter(), _processor_seconds()
+    started, busy = time.perf_counter(), os.times()[:4]  # of this process and of ended workers
     others = baseline_rows(job.environment, request.episodes, out, request.policies)
     if request.seeds is None:
         job.run(out, beside=best_in_words(others))
@@ -56,14 +56,9 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
     report(request, jobs, own, others, out)
     used = {**asdict(job.arguments), **job.noted, "pages": pages}
     used |= {} if request.seeds is None else {"seeds": [jobs[each].arguments.seed for each in jobs]}
-    seconds, busy = time.perf_counter() - started, round(_processor_seconds() - busy_before, 1)
-    more = {"processor_seconds": busy, "used": used}
+    seconds, spent = time.perf_counter() - started, sum(os.times()[:4]) - sum(busy)
+    more = {"processor_seconds": round(spent, 1), "used": used}
     write_provenance(out / "provenance.json", "scripts.train", seconds, **more)
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of this process and of its workers that have ended."""
-    return sum(os.times()[:4])
 
 
 def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
