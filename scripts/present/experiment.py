@@ -39,8 +39,10 @@ def check_declared(experiment: ModuleType) -> None:
     for each in DECLARED:
         if not hasattr(experiment, each):
             raise ValueError(f"{name} must have {', '.join(DECLARED)}, got no {each}")
-    claims = getattr(experiment, "CLAIMS", ())
-    for test in (*getattr(experiment, "EXPECTED", ()), *(x for c in claims for x in c.tests)):
+    claims, expected = (tuple(getattr(experiment, each, ())) for each in ("CLAIMS", "EXPECTED"))
+    if not claims + expected:
+        raise ValueError(f"{name} must have CLAIMS or EXPECTED, got neither")
+    for test in (*expected, *(x for claim in claims for x in claim.tests)):
         if isinstance(test, Trend):
             one_of(
                 f"relation of {test.first} and {test.second} in {name}", test.relation, RELATIONS
