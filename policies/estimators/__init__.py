@@ -4,7 +4,8 @@ Functions, arrays in, arrays out:
 
 =====================================  ============================================================
 :func:`fit_change_rates`               maximum likelihood (Kolobov et al., eq. 10)
-:func:`change_rate_intervals`          their 95% intervals, from the likelihood
+:func:`change_rate_intervals`          their 95% intervals, from the likelihood; of crawls that
+                                       signals prompt they cover less
 :func:`match_moments`                  Learning to Crawl; :func:`moment_error_bound` is its bound
 :func:`naive_rate`                     number of changes over time
 :func:`improved_rate`                  Cho and Garcia-Molina, regular crawls

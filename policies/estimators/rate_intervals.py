@@ -10,6 +10,12 @@ none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wi
 coverage: with ten equal intervals .89 to 1. Where all found one the likelihood has no maximum, and
 where none did it is largest at 0: only one end is known, the rate at which such a history has
 probability .05.
+
+The times of crawls may depend on earlier results (.95 to .96 where intervals halve after a change
+and else grow by half), not on signals, which come soon after a change: rates are then too high.
+Simulated at rate 1, with 10 to 50 crawls, each after a unit or at a signal (recall .5, .3 false
+ones per unit), .93 to .94 are covered where signals prompt in a quarter of the intervals, .92 in
+half, .89 to .85 in all; with recall .8 and 2 units .71 to .42.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ def change_rate_intervals(
     """Return the ends of the 95% interval of every page's change rate, (m,) each.
 
     The low end is 0 for a page that never changed, the high end inf for one that always did; both
-    for a page without intervals.
+    for a page without intervals. Where signals prompt crawls less is covered, down to 42%.
 
     Args:
         intervals: time between each crawl and the page's crawl before, grouped by page, (n,).

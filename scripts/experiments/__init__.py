@@ -31,7 +31,7 @@ default metric); ``REFERENCE`` (the label that others are compared with; optiona
 words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
 tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with the levels, trends
 and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
-An experiment without sentences has ``CLAIMS = ()``.
+One of these two is enough.
 
 Pictures: ``PICTURES``, a mapping of file names to functions ``(rows, path)``, which also receive
 the derived rows; :mod:`scripts.experiments.figures` makes the usual ones. Or ``plot(rows, path)``,

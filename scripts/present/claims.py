@@ -146,7 +146,8 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
         "the folders beside it; without `--score` it also simulates what is missing. ± is the "
         "half-width of a 95% interval (Student's, over repetitions). ✓: the whole interval is "
         "where the claim says; ✗: the whole interval, or a known level's mean, is elsewhere; "
-        "?: too few repetitions tell. Margins are ours: the paper states none."
+        "?: too few repetitions tell. *Fitted*: what is drawn was chosen to be as the paper says, "
+        "so that it is no evidence. Margins are ours: the paper states none."
     )
     if (folder / "README.md").exists():
         head.append("Reasons, and how the experiments read the paper: [README.md](README.md).")

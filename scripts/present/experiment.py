@@ -27,7 +27,7 @@ def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
     return paper, figure
 
 
-DECLARED = ("TITLE", "CLAIM", "CLAIMS", "METRIC")
+DECLARED = ("TITLE", "CLAIM", "METRIC")
 
 
 def check_declared(experiment: ModuleType) -> None:
@@ -39,8 +39,10 @@ def check_declared(experiment: ModuleType) -> None:
     for each in DECLARED:
         if not hasattr(experiment, each):
             raise ValueError(f"{name} must have {', '.join(DECLARED)}, got no {each}")
-    tests = [*getattr(experiment, "EXPECTED", ()), *(x for c in experiment.CLAIMS for x in c.tests)]
-    for test in tests:
+    claims, expected = (tuple(getattr(experiment, each, ())) for each in ("CLAIMS", "EXPECTED"))
+    if not claims + expected:
+        raise ValueError(f"{name} must have CLAIMS or EXPECTED, got neither")
+    for test in (*expected, *(x for claim in claims for x in claim.tests)):
         if isinstance(test, Trend):
             one_of(
                 f"relation of {test.first} and {test.second} in {name}", test.relation, RELATIONS
@@ -112,7 +114,7 @@ def sentences_of(experiment: ModuleType, rows: Sequence[Row], quick: bool) -> li
         rows: its rows, the derived ones included.
         quick: whether sizes and times are reduced, so that nothing is judged.
     """
-    claims = list(experiment.CLAIMS)
+    claims = list(getattr(experiment, "CLAIMS", ()))
     own = tuple(getattr(experiment, "EXPECTED", ()))
     if own:
         claims.append(Claim(BESIDE if claims else EXPECTED, "", own))

@@ -69,17 +69,20 @@ Expected = Level | Trend | Range
 class Claim(NamedTuple):
     """A sentence of a paper, paraphrased, and the expectations that test it.
 
-    Without ``tests`` the sentence was not tested; ``note`` gives the reason or a caveat.
+    Without ``tests`` the sentence was not tested; ``note`` gives the reason or a caveat. What is
+    tested of a claim that is ``fitted`` was chosen to be so: that it holds is no evidence.
     """
 
     says: str
     source: str
     tests: tuple[Expected, ...] = ()
     note: str = ""
+    fitted: bool = False
 
 
-HOLDS, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
+HOLDS, FITTED, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
     "holds",
+    "fitted",
     "holds in part",
     "does not hold",
     "open",
@@ -125,7 +128,7 @@ def answer_of(claim: Claim, verdicts: Sequence[Verdict], *, played: bool) -> str
     if not holds:
         return TOO_FEW if played and claim.tests else UNTESTED
     if all(each == "yes" for each in holds):
-        return HOLDS
+        return FITTED if claim.fitted else HOLDS
     if "no" not in holds:
         return OPEN
     return PARTLY if "yes" in holds else FAILS

@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
         env_id: id of the training environment; empty if unknown.
         env_args: arguments of the training environment.
         learned: True for agents in folders, which run with one thread of torch.
-        training_seconds: wall time of the training, NaN if unknown, 0 for analytic policies.
+        training_seconds: processor time of the training, NaN if unknown, 0 for analytic policies.
     """
 
     label: str
@@ -174,12 +174,12 @@ def _digest(file: Path) -> str:
 
 
 def _training_seconds(folder: Path) -> float:
-    """Return the wall time that the provenance of an agent tells, NaN if there is none."""
+    """Return the processor time that the provenance of an agent has, NaN if it has none."""
     run, shipped = folder / "provenance.json", folder / "score.json"
     if run.exists():
-        return float(read_object(run).get("wall_seconds", math.nan))
+        return float(read_object(run).get("processor_seconds", math.nan))
     if shipped.exists():
-        return float(read_object(shipped)["made"].get("wall_seconds", math.nan))
+        return float(read_object(shipped)["made"].get("processor_seconds", math.nan))
     return math.nan
 
 

@@ -32,7 +32,7 @@ class Detail(NamedTuple):
         least_served: mean freshness of the tenth of pages that are least fresh in an episode.
         microseconds: of a decision with the environment's step.
         kilobytes: held by the policy, as Python and NumPy count memory.
-        training_seconds: 0 for policies.
+        training_seconds: processor seconds, 0 for policies.
     """
 
     freshness: float = math.nan

@@ -31,7 +31,7 @@ SHOWN = 3
 REASONS = Path(__file__).with_name("report") / "reasons.json"
 BEST_HEAD = ("track", "first", "second", "third", "also tied")
 OWN_HEAD = ("entrant", "track", "place", "score", "95%", "behind the first", "95%")
-TRAINING_HEAD = ("agent", "by", "on", "formula", "seconds", "command")
+TRAINING_HEAD = ("agent", "by", "on", "formula", "processor seconds", "command")
 TIES = "=: tied with the first, as the 95% interval of the paired difference contains 0"
 
 

@@ -1,7 +1,8 @@
 """The tasks of the suites, fixed and versioned: a change of any makes a new version.
 
 A task is an environment with all its arguments, the metric that counts, and a bound. Events come
-from seeds that are reserved: no training, tuning or evaluation of this package uses them.
+from seeds that are reserved: no training, tuning or evaluation of this package uses them. Except on
+the recorded track: its seeds are windows of one shipped site, which other experiments play too.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -41,7 +42,7 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
     job = next(iter(jobs.values()))
     pages = pages_in_words(job.environment)
     console().print(pages, soft_wrap=True)
-    started = time.perf_counter()
+    started, busy = time.perf_counter(), os.times()[:4]  # of this process and of ended workers
     others = baseline_rows(job.environment, request.episodes, out, request.policies)
     if request.seeds is None:
         job.run(out, beside=best_in_words(others))
@@ -56,8 +57,9 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
     report(request, jobs, own, others, out)
     used = {**asdict(job.arguments), **job.noted, "pages": pages}
     used |= {} if request.seeds is None else {"seeds": [jobs[each].arguments.seed for each in jobs]}
-    seconds = time.perf_counter() - started
-    write_provenance(out / "provenance.json", "scripts.train", seconds, used=used)
+    seconds, spent = time.perf_counter() - started, sum(os.times()[:4]) - sum(busy)
+    more = {"processor_seconds": round(spent, 1), "used": used}
+    write_provenance(out / "provenance.json", "scripts.train", seconds, **more)
 
 
 def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:

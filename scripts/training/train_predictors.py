@@ -58,8 +58,8 @@ class Row(NamedTuple):
     ``auc`` is the mean over the test markets, with its 95 % Student interval over them: offers of
     one market share merchants, seasons and promotions. Mean and standard deviation over random
     ``subsets`` are as in the paper, of the first market. ``predicted`` and ``observed`` are the
-    mean probability and the share of positives; ``seconds`` are of training, none for a stored
-    predictor.
+    mean probability and the share of positives; ``seconds`` are wall time of training, none for a
+    stored predictor.
     """
 
     task: str

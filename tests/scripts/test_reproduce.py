@@ -72,7 +72,8 @@ def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"TITLE": None}, "ncis_fig9 must have TITLE, CLAIM, CLAIMS, METRIC, got no TITLE"),
+        ({"TITLE": None}, "ncis_fig9 must have TITLE, CLAIM, METRIC, got no TITLE"),
+        ({"CLAIMS": (), "EXPECTED": ()}, "ncis_fig9 must have CLAIMS or EXPECTED, got neither"),
         ({"REFERENCE": "LDS"}, "REFERENCE of ncis_fig9 must be one of V, 1 term"),
         (
             {"EXPECTED": [Trend("V", "abov", "V, 1 term", (), "")]},

@@ -26,7 +26,7 @@ from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.cli.options import named_values
-from scripts.study.entrants import USUAL
+from scripts.study.entrants import USUAL, candidate_of
 from scripts.study.means import table
 from scripts.train import app
 from scripts.training import baselines, jobs, seeds
@@ -72,7 +72,9 @@ def test_a_run_from_end_to_end(tmp_path):
     assert (out / "ranking.png").read_bytes().startswith(PNG)
     config = json.loads((out / "config.json").read_text())
     assert config["env_args"] == {"num_pages": 4, "bandwidth": 4, "horizon": 5, "instance": "noisy"}
-    assert config["gamma"] == json.loads((out / "provenance.json").read_text())["used"]["gamma"]
+    made = json.loads((out / "provenance.json").read_text())
+    assert config["gamma"] == made["used"]["gamma"]
+    assert candidate_of(out).training_seconds == made["processor_seconds"] > 0.0
     assert agents.load(out).arguments.lanes == 4
 
     refused(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind 'ppo'", "--fresh")

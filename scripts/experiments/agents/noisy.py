@@ -166,7 +166,6 @@ def _expected() -> tuple[Expected, ...]:
     return tuple(tests)
 
 
-CLAIMS = ()
 EXPECTED = _expected()
 
 

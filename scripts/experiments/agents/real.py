@@ -200,7 +200,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     ]
 
 
-CLAIMS = ()
 EXPECTED = tuple(
     Trend(
         first,

@@ -110,7 +110,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     return made
 
 
-CLAIMS = ()
 ALL = tuple(BEST_FORMULAS)
 EXPECTED: tuple[Expected, ...] = (
     Trend("ppo", "above", ROUND_ROBIN, ALL, SOURCE),

@@ -190,7 +190,6 @@ def _expected() -> tuple[Expected, ...]:
     return (*best, *each, basic)
 
 
-CLAIMS = ()
 EXPECTED = _expected()
 
 

@@ -125,7 +125,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     return made
 
 
-CLAIMS = ()
 LOSS = "left-out law, less BeliefNCIS"
 EXPECTED: tuple[Expected, ...] = (
     *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),

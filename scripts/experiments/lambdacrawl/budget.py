@@ -46,7 +46,6 @@ CLAIM = (
     "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
     "shipped crawlers, which use neither importance nor a budget, cost more than LC."
 )
-CLAIMS = ()
 METRIC = J_H
 REFERENCE = LC
 FURTHER_REFERENCES = (BOUND,)

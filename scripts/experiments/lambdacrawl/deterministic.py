@@ -33,7 +33,6 @@ CLAIM = (
     "Poisson crawls, and to come within half a percent of the least possible cost. All other "
     "margins were set after the simulation."
 )
-CLAIMS = ()
 METRIC = J_H
 REPETITIONS, QUICK_REPETITIONS = 20, 2
 ID = "CrawlHarmonic-v0"

@@ -77,7 +77,6 @@ CLAIMS = (
         ),
     ),
 )
-EXPECTED = ()
 
 
 @lru_cache(maxsize=1)

@@ -44,7 +44,6 @@ CLAIM = (
     "on pages without signals after as many crawls, and more than the optimum after four times "
     "as many."
 )
-CLAIMS = ()
 METRIC = "last_J_h"
 REPETITIONS, QUICK_REPETITIONS = 6, 2
 ID = "CrawlHarmonic-v0"

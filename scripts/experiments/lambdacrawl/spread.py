@@ -38,7 +38,6 @@ CLAIM = (
     "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
     "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
 )
-CLAIMS = ()
 METRIC = J_H
 REFERENCE = LC
 REPETITIONS, QUICK_REPETITIONS = 10, 2

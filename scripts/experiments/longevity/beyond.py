@@ -137,7 +137,6 @@ def _where(signals: Sequence[str] = SIGNALS) -> tuple[str, ...]:
     return tuple(NAMES[Cell(*cell)] for kind in signals for cell in product(SETS, (kind,), BUDGETS))
 
 
-CLAIMS = ()
 EXPECTED = (
     *(Trend(label, "above", OURS, _where(), "ours") for label in LEARNING if label != OURS),
     Trend(UNIFORM, "above", OURS, _where(), "it knows which pages are static"),

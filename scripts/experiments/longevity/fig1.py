@@ -47,13 +47,14 @@ CLAIMS = (
         "Pages A and B both undergo frequent updates.",
         SECTION,
         tuple(Range(page, 0.3, np.inf, (MODEL,), SECTION) for page in PAGES),
-        note="By construction, both 0.5 per day. Frequent: every three days or more; margin ours.",
+        note="Both are 0.5 per day. Frequent: every three days or more; margin ours.",
+        fitted=True,
     ),
     Claim(
         "Page A has a small amount of static content and a large amount of volatile content.",
         SECTION,
         (Range(PAGE_A, 0.0, 0.3, (MODEL,), SECTION, metric=STATIC),),
-        note="By construction.",
+        fitted=True,
     ),
     Claim(
         "Page B has static content, volatile advertisements, and recipes whose stripes are roughly "
@@ -63,7 +64,8 @@ CLAIMS = (
             Range(PAGE_B, 0.5, 1.0, (MODEL,), SECTION, metric=SCROLLING),
             Range(PAGE_B, 0.3, 1.0, (MODEL,), SECTION, metric=STATIC),
         ),
-        note="By construction: ten items, an update every 4.5 days. Most: more than half.",
+        note="Ten items, an update every 4.5 days. Most: more than half.",
+        fitted=True,
     ),
     Claim(
         "What B adds lasts longer than what A adds.",
@@ -71,6 +73,7 @@ CLAIMS = (
         (Trend(PAGE_B, "above", PAGE_A, (MODEL,), SECTION, metric=LIFETIME),),
         note="Two recorded pages of the shipped site are drawn beside them, chosen to be like A "
         "and like B.",
+        fitted=True,
     ),
 )
 

@@ -57,7 +57,6 @@ CLAIMS = (
         "m: hashes of a summary; h: profiles of a page.",
     ),
 )
-EXPECTED = ()
 
 
 measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)

@@ -66,6 +66,7 @@ CLAIMS = (
             ),
         ),
         note="Expected utility by the rate of updates, which is one half per day for both.",
+        fitted=True,
     ),
     Claim(
         "Divergence occasionally decreases by a little, where fragments reappear.",

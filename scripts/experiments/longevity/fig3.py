@@ -56,21 +56,23 @@ CLAIMS = (
         (Level("quality", SNAPSHOT, PAPER, 0.03, SECTION),),
         note="The paper's text lost the sign, and others. A lifetime is K updates, on average K "
         "over the rate, so a negative sign is expected. The constants of `quality` were chosen to "
-        "give about this coefficient, so agreement is by construction. Margin ours. On recorded "
-        "pages, which involve no such choice, the two are less correlated, or not at all.",
+        "give about this coefficient. Margin ours. On recorded pages, which involve no choice, the "
+        "two are less correlated, or not at all.",
+        fitted=True,
     ),
     Claim(
         "Points are substantially spread out.",
         SECTION,
         (Range(SNAPSHOT, -0.9, 0.9, SETS, SECTION),),
         note="A coefficient of .9 or more, of either sign, would be strong; margin ours.",
+        fitted=True,
     ),
     Claim(
         "Roughly half of the pages are completely static.",
         "section 3.4",
         (Range(SNAPSHOT, 0.45, 0.55, ("quality",), "section 3.4", metric=STATIC),),
-        note="Half by construction; the slowest of the others do not change in 58 days. "
-        "Margin ours.",
+        note="The slowest of the others do not change in 58 days. Margin ours.",
+        fitted=True,
     ),
 )
 EXPECTED = (

@@ -92,9 +92,10 @@ CLAIMS = (
         "Churn accounts for 67% of the fragments that are not static.",
         "section 3.4",
         (Range(ALL, 0.64, 0.7, (QUALITY,), "section 3.4", metric=PRESENT),),
-        note="By construction, among fragments present at a time. Counted by estimated K of "
-        "fragments that appear and disappear within the record, as the paper seems to do, the same "
-        f"pages have far more churn, which makes more fragments in the same time (`{BORN}`).",
+        note="Among fragments present at a time. Counted by estimated K of fragments that appear "
+        "and disappear within the record, as the paper seems to do, the same pages have far more "
+        f"churn, which makes more fragments in the same time (`{BORN}`).",
+        fitted=True,
     ),
 )
 

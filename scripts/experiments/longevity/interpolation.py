@@ -42,7 +42,6 @@ def name_of(name: str, every: int) -> str:
 NAMES = tuple(name_of(name, every) for name in SETS for every in EVERY)
 SOURCE = "appendix B"
 UPWARDS = "E is measured over two intervals, in which fast content is replaced early"
-CLAIMS = ()
 EXPECTED = (
     Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
     *(Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE) for label in (BEFORE, AFTER)),

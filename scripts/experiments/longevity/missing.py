@@ -64,7 +64,6 @@ SINGLE, OUTAGES = (
 AT = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
 REFERENCE = COMPLETE
-CLAIMS = ()
 EXPECTED = (
     Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
     Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),

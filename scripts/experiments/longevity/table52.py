@@ -53,7 +53,6 @@ CLAIMS = (
         "all full profiles, with 8 bytes per number.",
     ),
 )
-EXPECTED = ()
 
 
 def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:

@@ -61,7 +61,6 @@ CLAIMS = (
         "distance, 1 less the weight of the common fragments over the weight of all.",
     ),
 )
-EXPECTED = ()
 
 
 def weighted(pages: RegionPages, weights: Weights) -> RegionPages:

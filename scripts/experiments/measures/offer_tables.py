@@ -13,7 +13,15 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.measures.offer_freshness import NAMES
+from scripts.experiments.measures.offer_freshness import (
+    CLICK,
+    CLICK_DAY,
+    CLICK_GAIN,
+    NAMES,
+    OFFER,
+    OFFER_DAY,
+    OFFER_GAIN,
+)
 from scripts.experiments.measures.offer_strategies import KAB5, LAMBDA_ML
 from scripts.study.intervals import Interval, median_of, signed_rank
 from scripts.study.rows import gathered, write_csv
@@ -78,12 +86,21 @@ LONG_COLUMNS = (
 )
 
 
-class Measure(NamedTuple):
-    """Metrics of a measure: of a run, of its gain over lambda_ml, and of its days."""
+class PaperTable(NamedTuple):
+    """A table of the paper: metrics of a run, its gain over lambda_ml and its days; numbers."""
 
+    title: str
     value: str
     gain: str
     day: str
+    numbers: Table
+    gains: Sequence[float]
+
+
+CLICK_TITLE = "Table 5: clicks that saw the right price"
+OFFER_TITLE = "Table 6: offers with the right price at midnight"
+CLICK_TABLE = PaperTable(CLICK_TITLE, CLICK, CLICK_GAIN, CLICK_DAY, TABLE_5, GAIN_5)
+OFFER_TABLE = PaperTable(OFFER_TITLE, OFFER, OFFER_GAIN, OFFER_DAY, TABLE_6, GAIN_6)
 
 
 def by_run(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], dict[int, float]]:
@@ -107,11 +124,9 @@ def write_tables(
     rows: Sequence[Row],
     path: Path,
     *,
-    measure: Measure,
+    table: PaperTable,
     groups: Groups,
     beyond: Sequence[str],
-    paper: Table,
-    gains: Sequence[float],
 ) -> None:
     """Write three files: ``path``; beside it, with intervals and tests; and the paper's numbers.
 
@@ -119,16 +134,14 @@ def write_tables(
         rows: of budgets named as in the paper's tables.
         path: ``table5.csv``, in the form of the paper. Bold is the best of its group, a star the
             best of all; a dagger: KAB5 is above lambda_ml with p < .05 over runs.
-        measure: of the table.
+        table: the paper's.
         groups: labels by group.
         beyond: labels with hidden information, which cannot be the best.
-        paper: the paper's numbers.
-        gains: the paper's gains of KAB5 over lambda_ml.
     """
-    values = by_run(rows, measure.value)
+    values = by_run(rows, table.value)
     middles = {key: float(np.median(list(by_seed.values()))) for key, by_seed in values.items()}
     names = [name for name in NAMES if any(key[0] == name for key in middles)]
-    long = list(_long(rows, measure, names))
+    long = list(_long(rows, table, names))
     write_csv(path, ("group", "policy", *names), _wide(middles, names, groups, beyond, long))
     write_csv(path.with_name(f"{path.stem}_intervals.csv"), LONG_COLUMNS, long)
     write_csv(
@@ -143,7 +156,7 @@ def write_tables(
             "here_high_95",
             "difference",
         ),
-        _beside(long, paper, gains),
+        _beside(long, table.numbers, table.gains),
     )
 
 
@@ -203,14 +216,14 @@ def _increases(long: Sequence[Sequence[Any]], names: Sequence[str]) -> list[str]
     return cells
 
 
-def _long(rows: Sequence[Row], measure: Measure, names: Sequence[str]) -> Iterator[list[Any]]:
+def _long(rows: Sequence[Row], table: PaperTable, names: Sequence[str]) -> Iterator[list[Any]]:
     """Yield records of LONG_COLUMNS.
 
     Intervals and p-values over runs assume independent runs, which holds. Those over days assume,
     as the paper does, that all days of all runs are independent, which does not hold.
     """
-    values, more = by_run(rows, measure.value), by_run(rows, measure.gain)
-    days = gathered(rows, measure.day)
+    values, more = by_run(rows, table.value), by_run(rows, table.gain)
+    days = gathered(rows, table.day)
     for (name, label), by_seed in values.items():
         if name not in names:
             continue

@@ -31,7 +31,6 @@ CLAIM = (
     "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
     "The loss of both to the continuous optimum is the cost of slots."
 )
-CLAIMS = ()
 METRIC = "freshness"
 DISCRETE, GREEDY = "discrete optimum", "GREEDY-NCIS"
 REFERENCE = DISCRETE

@@ -27,7 +27,6 @@ REFERENCE = BASELINE
 FURTHER_REFERENCES = (OPTIMUM,)
 
 MANY_PAGES = ("m=1000", "m=10000")
-CLAIMS = ()
 EXPECTED: tuple[Expected, ...] = tuple(
     Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
     for reading in READINGS

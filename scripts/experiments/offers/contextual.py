@@ -32,7 +32,6 @@ CLAIM = (
     "crawls the offers of highest value, given the time since each was crawled. The strategies, "
     "LambdaCrawl with true rates among them, crawl at random by rates, and so without memory."
 )
-CLAIMS = ()
 ID = strategies.ID
 METRIC = CLICK
 REPETITIONS, QUICK_REPETITIONS = 10, 2

@@ -71,6 +71,7 @@ CLAIMS = (
         "section 5.1",
         (Range(METADATA, 0.73, 1.0, TASKS, "Table 4"),),
         note="Trained on 1.2 million examples, networks have .871, .784 and .727 on ten markets.",
+        fitted=True,
     ),
     Claim(
         "Metadata predict price changes better than history, and are 2% below the best model, "
@@ -81,6 +82,7 @@ CLAIMS = (
             Trend(BOTH, "above", METADATA, (PRICE,), "Table 4"),
             Trend(BOTH, "about", METADATA, (PRICE,), "Table 4; margin ours", margin=0.03),
         ),
+        fitted=True,
     ),
     Claim(
         "History predicts clicks and impressions better than metadata, which add little to it.",
@@ -92,6 +94,7 @@ CLAIMS = (
                 margin=0.01,
             ),
         ),
+        fitted=True,
     ),
     Claim(
         "The training examples, in part weighted by clicks, have 1:20 positives for price "

@@ -79,7 +79,6 @@ def _expected() -> tuple[Trend, ...]:
     )
 
 
-CLAIMS = ()
 EXPECTED = _expected()
 
 

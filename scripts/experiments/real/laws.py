@@ -83,7 +83,6 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived + backtests.logs_together(rows, TOGETHER)
 
 
-CLAIMS = ()
 EXPECTED = tuple(
     Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
     for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))

@@ -72,7 +72,6 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return backtests.logs_together(rows, TOGETHER)
 
 
-CLAIMS = ()
 EXPECTED = tuple(
     Range(policy, LEAST_COVERAGE, np.inf, (TOGETHER,), "nine sites, three spacings, two schedules")
     for policy in POLICIES

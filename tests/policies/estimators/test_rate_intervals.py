@@ -66,3 +66,14 @@ def test_intervals_contain_the_rate() -> None:
     offsets = np.arange(2001) * crawls
     low, high = change_rate_intervals(intervals.ravel(), changed.ravel(), offsets)
     assert np.mean((low <= rate) & (rate <= high)) == pytest.approx(0.95, abs=0.015)
+
+
+def test_intervals_are_too_high_where_signals_prompt_crawls() -> None:
+    """A crawl comes after 2 units, or at a signal: of .8 of the changes, or false."""
+    rng = np.random.default_rng(6)
+    signalled, silent, false = (rng.exponential(1.0 / rate, (2000, 20)) for rate in (0.8, 0.2, 0.3))
+    intervals = np.minimum(2.0, np.minimum(signalled, false))
+    changed = np.minimum(signalled, silent) <= intervals
+    low, high = change_rate_intervals(intervals.ravel(), changed.ravel(), np.arange(2001) * 20)
+    assert np.mean((low <= 1.0) & (high >= 1.0)) == pytest.approx(0.64, abs=0.04)
+    assert np.mean(low > 1.0) > 20.0 * np.mean(high < 1.0)

@@ -16,7 +16,6 @@ from policies.base.allocated import AllocatedPolicy
 from policies.base.binders import core_of
 from policies.base.index import IndexPolicy
 from policies.scheduler import CrawlScheduler
-from policies.scheduler.describing import signals_of
 from policies.scheduler.states import STATES
 from tests.naive.scheduler import Host, NaiveScheduler, Page
 
@@ -194,7 +193,7 @@ class Both:
         choices, rows = tables.choices, tables.ids.rows(np.array([*pages], np.int64))
         known = [STATES[k] for k in choices.status[rows]], choices.fails[rows].tolist()
         copies = tables.lazy.pages["last_crawl"][rows].tolist()
-        counts = signals_of(tables, rows).tolist()
+        counts = tables.signal_counts(rows).tolist()
         expected = [
             ((page.state, page.fails), math.inf if page.copy is None else page.copy)
             for page in pages.values()

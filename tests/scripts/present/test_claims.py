@@ -27,7 +27,7 @@ VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
 def experiment(name: str, **more: Any) -> ModuleType:
     module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
-    said: dict[str, Any] = {"TITLE": f"Title of {name}", "METRIC": "accuracy", "CLAIMS": ()}
+    said: dict[str, Any] = {"TITLE": f"Title of {name}", "METRIC": "accuracy"}
     module.__dict__.update(said, plot=None, **more)
     return module
 
@@ -59,6 +59,8 @@ def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
     verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
     claim = Claim("A is better.", "section 1", (above("A", "B"),))
     assert answer_of(claim, verdicts, played=True) == word
+    fitted = answer_of(claim._replace(fitted=True), verdicts, played=True)
+    assert fitted == ("fitted" if word == "holds" else word)
 
 
 def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from matplotlib.figure import Figure
 from crawl_envs.evaluation import Row
 from crawl_envs.types.ledgers import FragmentLedger
 from policies.longevity.offline import UniformRefresh
-from scripts.experiments.longevity import beyond, fig8, fig11
-from scripts.experiments.longevity.measures import curves, pictures
+from policies.values.divergence.regions import RegionCurves
+from scripts.experiments.longevity import beyond, fig8, fig9, fig11
+from scripts.experiments.longevity.measures import curves, pictures, sites
 from scripts.experiments.longevity.measures.curves import Points, cost_at, frontier, staleness_at
 from scripts.experiments.longevity.measures.entrants import (
     CGM,
@@ -205,3 +207,30 @@ def test_a_picture_of_ratios_says_where_seeds_are_missing(
     names = [text.get_text() for text in axes.get_yticklabels()]
     assert names == ["at 0.1", "at 0.4\nours: 1 of 3 seeds"]
     assert "over 3 seeds" in drawn[0].get_suptitle()
+
+
+def test_visits_are_of_frequent_pages_at_equal_cost() -> None:
+    """Of 30 pages by 14 thresholds; then between two points, and not beyond them."""
+    size = {"instance": "quality", "num_pages": NUM_PAGES}
+    found = fig11.visited(SEED, label=CGM, **size)
+    assert found[f"{fig11.SPENT}[0]"] > found[f"{fig11.SPENT}[13]"]
+    assert all(0.0 <= value <= 1.0 for value in found.values())
+    points = indexed(fig11.SPENT, [0.3, 0.1]) | indexed(fig11.VISITS, [0.9, 0.5])
+    rows = [Row("", "quality, page by page", CGM, 0, *item) for item in points.items()]
+    at = {row.setting: row.value for row in fig11.visits(rows)}
+    assert at == {
+        "quality, cost 0.1": pytest.approx(0.5),
+        "quality, cost 0.2": pytest.approx(0.7),
+    }
+
+
+def test_twice_the_best_period_is_a_doubling_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, _ = sites.drawn_set("quality", 200, 1.0, SEED)
+    best = RegionCurves(instance.regions).period(np.full(200, fig9.THRESHOLD))
+    played = ticking("quality", 200)
+    played.reset(seed=SEED)
+    monkeypatch.setattr(fig9.plays, "ticking", lambda *_, **__: played)
+    policy = SimpleNamespace(periods=lambda: 2.0 * best)
+    monkeypatch.setattr(fig9.plays, "ledgers", lambda *_: ([], policy))
+    found = fig9.distance(SEED, days=30.0, instance="quality", num_pages=200)
+    assert found == {fig9.DISTANCE: pytest.approx(1.0)}

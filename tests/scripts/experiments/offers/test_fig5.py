@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,16 @@ def test_probabilities_are_those_of_the_rewards(monkeypatch: pytest.MonkeyPatch)
         gain[arm] += reward / chances[arm]
     assert gain.max() > 0.0
     assert courses == pytest.approx(np.array(at_steps), abs=1e-12)
+
+
+def test_shared_crawls_are_the_smaller_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    actions = {"mu_ml": np.array([1.0, 1.0, 0.0]), "nu_ml": np.array([0.5, 1.5, 0.0])}
+    monkeypatch.setattr(
+        experiment, "play", lambda run, label, _: (None, SimpleNamespace(action=actions[label]))
+    )
+    found = experiment.overlap(0, label="mu_ml", budget=0.5, num_offers=3, days=[3, 1])
+    assert found[experiment.ALIKE] == pytest.approx(0.75)
+    assert found[experiment.MORE_ALIKE] == pytest.approx(0.75 - 0.5)
 
 
 def made(setting: str, seed: int, late: list[float]) -> list[Row]:

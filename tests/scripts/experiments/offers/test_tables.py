@@ -10,7 +10,15 @@ from typer.testing import CliRunner
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.measures import offer_freshness
-from scripts.experiments.measures.offer_freshness import BUDGETS, ID, NAMES, TIGHT, name_of
+from scripts.experiments.measures.offer_freshness import (
+    BUDGETS,
+    CLICK,
+    CLICK_GAIN,
+    ID,
+    NAMES,
+    TIGHT,
+    name_of,
+)
 from scripts.experiments.measures.offer_strategies import Run
 from scripts.experiments.measures.offer_tables import (
     GAIN_5,
@@ -18,7 +26,7 @@ from scripts.experiments.measures.offer_tables import (
     LONG_COLUMNS,
     TABLE_5,
     TABLE_6,
-    Measure,
+    PaperTable,
     write_tables,
 )
 from scripts.experiments.offers import tables as offers_tables
@@ -28,7 +36,8 @@ from scripts.study.rows import indexed
 from tests.scripts.commands import records
 from tests.scripts.experiments.offers.smoothed_rates import forget, predict_by_history
 
-MEASURE = Measure("click_freshness", "click_gain", "click_day")
+PAPER = {"Delta_h": (0.2,) * 9, "KAB5": (0.9,) * 9}
+MEASURE = PaperTable("", "click_freshness", "click_gain", "click_day", PAPER, (0.01,) * 9)
 GROUPS = {
     "one": ("Uniform",),
     "two": ("mu_ml", "lambda_ml"),
@@ -67,11 +76,9 @@ def written(tmp_path: Path, more: float) -> list[list[dict[str, str]]]:
     write_tables(
         made_rows(more),
         path,
-        measure=MEASURE,
+        table=MEASURE,
         groups=GROUPS,
         beyond=("best",),
-        paper={"Delta_h": (0.2,) * 9, "KAB5": (0.9,) * 9},
-        gains=(0.01,) * 9,
     )
     names = ("table5.csv", "table5_intervals.csv", "paper_table5.csv")
     return [read(path.with_name(name)) for name in names]
@@ -183,3 +190,16 @@ def test_the_tables_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.Monk
     table = read(tmp_path / "offers" / "tables" / "table6.csv")
     assert [key for key in table[0] if key.endswith("%")] == ["10%", "50%", "90%"]
     assert {line["policy"] for line in table} >= {*offers_tables.LABELS}
+
+
+def test_lifts_and_gaps_are_derived_seed_by_seed() -> None:
+    values = [
+        *(("10%", label, CLICK, x) for label, x in (("Delta_ml", 0.6), ("Delta_h", 0.3))),
+        *(("10%", "KAB2", CLICK_GAIN, -0.2), ("90%", "KAB2", CLICK_GAIN, 0.05)),
+        ("10%", "KAB3", CLICK_GAIN, 0.1),  # without a row at 90%
+    ]
+    rows = [Row(ID, setting, label, 0, metric, x) for setting, label, metric, x in values]
+    found = {row[1:3] + row[4:5]: row.value for row in offers_tables.derive(rows)}
+    closed = ("10%", "KAB2", offers_tables.CLOSED[CLICK_GAIN])
+    lift = ("10%", "Delta_ml", f"{CLICK} over Delta_h")
+    assert found == {lift: pytest.approx(2.0), closed: pytest.approx(0.15)}
