@@ -27,8 +27,7 @@ FILE_KINDS = {
     r"WARC/\d|filedesc:": "a WARC or ARC file: read its index, by cdxj-indexer FILE > log.cdxj",
     r"\xff\xfe|\xfe\xff": "text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > log.csv",
     r"--[ \r\n]|/\*!|CREATE TABLE|INSERT INTO|PGDMP": "an SQL dump: export the table as CSV",
-    r"Recno:: \d": "a dump of nutch readseg: the section on Nutch of docs/recipes.md has a script "
-    "that writes a row for each fetch",
+    r"Recno:: \d": "a dump of nutch readseg: docs/recipes.md has a script that makes a log of it",
     r"(?i:\S+\s+version: \d|(?=[^\n]*fetch ?time)(?=[^\n]*retr(y ?interval|ies ?since)))": STATES,
     r"[^\n]*\bnextFetchDate\b": STATES,
     r'\s*\{((?!"url").){0,2000}?"(hits|docs)"\s*:\s*\[\s*\{': "an answer of a search index: "
