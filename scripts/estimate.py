@@ -22,7 +22,7 @@ import numpy as np
 
 from crawl_envs.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of, default_folder
-from scripts.logs.audit import audit
+from scripts.logs.audit import write_audit
 from scripts.logs.fitted_tables import errors_of, table_of
 from scripts.logs.fitting import BOTH, Fitted, fit_log
 from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
@@ -52,7 +52,7 @@ def main(options: EstimateOptions) -> None:
     write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
     tell(recorded, fitted, path)
     if recorded.sources:
-        audit(recorded, folder)
+        write_audit(recorded, fitted.audit, folder)
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
