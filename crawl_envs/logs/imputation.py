@@ -32,6 +32,7 @@ passes apart, 15 of 20 intervals of saved crawls contained the truth; 100 apart,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from scipy.special import gammaln
 
 from crawl_envs.logs.change_paths import Drawn, Gaps, Law, draw_changes
 from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.signal_delays import Periods, SignalDelays
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
@@ -112,10 +114,12 @@ class _Chain:
     def __init__(
         self, log: CrawlLog, end: float, group: IntArray, rng: np.random.Generator
     ) -> None:
-        gaps = _gaps(log, end)
+        gaps, signals = _gaps(log, end)
         self.gaps, self.group, self.rng = gaps, group, rng
         self.page = np.repeat(np.arange(group.size), np.diff(gaps.first))
-        self.signal_gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        self.signal_page = log.signal_page[signals]
+        late = (log.timed[gaps.source] & (log.signal_span[signals] == 0.0)).astype(np.bool_)
+        self.delays = SignalDelays(gaps, late, len(log.sources), rng)
         m, count, sources = group.size, int(group.max(initial=0)) + 1, len(log.sources)
         self.days = np.bincount(self.page, gaps.length, m)
         total = max(float(self.days.sum()), SHORTEST)
@@ -128,20 +132,21 @@ class _Chain:
         self.burst_days = BURST_DAYS * float(np.median(lengths) if lengths.size else 1.0)
         self.burst_rate = np.full(count, BURST_SHAPE / self.burst_days)
         self.chances = np.tile(BURST_PRIOR[:, :1] / BURST_PRIOR.sum(axis=1)[:, None], count)
-        self.edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
-        self.factor = np.ones(PERIODS)
+        edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
+        self.periods = Periods(edges, np.ones(PERIODS))
 
     def advance(self) -> Drawn:
-        """Draw the changes, and then the rates given these."""
+        """Draw the changes, then the rates, and then the delays of signals, each given the rest."""
         drawn = self.path()
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
         self._draw_rates(drawn)
+        self.delays.draw(drawn, self._change_rates(), self.periods, self._chance_of_early())
         return drawn
 
     def path(self) -> Drawn:
-        """Return changes and phases, drawn given the rates."""
-        self.change_rates = np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
+        """Return changes by page and time, and phases, drawn given rates and delays."""
+        self.change_rates = self._change_rates()
         law = Law(
             self.group,
             self.change_rates,
@@ -149,21 +154,39 @@ class _Chain:
             np.ascontiguousarray(self.shares.T),
             np.ascontiguousarray(self.rates[1:].T),
         )
-        clock = np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
-        drawn = draw_changes(self._gaps_by(clock), law, self.rng)
-        return drawn._replace(time=np.interp(drawn.time, clock, self.edges))
-
-    def _gaps_by(self, clock: FloatArray) -> Gaps:
-        """Return the gaps on a clock that runs as fast as the factor."""
-        gaps, gap = self.gaps, self.signal_gap
-        time = gaps.start[gap] + gaps.signal_at
-        period = np.clip(np.searchsorted(self.edges, time) - 1, 0, PERIODS - 1)
-        start, until, at = (
-            np.interp(days, self.edges, clock)
-            for days in (gaps.start, gaps.start + gaps.length, time)
+        drawn = draw_changes(self._gaps_by_clock(), law, self.rng)
+        self.delays.note(drawn, self._chance_of_early())
+        # Changes are drawn backward: of two at one time the later one comes first.
+        order = np.lexsort((-np.arange(drawn.time.size), drawn.time, drawn.page))
+        return drawn._replace(
+            page=drawn.page[order],
+            time=self.periods.days(drawn.time[order]),
+            phase=drawn.phase[order],
+            signal=drawn.signal[order],
         )
+
+    def _change_rates(self) -> FloatArray:
+        """Return the change rates of pages by phase, (m, 2)."""
+        return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
+
+    def _chance_of_early(self) -> FloatArray:
+        """Return the probability that a signal is true if it comes from before the first crawl."""
+        page, source = self.signal_page, self.gaps.source
+        true = self.shares[1 + source, self.group[page]] * self.rates[0, page]
+        chance: FloatArray = true / (true + self.rates[1 + source, page])
+        return chance
+
+    def _gaps_by_clock(self) -> Gaps:
+        """Return the gaps on a clock that runs as fast as the factor, signals at their changes."""
+        gaps = self.delays.shifted()
+        gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        time = gaps.start[gap] + gaps.signal_at
+        start, until, at = (
+            self.periods.clock(days) for days in (gaps.start, gaps.start + gaps.length, time)
+        )
+        pace = self.periods.factor_at(time)
         return gaps._replace(
-            start=start, length=until - start, signal_at=at - start[gap], pace=self.factor[period]
+            start=start, length=until - start, signal_at=at - start[gap], pace=pace
         )
 
     def exposure(self, drawn: Drawn) -> FloatArray:
@@ -171,24 +194,24 @@ class _Chain:
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        # Changes are drawn backward: of two at one time the later one comes first.
-        page = np.concatenate([alive, drawn.page[::-1]])
-        begin = np.concatenate([gaps.start[first[alive]], drawn.time[::-1]])
-        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase[::-1]])
+        page = np.concatenate([alive, drawn.page])
+        begin = np.concatenate([gaps.start[first[alive]], drawn.time])
+        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase])
         order = np.lexsort((begin, page))
         page, begin, phase = page[order], begin[order], phase[order]
         until = np.append(begin[1:], 0.0)
         until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
         rate = self.change_rates[page, phase]
         spent = [(rate * np.clip(until, a, b)).sum() - (rate * np.clip(begin, a, b)).sum()
-                 for a, b in zip(self.edges, self.edges[1:], strict=False)]  # fmt: skip
+                 for a, b in pairwise(self.periods.edges)]  # fmt: skip
         return np.array(spent)
 
     def _draw_factor(self, drawn: Drawn) -> None:
         """Draw the factor of each period given the path, and scale it to mean 1."""
-        count = np.histogram(drawn.time, self.edges)[0]
+        count = np.histogram(drawn.time, self.periods.edges)[0]
         factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + self.exposure(drawn))
-        self.factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
+        factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
+        self.periods = self.periods._replace(factor=factor)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
         """Draw probabilities of bursts, and the change rate in them."""
@@ -204,14 +227,14 @@ class _Chain:
 
     def _draw_rates(self, drawn: Drawn) -> None:
         """Draw rates, shares and distributions."""
-        m, source, true = self.group.size, self.gaps.source, drawn.true
+        m, source, true = self.group.size, self.gaps.source, self.delays.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
-        page = self.page[self.signal_gap]
+        page = self.signal_page
         events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
             own = source == number
             events.append(np.bincount(page[own & true], minlength=m))
-            false.append(np.bincount(page[own & ~true], minlength=m))
+            false.append(np.bincount(page[own & ~true & ~self.delays.early], minlength=m))
         events[0] -= sum(events[1:])
         by_group = [np.bincount(self.group, count, groups) for count in events]
         share = self.rng.gamma(1.0 + np.array(by_group))
@@ -264,8 +287,11 @@ class _Prior:
         return density
 
 
-def _gaps(log: CrawlLog, end: float) -> Gaps:
-    """Return the times between crawls, and after the last one of each page that still exists."""
+def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
+    """Return the times between crawls, and after the last one of each page that still exists.
+
+    Also returns the signals of the log in the order of the gaps.
+    """
     order = log.sorted_crawls()
     page, time, gone = log.page[order], log.time[order], log.gone[order]
     last = np.append(page[1:] != page[:-1], True)
@@ -279,7 +305,7 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
     gap = before[signals]
     # A signal at a crawl comes before it, also after rounding.
     at = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
-    return Gaps(
+    gaps = Gaps(
         first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
         length=until - time,
@@ -290,3 +316,4 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
         source=log.signal_source[signals],
         pace=np.ones(gap.size),
     )
+    return gaps, signals

@@ -126,8 +126,8 @@ def test_a_slowdown_is_found() -> None:
     rng = np.random.default_rng(1)
     log, true = simulated_log("slowing down, 2 days", rng, num_pages=150, crawls=40)
     states = chain_after(log, 120)
-    found = np.mean([state.factor for state in states], axis=0)
-    expected = np.histogram(true.time, states[0].edges)[0].astype(np.float64)
+    found = np.mean([state.periods.factor for state in states], axis=0)
+    expected = np.histogram(true.time, states[0].periods.edges)[0].astype(np.float64)
     np.testing.assert_allclose(found, expected / expected.mean(), rtol=0.25)
     assert found[0] > 4.0 * found[-1]
 

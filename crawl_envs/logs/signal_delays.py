@@ -1,0 +1,173 @@
+r"""Delays of signals: when the change happened that a signal follows, drawn given changes.
+
+A signal that arrives at s follows a change at s - D. Delays D are exponential, with a mean of their
+own in each source. False signals have such a D too, from the same distribution: they then come at
+the same rate at s - D as at s, so that changes and phases given all D are those of
+:mod:`crawl_envs.logs.change_paths` with signals at s - D. Given the changes, D is drawn in turn:
+
+* The change of a true signal moves between the changes before and after it, from u to u'. The
+  density of the path at u is in proportion to the factor of its period times
+  exp(-(r_h - r_k) c(u)), if the phase goes from h to k, and c is the clock that runs as fast as the
+  factor. u' comes from the truncated exponential distribution of D, and is refused if a crawl that
+  found a change would have none left, or one that found none would have one. Every other change
+  moves at a time: their neighbours stay.
+* The mean of a source has an inverse Gamma distribution given the delays of its true signals.
+* D of a false signal is drawn from the exponential distribution. Before the first crawl of a page
+  the path does not reach: there a signal may be true, which adds to its weight.
+
+Signals still under way at the end of the log, or of a page, are not modelled: their changes count
+as changes without a signal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.logs.change_paths import Drawn, Gaps
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+
+SWEEPS = 2
+"""Moves of each change in a pass."""
+DELAY_SHAPE, LEAST_DELAY, FIRST_DELAY = 0.5, 1e-3, 0.1
+"""Inverse Gamma prior of a mean delay, nearly log-uniform: shape, and scale in median times between
+crawls; and the first value in these."""
+
+
+class Periods(NamedTuple):
+    """Parts of a log, by their ``edges`` in days, with a ``factor`` of the change rates each."""
+
+    edges: FloatArray
+    factor: FloatArray
+
+    def factor_at(self, time: FloatArray) -> FloatArray:
+        """Return the factor at each time."""
+        period = np.searchsorted(self.edges, time) - 1
+        return self.factor[np.clip(period, 0, self.factor.size - 1)]
+
+    def clock(self, time: FloatArray) -> FloatArray:
+        """Return the time on a clock that runs as fast as the factor."""
+        return np.interp(time, self.edges, self._times())
+
+    def days(self, clock: FloatArray) -> FloatArray:
+        """Return the day at each time of the clock."""
+        return np.interp(clock, self._times(), self.edges)
+
+    def _times(self) -> FloatArray:
+        return np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
+
+
+class SignalDelays:
+    """Delays of the signals of a log, and their means.
+
+    Attributes:
+        mean: mean delay of each source in days, (S,).
+        true: whether each signal follows a change, in the order of the gaps given, (k,) bool.
+        early: whether it follows a change before the page's first crawl, (k,) bool.
+    """
+
+    def __init__(self, gaps: Gaps, late: BoolArray, num_sources: int, rng: np.random.Generator):
+        """Draw delays for the signals that may be late, (k,) bool; others have none."""
+        self.gaps, self.late, self.rng = gaps, late, rng
+        self.gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        first = np.repeat(gaps.first[:-1], np.diff(gaps.first))
+        self.first_gap, self.sent = first[self.gap], gaps.start[self.gap] + gaps.signal_at
+        lengths = gaps.length[gaps.length > 0.0]
+        typical = float(np.median(lengths)) if lengths.size else 1.0
+        self.least, self.mean = LEAST_DELAY * typical, np.full(num_sources, FIRST_DELAY * typical)
+        self.delay = np.zeros(late.size)
+        self.delay[late] = rng.exponential(self.mean[gaps.source[late]])
+        self.true, self.early = np.zeros((2, late.size), np.bool_)
+
+    def shifted(self) -> Gaps:
+        """Return the gaps with each signal at the time of its change."""
+        time, gaps = self.sent - self.delay, self.gaps
+        gap = self._gap_of(time, np.arange(time.size))
+        inside = np.flatnonzero(~self.late | (time > gaps.start[gap]))
+        self.order = inside[np.lexsort((time[inside], gap[inside]))]
+        gap = gap[self.order]
+        return gaps._replace(
+            signal=np.searchsorted(gap, np.arange(gaps.start.size + 1)),
+            signal_at=np.maximum(time[self.order] - gaps.start[gap], 0.0),
+            source=gaps.source[self.order],
+            pace=np.ones(gap.size),
+        )
+
+    def _gap_of(self, time: FloatArray, signal: IntArray) -> IntArray:
+        """Return the gap that has each time before the signal, the page's first if none has."""
+        gap, first, start = self.gap[signal], self.first_gap[signal], self.gaps.start
+        back = np.flatnonzero(self.late[signal] & (time <= start[gap]) & (gap > first))
+        while back.size:
+            gap[back] -= 1
+            back = back[(time[back] <= start[gap[back]]) & (gap[back] > first[back])]
+        return gap
+
+    def note(self, drawn: Drawn, chance: FloatArray) -> None:
+        """Note which signals are true; those before the first crawl by their chances, (k,)."""
+        inside = np.zeros(self.late.size, np.bool_)
+        inside[self.order], self.true[:] = True, False
+        self.true[self.order] = drawn.true
+        self.early = ~inside
+        self.early[self.early] = self.rng.random(self.late.size - self.order.size) < chance[~inside]
+
+    def draw(self, drawn: Drawn, rates: FloatArray, periods: Periods, chance: FloatArray) -> None:
+        """Draw delays and their means given a path.
+
+        Args:
+            drawn: changes, by page and time.
+            rates: change rates of pages by phase, (m, 2).
+            periods: factors of the rates.
+            chance: probability that a signal before the page's first crawl is true, (k,).
+        """
+        if not self.late.any():
+            return
+        self._move_changes(drawn, rates, periods)
+        true, source = self.true & self.late, self.gaps.source
+        for k in np.unique(source[self.late]):
+            mine = self.delay[true & (source == k)]
+            shape = self.rng.gamma(DELAY_SHAPE + mine.size)
+            self.mean[k] = (DELAY_SHAPE * self.least + mine.sum()) / max(shape, 1e-300)
+        false = np.flatnonzero(self.late & ~self.true)
+        delay = self.rng.exponential(self.mean[source[false]])
+        start, weight = self.gaps.start[self.first_gap[false]], 1.0 / (1.0 - chance[false])
+        before, after = (
+            np.where(self.sent[false] - each <= start, weight, 1.0)
+            for each in (self.delay[false], delay)
+        )
+        accepted = self.rng.random(false.size) * before < after
+        self.delay[false[accepted]] = delay[accepted]
+
+    def _move_changes(self, drawn: Drawn, rates: FloatArray, periods: Periods) -> None:
+        """Move changes with a signal, and set the delays of their signals."""
+        page, time, gaps = drawn.page, drawn.time.copy(), self.gaps
+        begins = np.append(True, page[1:] != page[:-1])[: page.size]
+        start = gaps.start[np.minimum(gaps.first[page], gaps.start.size - 1)]
+        before = np.where(begins, drawn.moves[page, 2, 1], np.append(0, drawn.phase)[:-1])
+        slope = rates[page, before] - rates[page, drawn.phase]
+        gap = np.repeat(np.arange(gaps.start.size), drawn.in_gap)
+        changed, unchanged = gaps.known & gaps.changed, gaps.known & ~gaps.changed
+        signal = np.append(self.order, -1)[drawn.signal]
+        moving = np.flatnonzero((signal >= 0) & np.append(self.late, False)[signal])
+
+        def log_density(time: FloatArray, change: IntArray) -> FloatArray:
+            return np.log(periods.factor_at(time)) - slope[change] * periods.clock(time)
+
+        for parity in (0, 1) * SWEEPS:
+            change = moving[moving % 2 == parity]
+            own, sent = signal[change], self.sent[signal[change]]
+            mean = self.mean[gaps.source[own]]
+            low = np.where(begins, start, np.append(0.0, time)[:-1])[change]
+            high = np.where(np.append(begins, True)[1:], np.inf, np.append(time, 0.0)[1:])[change]
+            least = np.maximum(sent - high, 0.0)
+            spread = -np.expm1((low - sent + least) / mean)
+            delay = least - mean * np.log1p(-self.rng.random(change.size) * spread)
+            moved, number = sent - delay, np.bincount(gap, minlength=gaps.start.size)
+            into, out_of = self._gap_of(moved, own), gap[change]
+            allowed = ~unchanged[into] & (~changed[out_of] | (number[out_of] > 1))
+            ratio = log_density(moved, change) - log_density(time[change], change)
+            accepted = (into == out_of) | allowed
+            accepted &= (moved > low) & (np.log(self.rng.random(change.size)) < ratio)
+            to = change[accepted]
+            time[to], gap[to] = moved[accepted], into[accepted]
+            self.delay[own[accepted]] = delay[accepted]

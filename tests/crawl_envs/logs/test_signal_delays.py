@@ -1,0 +1,127 @@
+"""Changes drawn with delays of signals, against a sampler by weights and simulated logs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from crawl_envs.logs import imputation, signal_delays
+from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.signal_delays import Periods
+from crawl_envs.types import FloatArray
+from tests.naive.replayed_logs import make_log
+
+MEAN_DELAY, SHARE, FALSE, RATES, BURST = 0.8, 0.5, 0.25, (0.3, 1.5), (0.4, 0.5, 0.3)
+"""Of one source: delay, share of signalled changes, false signals; change rates and probabilities
+of a burst by phase."""
+CRAWLS, FOUND, SIGNALS = (0.0, 2.0, 4.0, 6.0), (True, False, True), (0.5, 2.4, 4.3, 6.5)
+END, PERIODS = 8.0, Periods(np.array([0.0, 3.0, 8.0]), np.array([1.5, 0.7]))
+
+
+def weighted_histories(rng: np.random.Generator, number: int) -> tuple[FloatArray, FloatArray]:
+    """Return features of histories that agree with the crawls, and their weights.
+
+    Delays are drawn from their distribution. A signal is true with a weight of the rate of
+    signalled changes, or false. Other changes are simulated in turn on the clock of the factor.
+    """
+    features, weights = [], []
+    for _ in range(number):
+        moment = np.array(SIGNALS) - rng.exponential(MEAN_DELAY, len(SIGNALS))
+        true = rng.random(len(SIGNALS)) < 0.5
+        if np.any(true & (moment > CRAWLS[1]) & (moment <= CRAWLS[2])):
+            continue  # found unchanged
+        phase, changes, weight = int(rng.random() < BURST[2]), [], sum(~true) * math.log(FALSE)
+        early = true & (moment <= 0.0)
+        weight += sum(early) * math.log(RATES[0] * SHARE)
+        now = 0.0
+        for until in [*np.sort(moment[true & ~early]), END]:
+            clock, goal = PERIODS.clock(np.array([now, until]))
+            while True:
+                wait = rng.exponential(1.0 / (RATES[phase] * (1.0 - SHARE)))
+                weight -= RATES[phase] * SHARE * (min(clock + wait, goal) - clock)
+                clock += wait
+                if clock >= goal:
+                    break
+                changes.append(float(PERIODS.days(np.array(clock))))
+                phase = int(rng.random() < BURST[phase])
+            if until < END:
+                changes.append(until)
+                factor = float(PERIODS.factor_at(np.array(until)))
+                weight += math.log(RATES[phase] * SHARE * factor)
+                phase = int(rng.random() < BURST[phase])
+            now = until
+        inside = np.histogram(changes, [*CRAWLS, END])[0]
+        if np.array_equal(inside[:-1] > 0, FOUND):
+            own = true & ~early
+            features.append([*own, *np.where(own, moment, 0.0), *inside, min(changes)])
+            weights.append(math.exp(weight))
+    return np.array(features), np.array(weights)
+
+
+def chain_of_copies(copies: int) -> imputation._Chain:
+    """Return a chain of equal pages whose parameters are those above."""
+    crawls = [
+        (page, time, found)
+        for page in range(copies)
+        for time, found in zip(CRAWLS, (False, *FOUND), strict=True)
+    ]
+    signals = [(page, time, 0) for page in range(copies) for time in SIGNALS]
+    log = make_log(crawls, signals, num_pages=copies, num_sources=1)
+    chain = imputation._Chain(log, END, np.zeros(copies, np.int64), np.random.default_rng(1))
+    chain.periods, chain.chances = PERIODS, np.array(BURST)[:, None]
+    chain.rates = np.repeat([[RATES[0]], [FALSE]], copies, axis=1)
+    chain.burst_rate, chain.shares = np.array([RATES[1]]), np.array([[1.0 - SHARE], [SHARE]])
+    return chain
+
+
+def test_histories_have_the_distribution_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which signals are true, the times of their changes, and the changes between crawls."""
+    histories, weights = weighted_histories(np.random.default_rng(0), 120_000)
+    expected = np.average(histories, axis=0, weights=weights)
+    spread = np.sqrt(np.average((histories - expected) ** 2, axis=0, weights=weights))
+    error = spread * np.sqrt((weights**2).sum()) / weights.sum()
+    copies, drawn = 1000, []
+    chain = chain_of_copies(copies)
+    monkeypatch.setattr(signal_delays, "DELAY_SHAPE", 1e12)  # the mean delay stays
+    chain.delays.least = MEAN_DELAY
+    for _ in range(120):
+        path, delays = chain.path(), chain.delays
+        time = np.where(delays.true, delays.sent - delays.delay, 0.0).reshape(copies, -1)
+        first = path.time[np.searchsorted(path.page, np.arange(copies))]
+        true, inside = delays.true.reshape(copies, -1), path.in_gap.reshape(copies, -1)
+        drawn.append(np.column_stack([true, time, inside, first]))
+        delays.draw(path, chain._change_rates(), chain.periods, chain._chance_of_early())
+    found = np.mean(drawn[40:], axis=(0, 1))
+    np.testing.assert_array_less(abs(found - expected), 3.5 * error + 1e-9)
+    assert error[:4].max() < 0.015
+
+
+def delayed_log(seed: int, delay: float, pages: int = 60) -> CrawlLog:
+    """Return a log of Poisson changes whose signals are late; crawls every two days."""
+    rng, crawls, signals = np.random.default_rng([2, seed]), [], []
+    for page in range(pages):
+        changes = np.sort(rng.random(rng.poisson(rng.gamma(1.5, 0.15) * 90)) * 90.0) - 10.0
+        times = np.append(0.0, np.arange(0, 80, 2) + rng.uniform(0.01, 2.0, 40))
+        found = np.append(0, np.diff(np.searchsorted(changes, times))) > 0
+        crawls += [(page, float(t), bool(c)) for t, c in zip(times, found, strict=True)]
+        sent = np.append(changes[rng.random(changes.size) < 0.65], rng.random(5) * 90.0 - 10.0)
+        sent = sent + delay * rng.standard_exponential(sent.size)
+        signals += [(page, float(t), 0) for t in sent if 0.0 < t < 80.0]
+    return make_log(crawls, signals, num_pages=pages, num_sources=1)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.2, 0.7])
+def test_mean_delays_are_found(delay: float) -> None:
+    means = []
+    for seed in range(4):
+        log = delayed_log(seed, delay)
+        group, rng = np.zeros(log.num_pages, np.int64), np.random.default_rng(seed)
+        chain, draws = imputation._Chain(log, float(log.time[-1]), group, rng), []
+        for _ in range(250):
+            chain.advance()
+            draws.append(chain.delays.mean[0])
+        means.append(np.mean(draws[150:]))
+    assert np.mean(means) == pytest.approx(delay, rel=0.2, abs=0.03)
+    assert np.std(means) < 0.03 + 0.25 * delay
