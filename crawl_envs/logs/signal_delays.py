@@ -11,7 +11,8 @@ the same rate at s - D as at s, so that changes and phases given all D are those
   factor. u' comes from the truncated exponential distribution of D, and is refused if a crawl that
   found a change would have none left, or one that found none would have one. Every other change
   moves at a time: their neighbours stay.
-* The mean of a source has an inverse Gamma distribution given the delays of its true signals.
+* The mean of a source has an inverse Gamma distribution given the delays of its true signals, and
+  at most three times the median time between crawls.
 * D of a false signal is drawn from the exponential distribution. Before the first crawl of a page
   the path does not reach: there a signal may be true, which adds to its weight.
 
@@ -21,6 +22,7 @@ as changes without a signal.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +32,8 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SWEEPS = 2
 """Moves of each change in a pass."""
-DELAY_SHAPE, LEAST_DELAY, FIRST_DELAY = 0.5, 1e-3, 0.1
-"""Inverse Gamma prior of a mean delay, nearly log-uniform: shape, and scale in median times between
-crawls; and the first value in these."""
+MIN_DELAY, FIRST_DELAY, MAX_DELAY = 1e-6, 0.1, 3.0
+"""Range of the uniform prior of a mean delay, and its first value, in median times between crawls."""
 
 
 class Periods(NamedTuple):
@@ -75,7 +76,8 @@ class SignalDelays:
         self.first_gap, self.sent = first[self.gap], gaps.start[self.gap] + gaps.signal_at
         lengths = gaps.length[gaps.length > 0.0]
         typical = float(np.median(lengths)) if lengths.size else 1.0
-        self.least, self.mean = LEAST_DELAY * typical, np.full(num_sources, FIRST_DELAY * typical)
+        self.least, self.longest = MIN_DELAY * typical, MAX_DELAY * typical
+        self.mean = np.full(num_sources, FIRST_DELAY * typical)
         self.delay = np.zeros(late.size)
         self.delay[late] = rng.exponential(self.mean[gaps.source[late]])
         self.true, self.early = np.zeros((2, late.size), np.bool_)
@@ -126,11 +128,14 @@ class SignalDelays:
         true, source = self.true & self.late, self.gaps.source
         for k in np.unique(source[self.late]):
             mine = self.delay[true & (source == k)]
-            shape = self.rng.gamma(DELAY_SHAPE + mine.size)
-            self.mean[k] = (DELAY_SHAPE * self.least + mine.sum()) / max(shape, 1e-300)
+            mean = mine.sum() / self.rng.gamma(mine.size - 1.0) if mine.size > 1 else math.inf
+            self.mean[k] = min(max(mean, self.least), self.longest)
         false = np.flatnonzero(self.late & ~self.true)
         delay = self.rng.exponential(self.mean[source[false]])
-        start, weight = self.gaps.start[self.first_gap[false]], 1.0 / (1.0 - chance[false])
+        start, weight = (
+            self.gaps.start[self.first_gap[false]],
+            1.0 / np.maximum(1.0 - chance[false], 1e-12),
+        )
         before, after = (
             np.where(self.sent[false] - each <= start, weight, 1.0)
             for each in (self.delay[false], delay)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from crawl_envs.logs import imputation, signal_delays
+from crawl_envs.logs import imputation
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.logs.signal_delays import Periods
 from crawl_envs.types import FloatArray
@@ -76,7 +76,7 @@ def chain_of_copies(copies: int) -> imputation._Chain:
     return chain
 
 
-def test_histories_have_the_distribution_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_histories_have_the_distribution_of_the_model() -> None:
     """Which signals are true, the times of their changes, and the changes between crawls."""
     histories, weights = weighted_histories(np.random.default_rng(0), 120_000)
     expected = np.average(histories, axis=0, weights=weights)
@@ -84,8 +84,7 @@ def test_histories_have_the_distribution_of_the_model(monkeypatch: pytest.Monkey
     error = spread * np.sqrt((weights**2).sum()) / weights.sum()
     copies, drawn = 1000, []
     chain = chain_of_copies(copies)
-    monkeypatch.setattr(signal_delays, "DELAY_SHAPE", 1e12)  # the mean delay stays
-    chain.delays.least = MEAN_DELAY
+    chain.delays.mean[:] = chain.delays.least = chain.delays.longest = MEAN_DELAY
     for _ in range(120):
         path, delays = chain.path(), chain.delays
         time = np.where(delays.true, delays.sent - delays.delay, 0.0).reshape(copies, -1)
