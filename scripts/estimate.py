@@ -5,7 +5,11 @@ Rates of a page are estimated with those of its host (empirical Bayes), so that 
 crawls has one too; the column evidence tells what its own crawls show, and change_rate_low and
 change_rate_high are a 95% interval by these alone. A log that tells no rate at all is refused. The
 audit tells of each source how many of its signals follow changes (precision), how many changes it
-signals (recall) and how late, and whether to trust it.
+signals (recall) and how late, and whether to trust it. Recall and false signals of pages are those
+of the audit: late signals and silences of a source count as in it.
+
+Changes between two crawls count as one. Where a page changes several times in a row, such a burst
+counts once: changes per day and their intervals are then too low.
 
 Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
 change_rate with its interval and evidence, recall and false_signal_rate of each source, last_crawl,

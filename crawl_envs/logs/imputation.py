@@ -4,16 +4,18 @@ A crawl tells whether a page changed since the crawl before, not how often or wh
 in bursts. After a change, a page changes again at the rate of the bursts with some probability, and
 otherwise at its own, as in :mod:`crawl_envs.logs.change_paths`; without bursts it changes
 as a Poisson process, as in the NCIS paper (Busa-Fekete et al., section 3). Each change is signalled
-by at most one source, and there are false signals. All rates of change are multiplied by a factor
-that is constant in each of ``PERIODS`` parts of the log, since sites slow down or grow.
+by at most one source, and there are false signals. Signals are late, as in
+:mod:`crawl_envs.logs.signal_delays`; those that are counted, or of which only the day is known, are
+at their time. All rates of change are multiplied by a factor that is constant in each of
+``PERIODS`` parts of the log, since sites slow down or grow.
 
 Nothing of this is known but crawls and signals. In each group of pages (a host, for instance)
 change rates and rates of false signals have Gamma distributions of unknown mean and shape; sources
-signal unknown shares of the changes; the rate of bursts and the probabilities to enter and to stay
-in one are unknown. :func:`impute` draws changes, rates and distributions in turn (Gibbs sampling by
-data augmentation, Tanner and Wong 1987): given changes and phases, rates and the factor have Gamma,
-probabilities Beta and shares Dirichlet distributions; means and shapes are drawn by Metropolis
-steps. Several draws differ as much as the log leaves open.
+signal unknown shares of the changes, after delays of unknown means; the rate of bursts and the
+probabilities to enter and to stay in one are unknown. :func:`impute` draws changes, rates and
+distributions in turn (Gibbs sampling by data augmentation, Tanner and Wong 1987): given changes and
+phases, rates and the factor have Gamma, probabilities Beta and shares Dirichlet distributions;
+means and shapes are drawn by Metropolis steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. The probability to enter one has
 a Beta distribution of mean 1/4 with most mass near 0, so that pages without bursts stay so; that to
@@ -119,7 +121,7 @@ class _Chain:
         self.page = np.repeat(np.arange(group.size), np.diff(gaps.first))
         self.signal_page = log.signal_page[signals]
         late = (log.timed[gaps.source] & (log.signal_span[signals] == 0.0)).astype(np.bool_)
-        self.delays = SignalDelays(gaps, late, len(log.sources), rng)
+        self.delays = SignalDelays(gaps, log.signal_time[signals], late, len(log.sources), rng)
         m, count, sources = group.size, int(group.max(initial=0)) + 1, len(log.sources)
         self.days = np.bincount(self.page, gaps.length, m)
         total = max(float(self.days.sum()), SHORTEST)
@@ -141,12 +143,16 @@ class _Chain:
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
         self._draw_rates(drawn)
-        self.delays.draw(drawn, self._change_rates(), self.periods, self._chance_of_early())
+        self.delays.draw(drawn, self.change_rates, self.periods)
         return drawn
+
+    @property
+    def change_rates(self) -> FloatArray:
+        """Change rates of pages by phase, (m, 2)."""
+        return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
 
     def path(self) -> Drawn:
         """Return changes by page and time, and phases, drawn given rates and delays."""
-        self.change_rates = self._change_rates()
         law = Law(
             self.group,
             self.change_rates,
@@ -155,26 +161,17 @@ class _Chain:
             np.ascontiguousarray(self.rates[1:].T),
         )
         drawn = draw_changes(self._gaps_by_clock(), law, self.rng)
-        self.delays.note(drawn, self._chance_of_early())
         # Changes are drawn backward: of two at one time the later one comes first.
         order = np.lexsort((-np.arange(drawn.time.size), drawn.time, drawn.page))
+        true = np.zeros(self.gaps.source.size, np.bool_)
+        true[self.delays.order] = drawn.true
         return drawn._replace(
+            true=true,
             page=drawn.page[order],
             time=self.periods.days(drawn.time[order]),
             phase=drawn.phase[order],
             signal=drawn.signal[order],
         )
-
-    def _change_rates(self) -> FloatArray:
-        """Return the change rates of pages by phase, (m, 2)."""
-        return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
-
-    def _chance_of_early(self) -> FloatArray:
-        """Return the probability that a signal is true if it comes from before the first crawl."""
-        page, source = self.signal_page, self.gaps.source
-        true = self.shares[1 + source, self.group[page]] * self.rates[0, page]
-        chance: FloatArray = true / (true + self.rates[1 + source, page])
-        return chance
 
     def _gaps_by_clock(self) -> Gaps:
         """Return the gaps on a clock that runs as fast as the factor, signals at their changes."""
@@ -227,14 +224,14 @@ class _Chain:
 
     def _draw_rates(self, drawn: Drawn) -> None:
         """Draw rates, shares and distributions."""
-        m, source, true = self.group.size, self.gaps.source, self.delays.true
+        m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
         page = self.signal_page
         events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
             own = source == number
             events.append(np.bincount(page[own & true], minlength=m))
-            false.append(np.bincount(page[own & ~true & ~self.delays.early], minlength=m))
+            false.append(np.bincount(page[own & ~true], minlength=m))
         events[0] -= sum(events[1:])
         by_group = [np.bincount(self.group, count, groups) for count in events]
         share = self.rng.gamma(1.0 + np.array(by_group))

@@ -13,11 +13,14 @@ the same rate at s - D as at s, so that changes and phases given all D are those
   moves at a time: their neighbours stay.
 * The mean of a source has an inverse Gamma distribution given the delays of its true signals, and
   at most three times the median time between crawls.
-* D of a false signal is drawn from the exponential distribution. Before the first crawl of a page
-  the path does not reach: there a signal may be true, which adds to its weight.
+* D of a false signal is drawn from the exponential distribution.
 
-Signals still under way at the end of the log, or of a page, are not modelled: their changes count
-as changes without a signal.
+If most signals of a source share their times with others, they are published in batches (a feed
+that is polled every day). Then D is uniform up to the time since the batch before.
+
+Two kinds of signals are not modelled, a share of about D over the days of the log: those under way
+at the end, whose changes count as changes without a signal, and true ones of changes before the
+first crawl of a page, which count as false.
 """
 
 from __future__ import annotations
@@ -32,8 +35,12 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SWEEPS = 2
 """Moves of each change in a pass."""
-MIN_DELAY, FIRST_DELAY, MAX_DELAY = 1e-6, 0.1, 3.0
-"""Range of the uniform prior of a mean delay, and its first value, in median times between crawls."""
+BATCHED, LONG = 0.8, 1e6
+"""Share of a source's signals beyond which they come in batches if their time is that of another
+one, and a mean delay, in the longest ones, that makes delays uniform."""
+MIN_DELAY, FIRST_DELAY, MAX_DELAY = 1e-6, 0.03, 3.0
+"""Range of the uniform prior of a mean delay, and its first value, in median times between
+crawls."""
 
 
 class Periods(NamedTuple):
@@ -64,12 +71,18 @@ class SignalDelays:
 
     Attributes:
         mean: mean delay of each source in days, (S,).
-        true: whether each signal follows a change, in the order of the gaps given, (k,) bool.
-        early: whether it follows a change before the page's first crawl, (k,) bool.
+        order: signals of the gaps that :meth:`shifted` returned, in the order of these.
     """
 
-    def __init__(self, gaps: Gaps, late: BoolArray, num_sources: int, rng: np.random.Generator):
-        """Draw delays for the signals that may be late, (k,) bool; others have none."""
+    def __init__(
+        self,
+        gaps: Gaps,
+        time: FloatArray,
+        late: BoolArray,
+        num_sources: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draw delays for the signals that may be late, (k,) bool; ``time`` is that of each."""
         self.gaps, self.late, self.rng = gaps, late, rng
         self.gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         first = np.repeat(gaps.first[:-1], np.diff(gaps.first))
@@ -78,9 +91,16 @@ class SignalDelays:
         typical = float(np.median(lengths)) if lengths.size else 1.0
         self.least, self.longest = MIN_DELAY * typical, MAX_DELAY * typical
         self.mean = np.full(num_sources, FIRST_DELAY * typical)
+        self.bound = np.full(late.size, np.inf)
+        for k in range(num_sources):
+            signals = np.flatnonzero(late & (gaps.source == k))
+            batch, of, number = np.unique(time[signals], return_inverse=True, return_counts=True)
+            if (number[of] > 1).sum() > BATCHED * signals.size:
+                wait = np.diff(batch)
+                self.bound[signals] = np.append(np.median(wait) if wait.size else typical, wait)[of]
+                self.mean[k] = np.inf
         self.delay = np.zeros(late.size)
-        self.delay[late] = rng.exponential(self.mean[gaps.source[late]])
-        self.true, self.early = np.zeros((2, late.size), np.bool_)
+        self.delay[late] = self._delays(np.flatnonzero(late), 0.0, np.inf)
 
     def shifted(self) -> Gaps:
         """Return the gaps with each signal at the time of its change."""
@@ -105,43 +125,31 @@ class SignalDelays:
             back = back[(time[back] <= start[gap[back]]) & (gap[back] > first[back])]
         return gap
 
-    def note(self, drawn: Drawn, chance: FloatArray) -> None:
-        """Note which signals are true; those before the first crawl by their chances, (k,)."""
-        inside = np.zeros(self.late.size, np.bool_)
-        inside[self.order], self.true[:] = True, False
-        self.true[self.order] = drawn.true
-        self.early = ~inside
-        self.early[self.early] = self.rng.random(self.late.size - self.order.size) < chance[~inside]
+    def draw(self, drawn: Drawn, rates: FloatArray, periods: Periods) -> None:
+        """Draw delays and their means given changes, by page and time, and rates, (m, 2).
 
-    def draw(self, drawn: Drawn, rates: FloatArray, periods: Periods, chance: FloatArray) -> None:
-        """Draw delays and their means given a path.
-
-        Args:
-            drawn: changes, by page and time.
-            rates: change rates of pages by phase, (m, 2).
-            periods: factors of the rates.
-            chance: probability that a signal before the page's first crawl is true, (k,).
+        ``drawn.true`` is in the order of the gaps given at first, (k,).
         """
         if not self.late.any():
             return
         self._move_changes(drawn, rates, periods)
-        true, source = self.true & self.late, self.gaps.source
+        source, true, false = self.gaps.source, drawn.true & self.late, self.late & ~drawn.true
         for k in np.unique(source[self.late]):
             mine = self.delay[true & (source == k)]
             mean = mine.sum() / self.rng.gamma(mine.size - 1.0) if mine.size > 1 else math.inf
-            self.mean[k] = min(max(mean, self.least), self.longest)
-        false = np.flatnonzero(self.late & ~self.true)
-        delay = self.rng.exponential(self.mean[source[false]])
-        start, weight = (
-            self.gaps.start[self.first_gap[false]],
-            1.0 / np.maximum(1.0 - chance[false], 1e-12),
-        )
-        before, after = (
-            np.where(self.sent[false] - each <= start, weight, 1.0)
-            for each in (self.delay[false], delay)
-        )
-        accepted = self.rng.random(false.size) * before < after
-        self.delay[false[accepted]] = delay[accepted]
+            if self.mean[k] < np.inf:
+                self.mean[k] = min(max(mean, self.least), self.longest)
+        self.delay[false] = self._delays(np.flatnonzero(false), 0.0, np.inf)
+
+    def _delays(
+        self, signal: IntArray, low: FloatArray | float, high: FloatArray | float
+    ) -> FloatArray:
+        """Return delays of signals between two limits."""
+        mean = np.minimum(self.mean[self.gaps.source[signal]], LONG * self.longest)
+        high = np.minimum(high, self.bound[signal])
+        spread = -np.expm1((low - high) / mean)
+        delay: FloatArray = low - mean * np.log1p(-self.rng.random(signal.size) * spread)
+        return delay
 
     def _move_changes(self, drawn: Drawn, rates: FloatArray, periods: Periods) -> None:
         """Move changes with a signal, and set the delays of their signals."""
@@ -161,12 +169,9 @@ class SignalDelays:
         for parity in (0, 1) * SWEEPS:
             change = moving[moving % 2 == parity]
             own, sent = signal[change], self.sent[signal[change]]
-            mean = self.mean[gaps.source[own]]
             low = np.where(begins, start, np.append(0.0, time)[:-1])[change]
             high = np.where(np.append(begins, True)[1:], np.inf, np.append(time, 0.0)[1:])[change]
-            least = np.maximum(sent - high, 0.0)
-            spread = -np.expm1((low - sent + least) / mean)
-            delay = least - mean * np.log1p(-self.rng.random(change.size) * spread)
+            delay = self._delays(own, np.maximum(sent - high, 0.0), sent - low)
             moved, number = sent - delay, np.bincount(gap, minlength=gaps.start.size)
             into, out_of = self._gap_of(moved, own), gap[change]
             allowed = ~unchanged[into] & (~changed[out_of] | (number[out_of] > 1))

@@ -13,11 +13,11 @@ from crawl_envs.logs.signal_delays import Periods
 from crawl_envs.types import FloatArray
 from tests.naive.replayed_logs import make_log
 
-MEAN_DELAY, SHARE, FALSE, RATES, BURST = 0.8, 0.5, 0.25, (0.3, 1.5), (0.4, 0.5, 0.3)
+MEAN_DELAY, SHARE, FALSE, RATES, BURST = 1.2, 0.5, 0.25, (0.2, 2.5), (0.5, 0.5, 0.5)
 """Of one source: delay, share of signalled changes, false signals; change rates and probabilities
 of a burst by phase."""
-CRAWLS, FOUND, SIGNALS = (0.0, 2.0, 4.0, 6.0), (True, False, True), (0.5, 2.4, 4.3, 6.5)
-END, PERIODS = 8.0, Periods(np.array([0.0, 3.0, 8.0]), np.array([1.5, 0.7]))
+CRAWLS, FOUND, SIGNALS = (0.0, 2.0, 4.0, 6.0), (True, False, True), (1.5, 2.4, 5.6, 6.5)
+END, PERIODS = 8.0, Periods(np.array([0.0, 5.0, 8.0]), np.array([1.6, 0.3]))
 
 
 def weighted_histories(rng: np.random.Generator, number: int) -> tuple[FloatArray, FloatArray]:
@@ -29,14 +29,13 @@ def weighted_histories(rng: np.random.Generator, number: int) -> tuple[FloatArra
     features, weights = [], []
     for _ in range(number):
         moment = np.array(SIGNALS) - rng.exponential(MEAN_DELAY, len(SIGNALS))
-        true = rng.random(len(SIGNALS)) < 0.5
+        true = (rng.random(len(SIGNALS)) < 0.5) & (moment > 0.0)
         if np.any(true & (moment > CRAWLS[1]) & (moment <= CRAWLS[2])):
             continue  # found unchanged
         phase, changes, weight = int(rng.random() < BURST[2]), [], sum(~true) * math.log(FALSE)
-        early = true & (moment <= 0.0)
-        weight += sum(early) * math.log(RATES[0] * SHARE)
+        weight += sum(moment > 0.0) * math.log(2.0)
         now = 0.0
-        for until in [*np.sort(moment[true & ~early]), END]:
+        for until in [*np.sort(moment[true]), END]:
             clock, goal = PERIODS.clock(np.array([now, until]))
             while True:
                 wait = rng.exponential(1.0 / (RATES[phase] * (1.0 - SHARE)))
@@ -54,8 +53,7 @@ def weighted_histories(rng: np.random.Generator, number: int) -> tuple[FloatArra
             now = until
         inside = np.histogram(changes, [*CRAWLS, END])[0]
         if np.array_equal(inside[:-1] > 0, FOUND):
-            own = true & ~early
-            features.append([*own, *np.where(own, moment, 0.0), *inside, min(changes)])
+            features.append([*true, *np.where(true, moment, 0.0), *inside, min(changes)])
             weights.append(math.exp(weight))
     return np.array(features), np.array(weights)
 
@@ -84,21 +82,25 @@ def test_histories_have_the_distribution_of_the_model() -> None:
     error = spread * np.sqrt((weights**2).sum()) / weights.sum()
     copies, drawn = 1000, []
     chain = chain_of_copies(copies)
+    chain.delays.bound[:] = np.inf  # equal pages are no batches
     chain.delays.mean[:] = chain.delays.least = chain.delays.longest = MEAN_DELAY
     for _ in range(120):
         path, delays = chain.path(), chain.delays
-        time = np.where(delays.true, delays.sent - delays.delay, 0.0).reshape(copies, -1)
+        time = np.where(path.true, delays.sent - delays.delay, 0.0).reshape(copies, -1)
         first = path.time[np.searchsorted(path.page, np.arange(copies))]
-        true, inside = delays.true.reshape(copies, -1), path.in_gap.reshape(copies, -1)
+        true, inside = path.true.reshape(copies, -1), path.in_gap.reshape(copies, -1)
         drawn.append(np.column_stack([true, time, inside, first]))
-        delays.draw(path, chain._change_rates(), chain.periods, chain._chance_of_early())
+        delays.draw(path, chain.change_rates, chain.periods)
     found = np.mean(drawn[40:], axis=(0, 1))
     np.testing.assert_array_less(abs(found - expected), 3.5 * error + 1e-9)
     assert error[:4].max() < 0.015
 
 
-def delayed_log(seed: int, delay: float, pages: int = 60) -> CrawlLog:
-    """Return a log of Poisson changes whose signals are late; crawls every two days."""
+def delayed_log(seed: int, delay: float, batch: float = 0.0, pages: int = 60) -> CrawlLog:
+    """Return a log of Poisson changes whose signals are late; crawls every two days.
+
+    With ``batch`` signals are published at its multiples.
+    """
     rng, crawls, signals = np.random.default_rng([2, seed]), [], []
     for page in range(pages):
         changes = np.sort(rng.random(rng.poisson(rng.gamma(1.5, 0.15) * 90)) * 90.0) - 10.0
@@ -107,6 +109,8 @@ def delayed_log(seed: int, delay: float, pages: int = 60) -> CrawlLog:
         crawls += [(page, float(t), bool(c)) for t, c in zip(times, found, strict=True)]
         sent = np.append(changes[rng.random(changes.size) < 0.65], rng.random(5) * 90.0 - 10.0)
         sent = sent + delay * rng.standard_exponential(sent.size)
+        if batch > 0.0:
+            sent = np.unique(np.ceil(sent / batch) * batch)
         signals += [(page, float(t), 0) for t in sent if 0.0 < t < 80.0]
     return make_log(crawls, signals, num_pages=pages, num_sources=1)
 
@@ -124,3 +128,22 @@ def test_mean_delays_are_found(delay: float) -> None:
         means.append(np.mean(draws[150:]))
     assert np.mean(means) == pytest.approx(delay, rel=0.2, abs=0.03)
     assert np.std(means) < 0.03 + 0.25 * delay
+
+
+def test_batches_are_found() -> None:
+    """Signals are published twice a day: delays are uniform, a quarter of a day on average."""
+    means = []
+    for seed in range(3):
+        log = delayed_log(seed, 0.0, batch=0.5)
+        group, rng = np.zeros(log.num_pages, np.int64), np.random.default_rng(seed)
+        chain, draws = imputation._Chain(log, float(log.time[-1]), group, rng), []
+        for _ in range(60):
+            drawn = chain.advance()
+            assert np.quantile(chain.delays.delay, 0.98) <= 0.5  # few batches have no signal
+            draws.append(chain.delays.delay[drawn.true].mean())
+        means.append(np.mean(draws[20:]))
+        assert chain.delays.mean[0] == np.inf
+    assert np.mean(means) == pytest.approx(0.25, abs=0.02)
+    at_any_time = delayed_log(0, 0.5)
+    chain = imputation._Chain(at_any_time, 80.0, group, rng)
+    assert chain.delays.mean[0] < np.inf
