@@ -191,11 +191,10 @@ class _Chain:
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        page = np.concatenate([alive, drawn.page])
-        begin = np.concatenate([gaps.start[first[alive]], drawn.time])
-        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase])
-        order = np.lexsort((begin, page))
-        page, begin, phase = page[order], begin[order], phase[order]
+        at = np.searchsorted(drawn.page, alive)
+        page = np.insert(drawn.page, at, alive)
+        begin = np.insert(drawn.time, at, gaps.start[first[alive]])
+        phase = np.insert(drawn.phase, at, drawn.moves[alive, 2, 1])
         until = np.append(begin[1:], 0.0)
         until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
         rate = self.change_rates[page, phase]

@@ -11,12 +11,13 @@ the same rate at s - D as at s, so that changes and phases given all D are those
   factor. u' comes from the truncated exponential distribution of D, and is refused if a crawl that
   found a change would have none left, or one that found none would have one. Every other change
   moves at a time: their neighbours stay.
-* The mean of a source has an inverse Gamma distribution given the delays of its true signals, and
-  at most three times the median time between crawls.
-* D of a false signal is drawn from the exponential distribution.
+* The mean of a source is drawn by Metropolis steps given the delays of its true signals. Its prior
+  is uniform up to three times the median time between crawls.
+* D of a false signal is drawn from its distribution.
 
 If most signals of a source share their times with others, they are published in batches (a feed
-that is polled every day). Then D is uniform up to the time since the batch before.
+that is polled every day). Then D is at most the time since the batch before: its distribution is
+truncated there, and nearly uniform if its mean is long.
 
 Two kinds of signals are not modelled, a share of about D over the days of the log: those under way
 at the end, whose changes count as changes without a signal, and true ones of changes before the
@@ -25,7 +26,6 @@ first crawl of a page, which count as false.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +35,11 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SWEEPS = 2
 """Moves of each change in a pass."""
-BATCHED, LONG = 0.8, 1e6
+BATCHED = 0.8
 """Share of a source's signals beyond which they come in batches if their time is that of another
-one, and a mean delay, in the longest ones, that makes delays uniform."""
+one."""
+STEPS = 10
+"""Metropolis steps of each mean delay in a pass."""
 MIN_DELAY, FIRST_DELAY, MAX_DELAY = 1e-6, 0.03, 3.0
 """Range of the uniform prior of a mean delay, and its first value, in median times between
 crawls."""
@@ -98,7 +100,6 @@ class SignalDelays:
             if (number[of] > 1).sum() > BATCHED * signals.size:
                 wait = np.diff(batch)
                 self.bound[signals] = np.append(np.median(wait) if wait.size else typical, wait)[of]
-                self.mean[k] = np.inf
         self.delay = np.zeros(late.size)
         self.delay[late] = self._delays(np.flatnonzero(late), 0.0, np.inf)
 
@@ -135,17 +136,26 @@ class SignalDelays:
         self._move_changes(drawn, rates, periods)
         source, true, false = self.gaps.source, drawn.true & self.late, self.late & ~drawn.true
         for k in np.unique(source[self.late]):
-            mine = self.delay[true & (source == k)]
-            mean = mine.sum() / self.rng.gamma(mine.size - 1.0) if mine.size > 1 else math.inf
-            if self.mean[k] < np.inf:
-                self.mean[k] = min(max(mean, self.least), self.longest)
+            signals = np.flatnonzero(true & (source == k))
+            here = self._log_density(signals, self.mean[k])
+            for _ in range(STEPS):
+                mean = self.mean[k] * np.exp(self.rng.normal() * 2.0 / np.sqrt(signals.size + 1.0))
+                there = self._log_density(signals, mean)
+                if self.least < mean < self.longest and np.log(self.rng.random()) < there - here:
+                    self.mean[k], here = mean, there
         self.delay[false] = self._delays(np.flatnonzero(false), 0.0, np.inf)
+
+    def _log_density(self, signals: IntArray, mean: float) -> float:
+        """Return the log density of the logarithm of a mean delay, given delays of signals."""
+        delay, bound = self.delay[signals], self.bound[signals]
+        each = np.log(mean) + delay / mean + np.log(-np.expm1(-bound / mean))
+        return float(np.log(mean) - each.sum())
 
     def _delays(
         self, signal: IntArray, low: FloatArray | float, high: FloatArray | float
     ) -> FloatArray:
         """Return delays of signals between two limits."""
-        mean = np.minimum(self.mean[self.gaps.source[signal]], LONG * self.longest)
+        mean = self.mean[self.gaps.source[signal]]
         high = np.minimum(high, self.bound[signal])
         spread = -np.expm1((low - high) / mean)
         delay: FloatArray = low - mean * np.log1p(-self.rng.random(signal.size) * spread)

@@ -137,13 +137,29 @@ def test_batches_are_found() -> None:
         log = delayed_log(seed, 0.0, batch=0.5)
         group, rng = np.zeros(log.num_pages, np.int64), np.random.default_rng(seed)
         chain, draws = imputation._Chain(log, float(log.time[-1]), group, rng), []
-        for _ in range(60):
+        for _ in range(200):
             drawn = chain.advance()
             assert np.quantile(chain.delays.delay, 0.98) <= 0.5  # few batches have no signal
             draws.append(chain.delays.delay[drawn.true].mean())
-        means.append(np.mean(draws[20:]))
-        assert chain.delays.mean[0] == np.inf
-    assert np.mean(means) == pytest.approx(0.25, abs=0.02)
-    at_any_time = delayed_log(0, 0.5)
-    chain = imputation._Chain(at_any_time, 80.0, group, rng)
-    assert chain.delays.mean[0] < np.inf
+        means.append(np.mean(draws[120:]))
+    assert np.mean(means) == pytest.approx(0.25, abs=0.04)
+
+
+def test_pages_that_change_at_one_time_have_prompt_signals() -> None:
+    """Every five days half of the pages change, and most of these are signalled at once."""
+    rng, crawls, signals = np.random.default_rng(5), [], []
+    for page in range(60):
+        changes = np.arange(1.3, 80.0, 5.0)
+        changes = changes[rng.random(changes.size) < 0.5]
+        times = np.append(0.0, np.arange(0, 80, 2) + rng.uniform(0.01, 2.0, 40))
+        found = np.append(0, np.diff(np.searchsorted(changes, times))) > 0
+        crawls += [(page, float(t), bool(c)) for t, c in zip(times, found, strict=True)]
+        signals += [(page, float(t), 0) for t in changes if rng.random() < 0.8]
+    log = make_log(crawls, signals, num_pages=60, num_sources=1)
+    chain = imputation._Chain(log, float(log.time[-1]), np.zeros(60, np.int64), rng)
+    assert np.median(chain.delays.bound) == 5.0
+    means = []
+    for _ in range(150):
+        drawn = chain.advance()
+        means.append(chain.delays.delay[drawn.true].mean())
+    assert np.mean(means[75:]) < 0.06
