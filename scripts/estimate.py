@@ -5,7 +5,11 @@ Rates of a page are estimated with those of its host (empirical Bayes), so that 
 crawls has one too; the column evidence tells what its own crawls show, and change_rate_low and
 change_rate_high are a 95% interval by these alone. A log that tells no rate at all is refused. The
 audit tells of each source how many of its signals follow changes (precision), how many changes it
-signals (recall) and how late, and whether to trust it.
+signals (recall) and how late, and whether to trust it. Recall and false signals of pages are those
+of the audit: late signals and silences of a source count as in it.
+
+Changes between two crawls count as one. Where a page changes several times in a row, such a burst
+counts once: changes per day and their intervals are then too low.
 
 Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
 change_rate with its interval and evidence, recall and false_signal_rate of each source, signals
@@ -22,7 +26,7 @@ import numpy as np
 
 from crawl_envs.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of, default_folder
-from scripts.logs.audit import audit
+from scripts.logs.audit import write_audit
 from scripts.logs.fitted_tables import errors_of, table_of
 from scripts.logs.fitting import BOTH, Fitted, fit_log
 from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
@@ -52,7 +56,7 @@ def main(options: EstimateOptions) -> None:
     write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
     tell(recorded, fitted, path)
     if recorded.sources:
-        audit(recorded, folder)
+        write_audit(recorded, fitted.audit, folder)
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:

@@ -75,6 +75,8 @@ class Drawn(NamedTuple):
         page: page of each change.
         time: its time.
         phase: phase after it.
+        signal: signal of each change in the order of the gaps, -1 without one.
+        in_gap: number of changes in each gap.
         true: whether each signal is one of a change, (k,).
         moves: changes of each page by the phases before and after, and phases at the first crawl
             (before: 2), (m, 3, 2).
@@ -84,6 +86,8 @@ class Drawn(NamedTuple):
     page: IntArray
     time: FloatArray
     phase: IntArray
+    signal: IntArray
+    in_gap: IntArray
     true: BoolArray
     moves: IntArray
     days: FloatArray
@@ -234,7 +238,7 @@ def _forward(gaps: Gaps, page: _Page, i: int, past: FloatArray) -> int:
 @inlined()
 def _fill(
     rng: np.random.Generator, page: _Page, i: int, ends: tuple[int, int, float, float],
-    drawn: Drawn, times: list[tuple[float, int]],
+    drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> None:  # fmt: skip
     """Draw the changes of a piece, from its first to its last state, and from start to end."""
     phase, last, some, start, end = ends[0] & 1, ends[1] & 1, ends[0] < 2, ends[2], ends[3]
@@ -251,7 +255,7 @@ def _fill(
         following = int(rng.random() * (quiet + busy) >= quiet)
         drawn.days[i, phase] += u
         drawn.moves[i, phase, following] += 1
-        times.append((start, following))
+        times.append((start, following, -1))
         phase, some = following, False
 
 
@@ -280,7 +284,7 @@ def _signal_before(
 @inlined()
 def _draw_gap(
     rng: np.random.Generator, gaps: Gaps, page: _Page, where: tuple[int, int, int, int],
-    past: FloatArray, drawn: Drawn, times: list[tuple[float, int]],
+    past: FloatArray, drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> tuple[int, int]:  # fmt: skip
     """Draw a gap backward, from its last piece j and its last phase; return those before it."""
     i, gap, j, state = where
@@ -308,7 +312,7 @@ def _draw_gap(
             if earlier < 4:
                 drawn.true[k] = True
                 drawn.moves[i, earlier & 1, state & 1] += 1
-                times.append((gaps.start[gap] + at, state & 1))
+                times.append((gaps.start[gap] + at, state & 1, k))
                 state = earlier
 
 
@@ -319,10 +323,10 @@ def draw_changes(gaps: Gaps, law: Law, rng: np.random.Generator) -> Drawn:
     for i in range(m):
         first, last = gaps.first[i], gaps.first[i + 1]
         most = max(most, last - first + gaps.signal[last] - gaps.signal[first])
-    past, times, number = np.empty((most + 1, 2, 4)), [(0.0, 0)], np.zeros(m, np.int64)
+    past, times, number = np.empty((most + 1, 2, 4)), [(0.0, 0, 0)], np.zeros(m, np.int64)
     drawn = Drawn(
-        number, past[0, 0], number, np.zeros(gaps.source.size, np.bool_),
-        np.zeros((m, 3, 2), np.int64), np.zeros((m, 2)),
+        number, past[0, 0], number, number, np.zeros(gaps.start.size, np.int64),
+        np.zeros(gaps.source.size, np.bool_), np.zeros((m, 3, 2), np.int64), np.zeros((m, 2)),
     )  # fmt: skip
     for i in range(m):
         if gaps.first[i + 1] == gaps.first[i]:
@@ -332,11 +336,15 @@ def draw_changes(gaps: Gaps, law: Law, rng: np.random.Generator) -> Drawn:
         phase = int(rng.random() * (past[j, 0, 0] + past[j, 0, 1]) >= past[j, 0, 0])
         j -= 1
         for gap in range(gaps.first[i + 1] - 1, gaps.first[i] - 1, -1):
+            drawn.in_gap[gap] -= len(times)
             j, phase = _draw_gap(rng, gaps, page, (i, gap, j, phase), past, drawn, times)
+            drawn.in_gap[gap] += len(times)
         drawn.moves[i, 2, phase] += 1
         number[i] = len(times) - begun
     time, after = np.empty(len(times) - 1), np.empty(len(times) - 1, np.int64)
+    signal = np.empty_like(after)
     for k in range(time.size):
-        time[k], after[k] = times[k + 1]
-    page_of_change = np.repeat(np.arange(m), number)
-    return Drawn(page_of_change, time, after, drawn.true, drawn.moves, drawn.days)
+        time[k], after[k], signal[k] = times[k + 1]
+    page_of = np.repeat(np.arange(m), number)
+    of_signals = drawn.in_gap, drawn.true, drawn.moves, drawn.days
+    return Drawn(page_of, time, after, signal, *of_signals)

@@ -4,16 +4,18 @@ A crawl tells whether a page changed since the crawl before, not how often or wh
 in bursts. After a change, a page changes again at the rate of the bursts with some probability, and
 otherwise at its own, as in :mod:`crawl_envs.logs.change_paths`; without bursts it changes
 as a Poisson process, as in the NCIS paper (Busa-Fekete et al., section 3). Each change is signalled
-by at most one source, and there are false signals. All rates of change are multiplied by a factor
-that is constant in each of ``PERIODS`` parts of the log, since sites slow down or grow.
+by at most one source, and there are false signals. Signals are late, as in
+:mod:`crawl_envs.logs.signal_delays`; those that are counted, or of which only the day is known, are
+at their time. All rates of change are multiplied by a factor that is constant in each of
+``PERIODS`` parts of the log, since sites slow down or grow.
 
 Nothing of this is known but crawls and signals. In each group of pages (a host, for instance)
 change rates and rates of false signals have Gamma distributions of unknown mean and shape; sources
-signal unknown shares of the changes; the rate of bursts and the probabilities to enter and to stay
-in one are unknown. :func:`impute` draws changes, rates and distributions in turn (Gibbs sampling by
-data augmentation, Tanner and Wong 1987): given changes and phases, rates and the factor have Gamma,
-probabilities Beta and shares Dirichlet distributions; means and shapes are drawn by Metropolis
-steps. Several draws differ as much as the log leaves open.
+signal unknown shares of the changes, after delays of unknown means; the rate of bursts and the
+probabilities to enter and to stay in one are unknown. :func:`impute` draws changes, rates and
+distributions in turn (Gibbs sampling by data augmentation, Tanner and Wong 1987): given changes and
+phases, rates and the factor have Gamma, probabilities Beta and shares Dirichlet distributions;
+means and shapes are drawn by Metropolis steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. The probability to enter one has
 a Beta distribution of mean 1/4 with most mass near 0, so that pages without bursts stay so; that to
@@ -32,6 +34,7 @@ passes apart, 15 of 20 intervals of saved crawls contained the truth; 100 apart,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +43,7 @@ from scipy.special import gammaln
 
 from crawl_envs.logs.change_paths import Drawn, Gaps, Law, draw_changes
 from crawl_envs.logs.crawl_log import CrawlLog
+from crawl_envs.logs.signal_delays import Periods, SignalDelays
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 
@@ -112,10 +116,12 @@ class _Chain:
     def __init__(
         self, log: CrawlLog, end: float, group: IntArray, rng: np.random.Generator
     ) -> None:
-        gaps = _gaps(log, end)
+        gaps, signals = _gaps(log, end)
         self.gaps, self.group, self.rng = gaps, group, rng
         self.page = np.repeat(np.arange(group.size), np.diff(gaps.first))
-        self.signal_gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        self.signal_page = log.signal_page[signals]
+        late = (log.timed[gaps.source] & (log.signal_span[signals] == 0.0)).astype(np.bool_)
+        self.delays = SignalDelays(gaps, log.signal_time[signals], late, len(log.sources), rng)
         m, count, sources = group.size, int(group.max(initial=0)) + 1, len(log.sources)
         self.days = np.bincount(self.page, gaps.length, m)
         total = max(float(self.days.sum()), SHORTEST)
@@ -128,20 +134,25 @@ class _Chain:
         self.burst_days = BURST_DAYS * float(np.median(lengths) if lengths.size else 1.0)
         self.burst_rate = np.full(count, BURST_SHAPE / self.burst_days)
         self.chances = np.tile(BURST_PRIOR[:, :1] / BURST_PRIOR.sum(axis=1)[:, None], count)
-        self.edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
-        self.factor = np.ones(PERIODS)
+        edges = np.linspace(float(gaps.start.min(initial=end)), end, PERIODS + 1)
+        self.periods = Periods(edges, np.ones(PERIODS))
 
     def advance(self) -> Drawn:
-        """Draw the changes, and then the rates given these."""
+        """Draw the changes, then the rates, and then the delays of signals, each given the rest."""
         drawn = self.path()
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
         self._draw_rates(drawn)
+        self.delays.draw(drawn, self.change_rates, self.periods)
         return drawn
 
+    @property
+    def change_rates(self) -> FloatArray:
+        """Change rates of pages by phase, (m, 2)."""
+        return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
+
     def path(self) -> Drawn:
-        """Return changes and phases, drawn given the rates."""
-        self.change_rates = np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
+        """Return changes by page and time, and phases, drawn given rates and delays."""
         law = Law(
             self.group,
             self.change_rates,
@@ -149,21 +160,30 @@ class _Chain:
             np.ascontiguousarray(self.shares.T),
             np.ascontiguousarray(self.rates[1:].T),
         )
-        clock = np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
-        drawn = draw_changes(self._gaps_by(clock), law, self.rng)
-        return drawn._replace(time=np.interp(drawn.time, clock, self.edges))
-
-    def _gaps_by(self, clock: FloatArray) -> Gaps:
-        """Return the gaps on a clock that runs as fast as the factor."""
-        gaps, gap = self.gaps, self.signal_gap
-        time = gaps.start[gap] + gaps.signal_at
-        period = np.clip(np.searchsorted(self.edges, time) - 1, 0, PERIODS - 1)
-        start, until, at = (
-            np.interp(days, self.edges, clock)
-            for days in (gaps.start, gaps.start + gaps.length, time)
+        drawn = draw_changes(self._gaps_by_clock(), law, self.rng)
+        # Changes are drawn backward: of two at one time the later one comes first.
+        order = np.lexsort((-np.arange(drawn.time.size), drawn.time, drawn.page))
+        true = np.zeros(self.gaps.source.size, np.bool_)
+        true[self.delays.order] = drawn.true
+        return drawn._replace(
+            true=true,
+            page=drawn.page[order],
+            time=self.periods.days(drawn.time[order]),
+            phase=drawn.phase[order],
+            signal=drawn.signal[order],
         )
+
+    def _gaps_by_clock(self) -> Gaps:
+        """Return the gaps on a clock that runs as fast as the factor, signals at their changes."""
+        gaps = self.delays.shifted()
+        gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
+        time = gaps.start[gap] + gaps.signal_at
+        start, until, at = (
+            self.periods.clock(days) for days in (gaps.start, gaps.start + gaps.length, time)
+        )
+        pace = self.periods.factor_at(time)
         return gaps._replace(
-            start=start, length=until - start, signal_at=at - start[gap], pace=self.factor[period]
+            start=start, length=until - start, signal_at=at - start[gap], pace=pace
         )
 
     def exposure(self, drawn: Drawn) -> FloatArray:
@@ -171,24 +191,23 @@ class _Chain:
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        # Changes are drawn backward: of two at one time the later one comes first.
-        page = np.concatenate([alive, drawn.page[::-1]])
-        begin = np.concatenate([gaps.start[first[alive]], drawn.time[::-1]])
-        phase = np.concatenate([drawn.moves[alive, 2, 1], drawn.phase[::-1]])
-        order = np.lexsort((begin, page))
-        page, begin, phase = page[order], begin[order], phase[order]
+        at = np.searchsorted(drawn.page, alive)
+        page = np.insert(drawn.page, at, alive)
+        begin = np.insert(drawn.time, at, gaps.start[first[alive]])
+        phase = np.insert(drawn.phase, at, drawn.moves[alive, 2, 1])
         until = np.append(begin[1:], 0.0)
         until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
         rate = self.change_rates[page, phase]
         spent = [(rate * np.clip(until, a, b)).sum() - (rate * np.clip(begin, a, b)).sum()
-                 for a, b in zip(self.edges, self.edges[1:], strict=False)]  # fmt: skip
+                 for a, b in pairwise(self.periods.edges)]  # fmt: skip
         return np.array(spent)
 
     def _draw_factor(self, drawn: Drawn) -> None:
         """Draw the factor of each period given the path, and scale it to mean 1."""
-        count = np.histogram(drawn.time, self.edges)[0]
+        count = np.histogram(drawn.time, self.periods.edges)[0]
         factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + self.exposure(drawn))
-        self.factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
+        factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
+        self.periods = self.periods._replace(factor=factor)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
         """Draw probabilities of bursts, and the change rate in them."""
@@ -206,7 +225,7 @@ class _Chain:
         """Draw rates, shares and distributions."""
         m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
-        page = self.page[self.signal_gap]
+        page = self.signal_page
         events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
             own = source == number
@@ -264,8 +283,11 @@ class _Prior:
         return density
 
 
-def _gaps(log: CrawlLog, end: float) -> Gaps:
-    """Return the times between crawls, and after the last one of each page that still exists."""
+def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
+    """Return the times between crawls, and after the last one of each page that still exists.
+
+    Also returns the signals of the log in the order of the gaps.
+    """
     order = log.sorted_crawls()
     page, time, gone = log.page[order], log.time[order], log.gone[order]
     last = np.append(page[1:] != page[:-1], True)
@@ -279,7 +301,7 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
     gap = before[signals]
     # A signal at a crawl comes before it, also after rounding.
     at = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
-    return Gaps(
+    gaps = Gaps(
         first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
         length=until - time,
@@ -290,3 +312,4 @@ def _gaps(log: CrawlLog, end: float) -> Gaps:
         source=log.signal_source[signals],
         pace=np.ones(gap.size),
     )
+    return gaps, signals

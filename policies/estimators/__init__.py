@@ -23,7 +23,7 @@ Functions, arrays in, arrays out:
 
 :class:`CrawlHistories` stores the last crawls of every page, for all of them.
 
-Public modules: change_rates, count_priors, gamma_beliefs, histories, moments.
+Public modules: change_rates, count_priors, gamma_beliefs, histories, moments, source_times.
 """
 
 from policies.estimators.change_rates import RateFit, fit_change_rates

@@ -34,7 +34,7 @@ class RatePrior(NamedTuple):
         """Mean rate."""
         return self.shape / self.days
 
-    def estimate(self, counts: IntArray, days: FloatArray) -> FloatArray:
+    def estimate(self, counts: IntArray | FloatArray, days: FloatArray) -> FloatArray:
         """Return the mean rate of each page given its events in so many days, (m,)."""
         return (self.shape + counts) / (self.days + days)
 
@@ -55,7 +55,7 @@ class SharePrior(NamedTuple):
         return (self.yes + yes) / (self.yes + self.no + total)
 
 
-def fit_rate_prior(counts: IntArray, days: FloatArray) -> RatePrior:
+def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior:
     """Fit the Gamma distribution of rates to Poisson counts over exposures.
 
     Its mean is all events over all days; its shape maximises the likelihood of the counts. Without

@@ -1,34 +1,32 @@
 r"""An audit of sources of signals: precision, recall and delay from the results of crawls.
 
 A source (sitemaps, ETags, a feed, pushes) is worth its trust if its signals follow changes, soon.
-Crawls tell only whether a page changed since its last crawl, so that a signal is never seen to be
-true or false. It raises the probability of a change in its interval from what the page's other
-crawls suggest. The likelihood is that of :mod:`policies.estimators.signal_likelihood` (Busa-Fekete
-et al., section 3) with one precision p and one mean delay d for all pages. Delays are exponential:
-F(x) = 1 - exp(-x / d), H(x) = d F(x). An interval of length tau, with signals at ages x_j, has
+Crawls tell only whether a page changed since its last crawl. They do not tell whether a signal is
+true. A true signal raises the probability of a change in its interval above what the page's other
+crawls suggest. The model is that of :mod:`policies.estimators.signal_likelihood` (Busa-Fekete et
+al., section 3) with late signals; :mod:`policies.estimators.source_likelihood` has the formulas.
+Signals after an interval would tell more about the delay. They are left out, because the time of
+the next crawl may depend on the result.
 
-    P(no change) = exp(-alpha_i tau - p g H(tau)) prod_j (1 - p F(x_j)).
+**Every source is audited alone.** Changes that only another source signals are then changes without
+a signal. So the estimates hold whether two sources signal the same changes (a feed and a sitemap)
+or different ones. They need crawls that are not prompted by signals of *another* source. Signals of
+the source itself and earlier results may prompt crawls.
 
-g is the rate of signals in the page's other intervals, shrunk towards the mean of all pages: a
-signal still under way at a crawl arrives later. Signals after the interval would tell more about
-the delay. They are left out, because the time of the next crawl may depend on the result.
+**Precision depends on the page's rate of signals.** A sitemap that dates all pages anew at each
+deployment sends as many false signals for quiet pages as for busy ones. With one precision for all
+pages, a true precision of .70 was found as .47 then. Signals that reach nearly all pages at one
+time are audited apart from the others, since their times may keep step with those of crawls.
 
-**Every source is audited alone.** Changes that only another source signals are then among those
-without a signal, whose rate is alpha_i. So the estimates hold whether two sources signal the same
-changes (a feed and a sitemap) or different ones. What they need is that crawls are not prompted by
-signals of *another* source: those of the source itself and earlier results may prompt crawls.
+**Silences.** Where a source that had signals is silent for longer than chance explains
+(:mod:`policies.estimators.source_times`), its recall is that of the rest of the log.
 
-alpha_i is integrated out. It has a Gamma distribution of shape a and mean exp(z_i . k), where z_i
-is 1, the log of the page's mean interval and the log of its rate of signals. Estimated page by
-page, rates of pages that changed at every crawl would be infinite, and a precision of .5 was found
-as .47; with one mean for all pages as .54, since pages with more changes have more signals.
-
-Newton's method finds the maximum over arcsin sqrt(1 - p), sqrt(d), ln a and k. The first two and
-arcsin sqrt(1 - recall) have normal intervals. Their variance is the larger of that by second
-derivatives and that of a bootstrap over pages: pages get exponential weights (Rubin 1981), and a
-resample is one step of Newton's method with weighted sums of pages' slopes (the score bootstrap,
-Kline and Santos 2012). Intervals are at least as wide as binomial ones if so many signals had been
-seen to be true or false: after n signals, that of a precision of 1 begins at 1 + ln(.025) / n.
+Parameters have normal intervals in arcsin sqrt(1 - precision), arcsin sqrt(1 - recall) and
+sqrt(delay). Their variance is the larger of that by second derivatives and that of a bootstrap over
+pages: pages get exponential weights (Rubin 1981), and a resample is one step of Newton's method
+with weighted sums of pages' slopes (the score bootstrap, Kline and Santos 2012). Intervals are at
+least as wide as binomial ones if so many signals had been seen to be true or false: after n
+signals, that of a precision of 1 begins at 1 + ln(.025) / n.
 
 Simulated logs, 200 of each kind: shares of intervals that cover the truth, and mean estimates
 
@@ -42,11 +40,8 @@ pages, crawls, precision, recall, delay  precision, recall, delay    estimates
 1000, 10, .6, .4, .2                     .95, .93, .955              .601, .397, .204
 =======================================  ==========================  ==================
 
-With few pages, or a delay of 0, intervals are too wide. Not included in them:
-
-* Precisions that differ between pages: false signals at the same rate on all pages, with changes at
-  very different ones (Gamma of shape 1/2), gave .47 instead of .70. Audit groups of similar pages.
-* Crawls prompted by another source.
+With few pages, or a delay of 0, intervals are too wide. They do not allow for crawls prompted by
+another source.
 
 The lower end of the precision of a source of no use is below .05, or the source is "unknown".
 """
@@ -60,29 +55,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import amounts, check_domain, floats, whole
-from policies.estimators.gamma_prior import gamma_log_density, gamma_nodes
 from policies.estimators.histories import rows_of_pages, truths
-from policies.estimators.signal_likelihood import Crawls, log_likelihood_at
-from policies.values.delays import EXPONENTIAL, arrived, under_way
+from policies.estimators.source_likelihood import (
+    DELAY,
+    FALSE,
+    FLOOR,
+    PRIOR,
+    SIZE,
+    STEP,
+    Source,
+    climb,
+    effective_signals,
+)
+from policies.estimators.source_times import at_all_pages, silent_days, silent_spans
 
-FALSE, DELAY, SHAPE, MEAN = 0, 1, 2, slice(3, 6)
-"""Positions of the parameters arcsin sqrt(1 - p), sqrt(d), ln a and k."""
-PRIOR = np.array([0.0, 1.0, 0.25, 1e-2, 1.0, 1.0])
-"""Precision of normal priors of mean 0, which keep finite what the crawls do not determine."""
-STEP = np.diag([1e-4, 0.05, 1e-3, 1e-3, 1e-3, 1e-3])
-"""Differences of parameters for derivatives; in delays, one that spans many ages."""
-FARTHEST = np.array([0.2, 0.2, 1.0, 1.0, 1.0, 1.0])
-PASSES, DECREMENT, GROWTH, CLOSE = 25, 3e-3, 1.2, 0.3
-"""Longest step; number of steps; gain of the log-likelihood to be expected at which they end (.08
-standard errors), its growth from step to step, since nodes that move may keep it up, and the gain
-up to which they have converged if no step improves: small delays make kinks at signals' ages."""
-AWAY = (0.0, 0.1, 0.2, 0.4)
-FLOOR = np.array([1e-3, 0.03, -math.inf, -math.inf, -math.inf, -math.inf])
-"""Values that are tried before parameter 1 or 2 is 0, where the slope is always 0; and values below
-which they are 0: the smallest ages are no evidence of a delay."""
 RESAMPLES, TAIL, QUANTILE = 200, 0.025, 1.96
 NO_MAXIMUM = "the maximum of the likelihood was not found"
 ROUNDING = 1e-15
@@ -107,6 +95,12 @@ class SignalAudit(NamedTuple):
         converged: whether the maximum of the likelihood was found, or none looked for, (S,) bool.
             Where it was not, all numbers but ``num_signals`` are nan.
         reason: of the verdict, a short sentence, (S,).
+        silences: first and last time of each silence of a source, S arrays of shape (k, 2).
+        effective_signals: signals of each interval, in the order given, as if none were late or
+            lost: its evidence of a change over that of one signal without a delay. Their number
+            without delays and silences, and for the verdicts "unknown" and "ignore"; (S, n).
+        false_signals: expected number of signals in each interval that reached nearly all pages at
+            one time and are false; they are not among the effective signals, (S, n).
     """
 
     precision: FloatArray
@@ -119,6 +113,9 @@ class SignalAudit(NamedTuple):
     verdict: tuple[str, ...]
     converged: BoolArray
     reason: tuple[str, ...]
+    silences: tuple[FloatArray, ...]
+    effective_signals: FloatArray
+    false_signals: FloatArray
 
 
 class _Crawls(NamedTuple):
@@ -128,6 +125,18 @@ class _Crawls(NamedTuple):
     start: FloatArray
     elapsed: FloatArray
     changed: BoolArray
+    row: IntArray  # of the arguments
+
+
+class _Audited(NamedTuple):
+    """The audit of one source."""
+
+    silences: FloatArray
+    effective: FloatArray  # signals of each interval
+    false: FloatArray  # signals of each interval
+    numbers: FloatArray = np.full((3, 3), math.nan)  # precision, recall, delay, with their ends
+    verdict: str = "unknown"
+    reason: str = NO_MAXIMUM
 
 
 def audit_signals(
@@ -182,19 +191,26 @@ def audit_signals(
     source = _checked_rows("signal_source", signal_source, time.size, num_sources)
     known = truths("timed", np.ones(num_sources, bool) if timed is None else timed, (num_sources,))
     row = _intervals_of(crawls, of, time)
-    numbers, number, judged = np.full((3, num_sources, 3), math.nan), np.zeros(num_sources, int), []
-    for s in range(num_sources):
-        mine = np.flatnonzero((row >= 0) & (source == s))
-        mine = mine[np.argsort(row[mine], kind="stable")]
-        at, number[s] = row[mine], mine.size
-        age = np.minimum(time[mine] - crawls.start[at], crawls.elapsed[at])
-        judged.append(_audit_source(crawls, at, age, bool(known[s]), seed, numbers[:, s]))
-    values, ends = numbers[:, :, 0], numbers[:, :, 1:]
+    audited = [
+        _audit_source(crawls, row, time, (row >= 0) & (source == s), bool(known[s]), seed)
+        for s in range(num_sources)
+    ]
+    values = np.array([each.numbers for each in audited]).reshape(num_sources, 3, 3)
+    effective, false = np.zeros((2, num_sources, np.size(start)))
+    for s, each in enumerate(audited):
+        effective[s, crawls.row], false[s, crawls.row] = each.effective, each.false
+    precision, recall, delay = ((values[:, k, 0], values[:, k, 1:]) for k in range(3))
     return SignalAudit(
-        *(values[0], ends[0], values[1], ends[1], values[2], ends[2], number),
-        verdict=tuple(verdict for verdict, _ in judged),
-        converged=np.array([reason != NO_MAXIMUM for _, reason in judged], bool),
-        reason=tuple(reason for _, reason in judged),
+        *precision,
+        *recall,
+        *delay,
+        num_signals=np.bincount(source[row >= 0], minlength=num_sources)[:num_sources],
+        verdict=tuple(each.verdict for each in audited),
+        converged=np.array([each.reason != NO_MAXIMUM for each in audited], bool),
+        reason=tuple(each.reason for each in audited),
+        silences=tuple(each.silences for each in audited),
+        effective_signals=effective,
+        false_signals=false,
     )
 
 
@@ -214,7 +230,7 @@ def _checked_intervals(
     of, _ = rows_of_pages(page, None, begin.size)
     order = np.lexsort((begin, of))
     order = order[length[order] > 0.0]
-    crawls = _Crawls(of[order], begin[order], length[order], flags[order])
+    crawls = _Crawls(of[order], begin[order], length[order], flags[order], order)
     gap = crawls.start[1:] - crawls.start[:-1] - crawls.elapsed[:-1]
     rounding = ROUNDING * np.abs(crawls.start[1:])
     overlap = (crawls.page[1:] == crawls.page[:-1]) & (gap < -rounding)
@@ -254,179 +270,118 @@ def _intervals_of(crawls: _Crawls, page: IntArray, time: FloatArray) -> IntArray
 
 
 def _audit_source(
-    crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool, seed: int, numbers: FloatArray
-) -> tuple[str, str]:
-    """Return the verdict of a source with signals in these intervals, sorted, and its reason.
-
-    Sets ``numbers``, (3, 3): precision, recall and delay, each with its interval.
-    """
+    crawls: _Crawls, row: IntArray, time: FloatArray, own: BoolArray, timed: bool, seed: int
+) -> _Audited:
+    """Audit the source whose signals are ``own``."""
+    signals = np.flatnonzero(own)
+    signals = signals[np.argsort(row[signals], kind="stable")]
+    row, time, unit = row[signals], time[signals], crawls.elapsed.mean() if own.any() else 1.0
+    counts = np.bincount(row, minlength=crawls.page.size).astype(np.float64)
+    false = np.zeros(crawls.page.size)
+    result = _Audited(silent_spans(time, *crawls[1:4]), counts, false)
     if row.size == 0:
-        return "unknown", "no signal lies in the intervals"
+        return result._replace(reason="no signal lies in the intervals")
     if crawls.changed.all() or not crawls.changed.any():
-        return "unknown", "there are not both changes and intervals without one"
-    best = _climb(_source(crawls, row, age, timed))
-    if best is None:
-        return "unknown", NO_MAXIMUM
-    numbers[:] = _intervals(*best, seed)
-    if numbers[2, 2] >= LONGEST:  # signals as late as that are like false ones
-        numbers[:2, 1] = 0.0
+        return result._replace(reason="there are not both changes and intervals without one")
+    at_once, fits, parts = at_all_pages(crawls.page, crawls.page[row], time, unit), [], []
+    for part, late in ((~at_once, timed), (at_once, False)):
+        if part.any():
+            age = np.minimum(time - crawls.start[row], crawls.elapsed[row])[part]
+            source = _source(crawls, row[part], age, result.silences, late)
+            best = climb(source)
+            if best is None:
+                return result
+            fits.append((source, best[0]))
+            parts.append(_intervals(*best, seed))
+            if late and parts[-1][2, 2] >= LONGEST:  # signals as late as that are like false ones
+                parts[-1][:2, 1] = 0.0
+            if not late:
+                parts[-1][2] = 0.0
+    numbers = _pool(parts, np.array([source.signals.sum() for source, _ in fits]))
     low, high = numbers[0, 1:]
-    longest = numbers[2, 2]
-    numbers[2] *= crawls.elapsed.mean() if timed and low >= USELESS else math.nan
+    verdict, reason = _judge(low, high, numbers[2, 2])
+    if verdict in ("trust", "discount") and (numbers[2, 0] or len(result.silences) or fits[1:]):
+        counts, false = effective_signals(fits)
+    numbers[2] *= unit if timed and low >= USELESS else math.nan
+    return _Audited(result.silences, counts, false, numbers, verdict, reason)
+
+
+def _pool(parts: list[FloatArray], number: FloatArray) -> FloatArray:
+    """Return the numbers of a source by those of its parts, of so many signals each.
+
+    Recalls add up, precisions are weighted, and errors of parts are independent. The delay is that
+    of the first.
+    """
+    weight = np.stack([number / number.sum(), np.ones(len(parts))], axis=1)
+    each = np.array(parts)
+    value = (weight * each[:, :2, 0]).sum(axis=0)
+    reach = np.sqrt(((weight[:, :, None] * (each[:, :2, 1:] - each[:, :2, :1])) ** 2).sum(axis=0))
+    pooled = np.clip(np.stack([value, value - reach[:, 0], value + reach[:, 1]], axis=1), 0.0, 1.0)
+    return np.vstack([pooled, each[:1, 2]])
+
+
+def _judge(low: float, high: float, longest: float) -> tuple[str, str]:
+    """Return a verdict and its reason by the ends of the precision and the longest delay."""
     if high - low > WIDEST:
         return "unknown", f"the interval of the precision is wider than {WIDEST:g}"
     if low < USELESS:
         return "ignore", f"the lower end of the precision, {low:.3g}, is below {USELESS:g}"
     if low <= TRUSTED:
         return "discount", f"the lower end of the precision, {low:.3g}, is not above {TRUSTED:g}"
-    if timed and longest >= SHORT:
+    if longest >= SHORT:
         reason = f"the upper end of the delay, {longest:.3g} mean intervals, is not below {SHORT:g}"
         return "discount", reason
     return "trust", f"the lower end of the precision, {low:.3g}, is above {TRUSTED:g}"
 
 
-class _Source(NamedTuple):
-    """Intervals between crawls of m pages and the signals of one source; unit: mean interval."""
-
-    offsets: IntArray  # the intervals of page i are rows offsets[i] .. offsets[i + 1] - 1, (m + 1,)
-    elapsed: FloatArray  # length of each interval, (n,)
-    changed: BoolArray  # whether the page changed in it, (n,)
-    signal_offsets: IntArray  # first signal of each interval, (n + 1,)
-    age: FloatArray  # time of each signal after the start of its interval, (k,)
-    other_rate: FloatArray  # g, (n,)
-    covariates: FloatArray  # z_i, (m, 3)
-    time: FloatArray  # sum of the page's intervals, (m,)
-    signals: FloatArray  # number of the page's signals, (m,)
-
-
-def _source(crawls: _Crawls, row: IntArray, age: FloatArray, timed: bool) -> _Source:
-    """Return the data of a source.
+def _source(
+    crawls: _Crawls, row: IntArray, age: FloatArray, silences: FloatArray, timed: bool
+) -> Source:
+    """Return the data of signals in these intervals, sorted, of these ages.
 
     Rates of signals are posterior means of a Gamma distribution whose variance is that of the
     pages' counts beyond Poisson's.
     """
     _, of, intervals = np.unique(crawls.page, return_inverse=True, return_counts=True)
-    elapsed, own = crawls.elapsed / crawls.elapsed.mean(), np.bincount(row, minlength=len(of))
-    time, counts = (np.bincount(of, x).astype(np.float64) for x in (elapsed, own))
+    own, unit = np.bincount(row, minlength=len(of)), crawls.elapsed.mean()
+    elapsed = crawls.elapsed / unit
+    silent = silent_days(silences, crawls.start, crawls.start + crawls.elapsed) / unit
+    heard = np.maximum(elapsed - silent, 0.0)
+    total, time, counts = (np.bincount(of, x).astype(np.float64) for x in (elapsed, heard, own))
     pooled = counts.sum() / time.sum()
     excess = ((counts - pooled * time) ** 2).sum() - counts.sum()
     rate = pooled / max(excess / (time**2).sum(), 1e-6 * pooled**2)
-    z = np.log(np.stack([time / intervals, (counts + pooled * rate) / (time + rate)]))
+    z = np.log(np.stack([total / intervals, (counts + pooled * rate) / (time + rate)]))
     z -= z.mean(axis=1, keepdims=True)
-    return _Source(
+    return Source(
         offsets=np.append(0, np.cumsum(intervals)),
         elapsed=elapsed,
+        silent=silent,
         changed=crawls.changed,
         signal_offsets=np.append(0, np.cumsum(own)),
-        age=age / crawls.elapsed.mean() if timed else np.full(len(age), math.inf),
-        other_rate=timed * (counts[of] - own + pooled * rate) / (time[of] - elapsed + rate),
+        age=age / unit,
+        timed=timed,
+        other_rate=(counts[of] - own + pooled * rate) / (time[of] - heard + rate),
         covariates=np.column_stack([np.ones(len(time)), *z]),
         time=time,
         signals=counts,
     )
 
 
-@compiled()
-def _evidence(source: _Source, precision: float, delay: float) -> FloatArray:
-    """Return -ln P(no change) - alpha tau of every interval, (n,)."""
-    result = np.empty(len(source.elapsed))
-    for k in range(len(result)):
-        pending = under_way(EXPONENTIAL, delay, 0.0, source.elapsed[k])
-        result[k] = precision * source.other_rate[k] * pending
-        for j in range(source.signal_offsets[k], source.signal_offsets[k + 1]):
-            soon, _ = arrived(EXPONENTIAL, delay, 0.0, source.age[j])
-            result[k] -= math.log(max(1.0 - precision * soon, 1e-12))
-    return result
-
-
-def _posterior(
-    source: _Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
-) -> FloatArray:
-    """Return every page's marginal log-likelihood, and mean and variance of its alpha, (3, m)."""
-    alpha, log_weight = nodes
-    shape, mean = math.exp(theta[SHAPE]), np.exp(source.covariates @ theta[MEAN])
-    evidence = _evidence(source, math.cos(theta[FALSE]) ** 2, theta[DELAY] ** 2)
-    design = np.column_stack([source.elapsed, evidence])
-    weight = log_likelihood_at(Crawls(design, source.changed, source.offsets), alpha)
-    weight += gamma_log_density(alpha, shape, shape / mean) + log_weight
-    top = weight.max(axis=1)
-    weight = np.exp(weight - top[:, None])
-    total = weight.sum(axis=1)
-    mean, square = (weight * alpha).sum(axis=1) / total, (weight * alpha**2).sum(axis=1) / total
-    return np.stack([top + np.log(total), mean, np.maximum(square - mean**2, 1e-12 * mean**2)])
-
-
-def _climb(source: _Source) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Return the maximum with its :func:`_derivatives`; None if it is not found.
-
-    Newton's method; quadrature nodes follow the posteriors of the pages.
-    """
-    guess = (source.changed.sum() + 0.5) / (source.elapsed @ np.where(source.changed, 0.5, 1.0))
-    theta = np.array([math.pi / 4.0, 0.3, 0.0, math.log(guess), 0.0, 0.0])
-    changes = 1.0 + np.add.reduceat(source.changed, source.offsets[:-1], dtype=np.float64)
-    nodes = gamma_nodes(changes, changes / (1.0 / guess + source.time))
-
-    def value_at(theta: FloatArray) -> float:
-        return float(_posterior(source, nodes, theta)[0].sum() - PRIOR @ theta**2 / 2.0)
-
-    for number in range(PASSES):
-        _, mean, variance = _posterior(source, nodes, theta)
-        nodes = gamma_nodes(mean**2 / variance, mean)
-        value, (columns, inverse) = value_at(theta), _derivatives(source, nodes, theta)
-        slope = columns[:, :6].sum(axis=0) - PRIOR * theta
-        step, gain = inverse @ slope, slope @ inverse @ slope / 2.0
-        step *= min(1.0, (FARTHEST / np.maximum(abs(step), 1e-300)).min())
-        trials, least = [theta + step / 2.0**k for k in range(10)], value
-        trials = [np.where(x < FLOOR, 0.0, x) for x in trials]
-        if gain < DECREMENT * GROWTH**number:
-            kinds = [j for j in (FALSE, DELAY) if theta[j] < AWAY[1]]
-            trials = [np.where(np.arange(6) == j, x, theta) for j in kinds for x in AWAY]
-            least = value + DECREMENT
-        near = next((x for x in trials if value_at(x) > least), None)
-        if near is None:
-            return (theta, columns, inverse) if gain < CLOSE else None
-        theta = near
-    return None
-
-
-def _derivatives(
-    source: _Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return derivatives by differences: columns of pages, (m, 14), and inverse second ones.
-
-    Columns are the first derivatives of a page's log-likelihood (6), its number of signals, the
-    expected number of its changes without a signal, and the derivatives of that (6). Second
-    derivatives, (6, 6), are minus those of the penalised sum, and made positive definite.
-    """
-    size, here = np.diag(STEP), _posterior(source, nodes, theta)
-    above, below = (
-        np.stack([_posterior(source, nodes, theta + side * step) for step in STEP])
-        for side in (1.0, -1.0)
-    )
-    slopes = (above - below) / (2.0 * size[:, None, None])
-    minus = np.diag((2.0 * here - above - below)[:, 0].sum(axis=1) / size**2 + PRIOR)
-    for i in range(6):
-        for j in range(i):
-            both = _posterior(source, nodes, theta + STEP[i] + STEP[j])[0]
-            both += _posterior(source, nodes, theta - STEP[i] - STEP[j])[0]
-            bend = (above[i] + above[j] + below[i] + below[j] - 2.0 * here)[0] - both
-            minus[i, j] = minus[j, i] = bend.sum() / (2.0 * size[i] * size[j])
-    scale = 1.0 / np.sqrt(np.maximum(abs(np.diag(minus)), 1e-12))
-    values, vectors = np.linalg.eigh(minus * scale * scale[:, None])
-    inverse = vectors / np.maximum(abs(values), 1e-6) @ vectors.T * scale * scale[:, None]
-    unsignalled = np.vstack([here[1], slopes[:, 1]]) * source.time
-    return np.vstack([slopes[:, 0], source.signals, unsignalled]).T, inverse
-
-
 def _angles(theta: FloatArray, sums: FloatArray, step: FloatArray) -> FloatArray:
     """Return arcsin sqrt(1 - precision), the same of recall, and sqrt(delay), (B, 3).
 
-    ``sums`` are weighted sums of columns, (B, 14), and ``step`` is the way from theta, (B, 6).
+    ``sums`` are weighted sums of columns, (B, 24), and ``step`` is the way from theta, (B, 7).
     """
-    false, delay = (theta + step)[:, :SHAPE].T
-    missed = np.maximum(sums[:, 7] + (sums[:, 8:] * step).sum(axis=1), 0.0)
-    recall = np.arctan2(np.sqrt(missed), abs(np.cos(false)) * np.sqrt(sums[:, 6]))
-    return np.column_stack([false, recall, delay])
+    angle, delay = (theta + step)[:, [FALSE, DELAY]].T
+    signals, *parts = np.split(sums[:, SIZE:], [1, 2 + SIZE], axis=1)
+    ratios, missed = (
+        np.maximum(part[:, 0] + (part[:, 1:] * step).sum(axis=1), 0.0) for part in parts
+    )
+    false = np.sin(angle) * np.sqrt(ratios)
+    true = np.sqrt(np.maximum(signals[:, 0] - false**2, 0.0))
+    false = np.arctan2(false, np.copysign(true, np.cos(angle)))
+    return np.column_stack([false, np.arctan2(np.sqrt(missed), true), delay])
 
 
 def _intervals(
@@ -436,10 +391,11 @@ def _intervals(
     rng, pages, total = np.random.default_rng(seed), len(columns), columns.sum(axis=0)
     weights = (rng.standard_exponential(pages) for _ in range(RESAMPLES))
     sums = np.stack([total, *(w @ columns / w.mean() for w in weights)])
-    steps = (sums[:, :6] - PRIOR * theta) @ inverse
+    steps = (sums[:, :SIZE] - PRIOR * theta) @ inverse
     angles = _angles(theta, sums, steps)
-    slopes = (_angles(theta, np.tile(total, (6, 1)), steps[0] + STEP) - angles[0]).T / np.diag(STEP)
-    curvature = ((slopes @ inverse) * slopes).sum(axis=1)
+    slopes = _angles(theta, np.tile(total, (SIZE, 1)), steps[0] + STEP) - angles[0]
+    slopes = slopes.T / np.diag(STEP)
+    curvature = np.maximum(((slopes @ inverse) * slopes).sum(axis=1), 1e-12)
     spread = angles[1:].var(axis=0) * pages / max(pages - len(theta), 1)
     middle = np.where(angles[0] < [FLOOR[FALSE], 0.0, FLOOR[DELAY]], 0.0, angles[0])
     reach = QUANTILE * np.sqrt(np.maximum(curvature, spread))
@@ -449,7 +405,7 @@ def _intervals(
     numbers[:, 1] = np.clip(numbers[:, 0] - np.sin(2.0 * shares) * reach[:2], 0.0, numbers[:, 1])
     seen = 1.0 / (curvature[0] * (4.0 if shares[0] > 0.0 else 2.0))
     for share, number in zip(
-        numbers, (seen, total[6] * numbers[0, 0] / numbers[1, 0]), strict=True
+        numbers, (seen, total[SIZE] * numbers[0, 0] / numbers[1, 0]), strict=True
     ):
         _widen(share, number)
     delay = np.clip([root**2, root**2 - 2.0 * root * farther, (root + farther) ** 2], 0.0, LONGEST)

@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.table import Table
 
 from crawl_envs.logs import CrawlLog
-from policies.estimators import SignalAudit, audit_signals
+from policies.estimators import SignalAudit
+from scripts.logs.summary import words_of
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
@@ -16,26 +17,20 @@ ENDS = ("", ", low", ", high")
 """An estimate and the ends of its interval."""
 
 
-def audit(log: CrawlLog, folder: Path) -> None:
-    """Audit the sources of signals; write and print the audit, and draw it."""
+def write_audit(log: CrawlLog, found: SignalAudit, folder: Path) -> None:
+    """Write and print the audit of the sources of signals, and draw it."""
     from scripts.logs.pictures import draw_audit
 
-    known = log.intervals()
-    found = audit_signals(
-        *(known.page, known.start, known.elapsed, known.changed),
-        *(log.signal_page, log.signal_time, log.signal_source),
-        num_sources=len(log.sources),
-        timed=log.timed,
-    )
     words = ("source", "signals", "verdict", "reason")
     names = (*words, *(f"{x}{end}" for x in AUDITED for end in ENDS))
+    reasons = [_reason(log, found, k) for k in range(len(log.sources))]
     records = [
-        (source, int(found.num_signals[k]), found.verdict[k], found.reason[k], *_numbers(found, k))
+        (source, int(found.num_signals[k]), found.verdict[k], reasons[k], *_numbers(found, k))
         for k, source in enumerate(log.sources)
     ]
     write_csv(folder / "audit.csv", names, records)
     draw_audit(folder / "audit.png", log.sources, found)
-    tables.console().print(table_of_audit(log.sources, found))
+    tables.console().print(table_of_audit(log, found))
 
 
 def ends_of(found: SignalAudit, name: str, source: int) -> list[float]:
@@ -49,15 +44,20 @@ def _numbers(found: SignalAudit, source: int) -> list[float]:
     return [value for name in AUDITED for value in ends_of(found, name, source)]
 
 
-def table_of_audit(sources: tuple[str, ...], found: SignalAudit) -> Table:
+def _reason(log: CrawlLog, found: SignalAudit, source: int) -> str:
+    """Return the reason of a verdict, with the silences of the source."""
+    return "; ".join([found.reason[source], *words_of(log, found.silences[source])])
+
+
+def table_of_audit(log: CrawlLog, found: SignalAudit) -> Table:
     """Return the audit as a table."""
     table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
     left = ("source", "verdict", "why")
     for name in ("source", "signals", "precision", "recall", "delay in days", *left[1:]):
         table.add_column(name, justify="left" if name in left else "right")
-    for k, source in enumerate(sources):
+    for k, source in enumerate(log.sources):
         cells = [_cell(*ends_of(found, name, k)) for name in AUDITED]
-        cells += [found.verdict[k], found.reason[k]]
+        cells += [found.verdict[k], _reason(log, found, k)]
         table.add_row(source, str(found.num_signals[k]), *cells)
     return table
 

@@ -7,10 +7,12 @@ budget, and by the log's own crawls. What varies between draws is what the log d
 Policies know what crawls before the played days tell, so that they have no hindsight. All copies
 are fresh when the played days begin.
 
-The draws allow for changes of a page in bursts and for rates that rise or fall in the course of the
-log. Pages that change together (in one deployment, say) are outside their model: they are drawn as
-if on their own, and intervals are widened by :func:`dispersion`. How often intervals contain the
-truth is measured by ``python -m scripts.reproduce laws``, and on recorded sites by ``thinned``.
+The draws allow for changes of a page in bursts, for rates that rise or fall in the course of the
+log, and for late signals. A silence of a source is not allowed for: there its changes count as
+changes without a signal. Pages that change together (in one deployment, say) are outside their
+model: they are drawn as if on their own, and intervals are widened by :func:`dispersion`. How often
+intervals contain the truth is measured by ``python -m scripts.reproduce laws``, and on recorded
+sites by ``thinned``.
 """
 
 from __future__ import annotations

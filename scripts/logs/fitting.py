@@ -3,6 +3,9 @@
 A page whose crawls all found a change, or none, has no rate of its own: its crawls bound it on one
 side, and its estimate rests on the other pages of its group. A log in which that holds of all
 intervals together tells no rate at all, and is refused.
+
+Signals may be late or lost: each source is audited first, and the fit has the effective signals of
+its audit (:class:`policies.estimators.SignalAudit`) in each interval.
 """
 
 from __future__ import annotations
@@ -17,12 +20,15 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import (
     GammaPrior,
+    SignalAudit,
     SignalQuality,
+    audit_signals,
     change_rate_intervals,
     empirical_bayes,
     fit_change_rates,
 )
 from policies.estimators.count_priors import fit_rate_prior
+from policies.estimators.source_times import silent_days
 from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
@@ -45,6 +51,7 @@ class Fitted(NamedTuple):
             without an interval, (m,).
         low: low end of the 95% interval of the page's change rate by its own crawls, (m,).
         high: high end, inf without a bound, (m,).
+        audit: of the sources, over all pages.
     """
 
     quality: SignalQuality
@@ -55,6 +62,7 @@ class Fitted(NamedTuple):
     own: FloatArray
     low: FloatArray
     high: FloatArray
+    audit: SignalAudit
 
 
 def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf) -> Fitted:
@@ -75,7 +83,13 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     by = "" if until == np.inf else f" until day {until:g}"
     known = intervals_until(log, until)
     _check(known, log.num_pages, by)
-    signals = known.signals if log.sources else None
+    audit = audit_signals(
+        *(known.page, known.start, known.elapsed, known.changed),
+        *(log.signal_page, log.signal_time, log.signal_source),
+        num_sources=len(log.sources),
+        timed=log.timed,
+    )
+    signals = audit.effective_signals if log.sources else None
     result = empirical_bayes(known.elapsed, signals, known.changed, page=known.page, groups=number)
     if not result.converged:
         groups = counted(result.groups.mean.shape[0], "group")
@@ -83,10 +97,11 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
             f"the fit of {counted(known.page.size, 'interval')} in {groups} did not converge{by}; "
             "a table --pages with fewer groups may help"
         )
-    fit = result.fit
+    fit, quality = result.fit, result.fit.quality()
     if log.sources:
-        rate, error = _signal_rates(known, log.num_pages)
-        fit = fit._replace(signal_rate=rate, signal_rate_stderr=error)
+        rate, error, false = _signal_rates(known, audit, log.num_pages)
+        quality = fit._replace(signal_rate=rate, signal_rate_stderr=error).quality()
+        quality = quality._replace(false_signal_rate=quality.false_signal_rate + false)
     crawls = np.bincount(known.page, minlength=log.num_pages)
     changed = np.bincount(known.page, known.changed, log.num_pages)
     kinds = [crawls == 0, changed == 0, changed == crawls]
@@ -94,7 +109,7 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     given = known.elapsed, known.changed, np.append(0, np.cumsum(crawls))
     own = fit_change_rates(*given).change_rate
     low, high = change_rate_intervals(*given)
-    return Fitted(fit.quality(), result.groups, number, crawls, evidence, own, low, high)
+    return Fitted(quality, result.groups, number, crawls, evidence, own, low, high, audit)
 
 
 def _check(known: Intervals, num_pages: int, by: str) -> None:
@@ -144,16 +159,26 @@ def parameters_of(log: CrawlLog, quality: SignalQuality) -> dict[str, FloatArray
     return known
 
 
-def _signal_rates(known: Intervals, num_pages: int) -> tuple[FloatArray, FloatArray]:
-    """Return signals per day of each source and page, (S, m), and their standard errors.
+def _signal_rates(
+    known: Intervals, audit: SignalAudit, num_pages: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return signals per day of each source and page, their standard errors, and false signals.
 
-    They are the means of Gamma distributions given the page's signals and those of all pages.
+    All have shape (S, m). Signals that reached nearly all pages and are false are in the last one
+    alone. The others are means of Gamma distributions given the page's signals and those of all
+    pages. Days on which the source was silent do not count.
     """
-    days = np.bincount(known.page, known.elapsed, num_pages).astype(np.float64)
-    rates, errors = [], []
-    for signals in known.signals:
-        count = np.bincount(known.page, signals, num_pages).astype(np.int64)
+    rates, errors, others = [], [], []
+    for spans, signals, false in zip(
+        audit.silences, known.signals, audit.false_signals, strict=True
+    ):
+        silent = silent_days(spans, known.start, known.start + known.elapsed)
+        days, count, wrong = (
+            np.bincount(known.page, x, num_pages).astype(np.float64)
+            for x in (known.elapsed - silent, signals - false, false)
+        )
         prior = fit_rate_prior(count, days)
         rates.append(prior.estimate(count, days))
         errors.append(np.sqrt(prior.shape + count) / (prior.days + days))
-    return np.array(rates), np.array(errors)
+        others.append((wrong + wrong.sum() / days.sum()) / (days + 1.0))
+    return np.array(rates), np.array(errors), np.array(others)

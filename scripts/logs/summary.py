@@ -12,12 +12,14 @@ from rich.table import Table
 
 from crawl_envs.logs import CrawlLog
 from crawl_envs.logs.crawl_log import OUTCOMES
+from crawl_envs.types import FloatArray
+from policies.estimators.source_times import silent_spans
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
-MANY_FAILED, MANY_CHANGED, UNLIKELY = 0.1, 0.9, 0.01
+MANY_FAILED, MANY_CHANGED = 0.1, 0.9
 """Shares of rows that failed and of intervals with a change beyond which a sentence says what
-follows, and probability of a span of signals below which they cover a part of the log only."""
+follows."""
 
 WEB = "1991"
 
@@ -141,8 +143,10 @@ def _times(log: CrawlLog) -> Iterator[Fact]:
 
 
 def _signals(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the signals of each source, with what part of the log they cover."""
-    first, last = float(log.time[0]), float(log.time[-1])
+    """Yield the signals of each source, with the times in which it was silent."""
+    known = log.intervals()
+    crawls = known.elapsed > 0.0
+    intervals = known.start[crawls], known.elapsed[crawls], known.changed[crawls]
     for source, name in enumerate(log.sources):
         time = log.signal_time[log.signal_source == source]
         if time.size == 0:
@@ -151,7 +155,13 @@ def _signals(log: CrawlLog) -> Iterator[Fact]:
         remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
         if not log.timed[source]:
             remark += "; only their number between two crawls is known, so no delay"
-        part, k = min((time[-1] - time[0]) / max(last - first, 1e-300), 1.0), time.size
-        if k * part ** (k - 1) - (k - 1) * part**k < UNLIKELY:  # the range of k uniform times
-            remark += "; covers a part of the log only, so that recall is too low by that part"
-        yield Fact(f"signals of {name}", f"{time.size}", remark)
+        remarks = remark, *words_of(log, silent_spans(time, *intervals))
+        yield Fact(f"signals of {name}", f"{time.size}", "; ".join(remarks))
+
+
+def words_of(log: CrawlLog, silences: FloatArray) -> list[str]:
+    """Return a sentence for each silence of a source."""
+    return [
+        f"no signals from {date_of(log, first)} to {date_of(log, last)}: left out of recall"
+        for first, last in silences
+    ]

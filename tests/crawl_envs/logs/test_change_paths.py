@@ -62,6 +62,15 @@ def test_draws_equal_those_of_the_twin(seed: int, sources: int) -> None:
         assert drawn.phase[own].tolist() == [after for _, after in changes]
         signals = np.arange(gaps.signal[gaps.first[i]], gaps.signal[gaps.first[i + 1]])
         assert drawn.true[signals].tolist() == [true.get(int(k), False) for k in signals]
+        of_changes = [k for k in drawn.signal[own].tolist() if k >= 0]
+        assert sorted(of_changes) == [k for k in signals.tolist() if true.get(k, False)]
+        for k, time in zip(drawn.signal[own], drawn.time[own], strict=True):
+            gap = int(np.searchsorted(gaps.signal, k, side="right")) - 1
+            assert k < 0 or time == pytest.approx(gaps.start[gap] + gaps.signal_at[k])
+        for gap in range(gaps.first[i], gaps.first[i + 1]):
+            begin, end = gaps.start[gap], gaps.start[gap] + gaps.length[gap]
+            inside = sum(begin < time <= end for time, _ in changes)
+            assert drawn.in_gap[gap] == inside
         assert drawn.moves[i, 2].tolist() == [1 - phase, phase]
         check_phases(gaps, i, sorted(changes), phase, drawn)
 

@@ -82,9 +82,9 @@ def test_true_changes_look_like_one_more_draw(
 ) -> None:
     """Freshness in both halves of simulated logs: standardised by draws, near N(0, 1)."""
     scores = []
-    for seed in range(12):
+    for seed in range(24):
         log, true = simulated(seed, crawls=crawls, recall=recall, false_rate=false_rate)
-        chain = impute(log, np.random.default_rng(seed), end=100.0, first=30, passes=3)
+        chain = impute(log, np.random.default_rng(seed), end=100.0, first=40, passes=6)
         draws = list(islice(chain, 10))
         for start in (0.0, 50.0):
             values = [
@@ -93,7 +93,7 @@ def test_true_changes_look_like_one_more_draw(
             ]
             spread = np.std(values[:-1], ddof=1) * np.sqrt(1.0 + 1.0 / len(draws))
             scores.append((values[-1] - np.mean(values[:-1])) / spread)
-    for score in np.reshape(scores, (12, 2)).T:
+    for score in np.reshape(scores, (24, 2)).T:
         assert abs(score.mean()) < 0.8, score
         assert 0.5 < score.std() < 1.7, score
 
@@ -126,8 +126,8 @@ def test_a_slowdown_is_found() -> None:
     rng = np.random.default_rng(1)
     log, true = simulated_log("slowing down, 2 days", rng, num_pages=150, crawls=40)
     states = chain_after(log, 120)
-    found = np.mean([state.factor for state in states], axis=0)
-    expected = np.histogram(true.time, states[0].edges)[0].astype(np.float64)
+    found = np.mean([state.periods.factor for state in states], axis=0)
+    expected = np.histogram(true.time, states[0].periods.edges)[0].astype(np.float64)
     np.testing.assert_allclose(found, expected / expected.mean(), rtol=0.25)
     assert found[0] > 4.0 * found[-1]
 

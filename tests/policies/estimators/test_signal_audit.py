@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from policies.estimators import audit_signals, signal_audit
+from policies.estimators import audit_signals, signal_audit, source_likelihood
 from policies.estimators.gamma_prior import gamma_nodes
-from policies.estimators.signal_audit import DELAY, FALSE
 from policies.estimators.signal_likelihood import Crawls, fit_pages, log_likelihood_at
 from policies.estimators.signal_quality import crawls_of_pages
+from policies.estimators.source_likelihood import DELAY, FALSE, SIZE, SLOPE
 from tests.naive.signal_audit import crawl_log, fresh_probability, page_likelihood
 
 
@@ -36,12 +36,14 @@ def source_of(rng, pages=3, crawls=4):
     elapsed = rng.exponential(1.0, n)
     counts = rng.poisson(1.2, n)
     ages = [np.sort(rng.uniform(0.0, tau, k)) for tau, k in zip(elapsed, counts, strict=True)]
-    source = signal_audit._Source(
+    source = source_likelihood.Source(
         offsets=np.arange(pages + 1) * crawls,
         elapsed=elapsed,
+        silent=np.zeros(n),
         changed=rng.random(n) < 0.6,
         signal_offsets=np.append(0, np.cumsum(counts)),
         age=np.concatenate(ages),
+        timed=True,
         other_rate=rng.uniform(0.5, 2.0, n),
         covariates=np.column_stack([np.ones(pages), rng.normal(size=(pages, 2))]),
         time=elapsed.reshape(pages, crawls).sum(axis=1),
@@ -65,7 +67,7 @@ def perfect_log(pages, crawls, true, false=0):
 @pytest.mark.parametrize("delay", [0.0, 1e-3, 0.4, 30.0])
 def test_evidence(delay):
     source, ages = source_of(np.random.default_rng(1))
-    evidence = signal_audit._evidence(source, 0.8, delay)
+    evidence = source_likelihood.evidence_of(source, np.full(3, 0.8), delay)
     for k in range(12):
         given = source.other_rate[k], 0.8, delay, source.elapsed[k], ages[k]
         assert math.exp(-evidence[k]) == pytest.approx(fresh_probability(0.0, *given), rel=1e-12)
@@ -105,17 +107,25 @@ def test_probability_by_simulation():
 @pytest.mark.parametrize(("shape", "error"), [(0.7, 0.06), (3.0, 2e-3), (40.0, 1e-5)])
 def test_posteriors_by_integration(shape, error):
     source, ages = source_of(np.random.default_rng(3), pages=5)
-    theta = np.array([math.asin(0.5), math.sqrt(0.4), math.log(shape), -0.2, 0.3, -0.4])
+    theta = np.array([math.asin(0.5), math.sqrt(0.4), math.log(shape), -0.2, 0.3, -0.4, 0.7])
+    precision = 1.0 / (1.0 + np.exp(-0.7 * source.covariates[:, 2]) / 3.0)  # odds of 1 to 3 at 0
     mean, variance = np.full(5, 0.8), np.full(5, 0.64 / max(shape, 1.0))
     for _ in range(5):
         nodes = gamma_nodes(mean**2 / variance, mean)
-        found, mean, variance = signal_audit._posterior(source, nodes, theta)
-    means = np.exp(source.covariates @ theta[3:])
+        found, mean, variance = source_likelihood.posterior(source, nodes, theta)
+    means = np.exp(source.covariates @ theta[3:6])
     for page in range(5):
         rows = slice(4 * page, 4 * page + 4)
         exact, first, second = (
             page_likelihood(
-                *(shape, means[page], source.other_rate[rows], 0.75, 0.4, source.elapsed[rows]),
+                *(
+                    shape,
+                    means[page],
+                    source.other_rate[rows],
+                    precision[page],
+                    0.4,
+                    source.elapsed[rows],
+                ),
                 *(source.changed[rows], ages[rows], power),
             )
             for power in range(3)
@@ -134,7 +144,8 @@ def test_without_delay_it_is_the_likelihood_of_signal_quality():
     none = np.zeros((1, 2))
     fit = fit_pages(crawls, none, none, none)
     alpha, b = fit.theta[0]
-    design = np.column_stack([source.elapsed, signal_audit._evidence(source, -math.expm1(-b), 0.0)])
+    evidence = source_likelihood.evidence_of(source, np.array([-math.expm1(-b)]), 0.0)
+    design = np.column_stack([source.elapsed, evidence])
     own = Crawls(design, source.changed, source.offsets)
     total = log_likelihood_at(own, np.array([[alpha, 2.0 * alpha]]))
     assert b > 0.0
@@ -155,34 +166,34 @@ def source_from(log):
     row = signal_audit._intervals_of(crawls, log[4], log[5])
     order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
     age = log[5][order] - crawls.start[row[order]]
-    return signal_audit._source(crawls, row[order], age, True)
+    return signal_audit._source(crawls, row[order], age, np.empty((0, 2)), True)
 
 
 def test_derivatives():
     """Slopes and curvature at the maximum by other differences, of the corners of squares."""
     source = source_from(log_of(np.random.default_rng(13), 200, 10))
-    theta, _, _ = signal_audit._climb(source)
+    theta, _, _ = source_likelihood.climb(source)
     nodes = gamma_nodes(np.full(200, 4.0), np.full(200, 0.5))
     for _ in range(6):
-        _, mean, variance = signal_audit._posterior(source, nodes, theta)
+        _, mean, variance = source_likelihood.posterior(source, nodes, theta)
         nodes = gamma_nodes(mean**2 / variance, mean)
 
     def value(x):
-        prior = signal_audit.PRIOR @ x**2 / 2.0
-        return signal_audit._posterior(source, nodes, x)[0].sum() - prior
+        prior = source_likelihood.PRIOR @ x**2 / 2.0
+        return source_likelihood.posterior(source, nodes, x)[0].sum() - prior
 
-    columns, inverse = signal_audit._derivatives(source, nodes, theta)
-    wide, expected = np.eye(6) * 0.02, np.empty((6, 6))
-    for i in range(6):
+    columns, inverse = source_likelihood.derivatives(source, nodes, theta)
+    wide, expected = np.eye(SIZE) * 0.02, np.empty((SIZE, SIZE))
+    for i in range(SIZE):
         slope = (value(theta + wide[i]) - value(theta - wide[i])) / 0.04
-        found = columns[:, i].sum() - signal_audit.PRIOR[i] * theta[i]
+        found = columns[:, i].sum() - source_likelihood.PRIOR[i] * theta[i]
         assert found == pytest.approx(slope, abs=0.1 / math.sqrt(inverse[i, i]))
-        for j in range(6):
+        for j in range(SIZE):
             corners = [
                 a * b * value(theta + a * wide[i] + b * wide[j]) for a in (1, -1) for b in (1, -1)
             ]
             expected[i, j] = -sum(corners) / 0.04**2
-    found, known = np.linalg.inv(inverse), [FALSE, DELAY]  # shapes are not, from few crawls
+    found, known = np.linalg.inv(inverse), [FALSE, DELAY, SLOPE]  # shapes are not, from few crawls
     scale = np.sqrt(np.diag(expected)[known])
     difference = (found - expected)[np.ix_(known, known)] / scale / scale[:, None]
     np.testing.assert_allclose(difference, 0.0, atol=0.1)
@@ -199,14 +210,19 @@ def test_intervals_are_at_least_binomial(false, number):
 def test_bootstrap_agrees_with_scores_of_pages():
     """The standard errors of 200 resamples are those of sums of independent scores."""
     log = log_of(np.random.default_rng(13), 200, 10)
-    theta, columns, inverse = signal_audit._climb(source_from(log))
+    theta, columns, inverse = source_likelihood.climb(source_from(log))
     numbers = signal_audit._intervals(theta, columns, inverse, 0)
-    error = np.sqrt(((columns[:, :6] @ inverse) ** 2).sum(axis=0) * 200.0 / 194.0)
-    error = np.maximum(error, np.sqrt(np.diag(inverse)))
-    assert numbers[0, 0] == pytest.approx(math.cos(theta[0]) ** 2, abs=0.01)
-    angles = np.arccos(np.sqrt(numbers[0]))
-    assert angles[1] - angles[0] == pytest.approx(1.96 * error[0], rel=0.25)
-    assert np.sqrt(numbers[2, 2]) - theta[1] == pytest.approx(1.96 * error[1], rel=0.25)
+    total, small = columns.sum(axis=0), 1e-4
+    angles = signal_audit._angles(theta, total[None], np.zeros((1, SIZE)))
+    moved = signal_audit._angles(  # the weight of one page is larger by ``small``
+        theta, total + small * columns, small * columns[:, :SIZE] @ inverse
+    )
+    error = np.sqrt((((moved - angles) / small) ** 2).sum(axis=0) * 200.0 / 193.0)
+    precision = 1.0 - math.sin(theta[0]) ** 2 * total[8] / total[7]
+    assert numbers[0, 0] == pytest.approx(precision, abs=0.01)  # a step further
+    found = np.arccos(np.sqrt(numbers[:2]))
+    assert found[:, 1] - found[:, 0] == pytest.approx(1.96 * error[:2], rel=0.25)
+    assert np.sqrt(numbers[2, 2]) - theta[1] == pytest.approx(1.96 * error[2], rel=0.25)
     assert audit_signals(*log).precision[0] == pytest.approx(numbers[0, 0], rel=1e-12)
 
 
@@ -276,7 +292,7 @@ def test_perfect_sources(pages, crawls, true, false):
 
 
 def test_without_a_maximum_nothing_is_told(monkeypatch):
-    monkeypatch.setattr(signal_audit, "PASSES", 2)
+    monkeypatch.setattr(source_likelihood, "PASSES", 2)
     audit = audit_signals(*log_of(np.random.default_rng(14), 30, 10))
     assert audit.verdict == ("unknown",)
     assert audit.reason == ("the maximum of the likelihood was not found",)
@@ -287,7 +303,9 @@ def test_without_a_maximum_nothing_is_told(monkeypatch):
 
 def test_useless_perfect_and_useful_sources():
     rng = np.random.default_rng(6)
-    useless = audit_signals(*log_of(rng, 300, 20, (0.0,), (0.0,), (0.0,)))
+    times = np.cumsum(rng.exponential(1.0, (300, 21)), axis=1)
+    rates = rng.gamma(2.0, 0.3, 300) + 0.02
+    useless = audit_signals(*crawl_log(rng, rates, (0.0,), [np.full(300, 0.6)], (0.0,), times))
     assert useless.verdict == ("ignore",)
     assert useless.reason == ("the lower end of the precision, 0, is below 0.05",)
     assert useless.precision_interval[0, 0] == 0.0
@@ -375,6 +393,7 @@ def test_without_times_only_counts_matter():
             moved[k] = start[row[0]] + 0.5 * elapsed[row[0]]
     again = audit_signals(*intervals, of, moved, source, 1, timed=[False])
     assert again.precision_interval.tolist() == audit.precision_interval.tolist()
+    assert audit.verdict == ("discount",)
     assert audit.precision_interval[0, 0] <= 0.7 <= audit.precision_interval[0, 1]
 
 
@@ -404,3 +423,74 @@ def test_short_logs(seed):
         assert np.all((ends[known, 0] <= value[known]) & (value[known] <= ends[known, 1]))
         assert np.all((ends[known] >= 0.0) & (ends[known] <= 1.0))
     assert set(audit.verdict) <= {"trust", "discount", "ignore", "unknown"}
+
+
+def test_precisions_that_differ_between_pages():
+    """False signals at one rate on all pages, with changes at very different ones."""
+    hits, estimates = [], []
+    for seed in range(20):
+        rng = np.random.default_rng([12, seed])
+        change_rate = rng.gamma(0.5, 0.8, 100)
+        times = np.cumsum(rng.exponential(1.0, (100, 26)), axis=1)
+        log = crawl_log(rng, change_rate, (0.7,), [np.full(100, 0.12)], (0.0,), times)
+        audit, true = audit_signals(*log), 0.7 * change_rate.mean()
+        (low, high), precision = audit.precision_interval[0], true / (true + 0.12)
+        hits.append([low <= precision <= high, np.prod(audit.recall_interval[0] - 0.7) <= 0.0])
+        estimates.append([audit.precision[0] - precision, audit.recall[0] - 0.7])
+    assert np.all(np.mean(hits, axis=0) >= 0.9)
+    np.testing.assert_allclose(np.mean(estimates, axis=0), 0.0, atol=0.02)
+
+
+def test_all_pages_signalled_at_once():
+    """Every ten days all pages have a false signal, at the same time after a crawl."""
+    hits = []
+    for seed in range(20):
+        rng = np.random.default_rng([13, seed])
+        change_rate = rng.gamma(1.5, 0.2 / 1.5, 60)
+        times = np.arange(0.0, 91.0, 2.0) + rng.uniform(0.0, 1.0, (60, 46))
+        *log, of, time, _, _ = crawl_log(rng, change_rate, (0.7,), [[0.0] * 60], (0.0,), times)
+        builds, inside = np.arange(5.0, 91.0, 10.0), np.count_nonzero(time > times[of, 0])
+        of, time = np.append(of, np.tile(np.arange(60), 9)), np.append(time, np.repeat(builds, 60))
+        audit = audit_signals(*log, of, time, np.zeros(of.size, int), 1)
+        ends = audit.precision_interval[0] - inside / (inside + 540), audit.recall_interval[0] - 0.7
+        hits.append([low <= 0.0 <= high for low, high in ends])
+        assert audit.silences[0].size == 0
+        assert audit.false_signals.sum() == pytest.approx(540.0, rel=0.1)
+    assert np.all(np.mean(hits, axis=0) >= 0.9)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_silence_is_left_out_of_recall(timed):
+    rng = np.random.default_rng(14)
+    *log, of, time, source, _ = log_of(rng, 120, 60, delay=(0.0,))
+    heard = (time < 20.0) | (time > 35.0)
+    audit = audit_signals(*log, of[heard], time[heard], source[heard], 1, timed=[timed])
+    [(first, last)] = audit.silences[0]
+    assert first == time[time < 20.0].max()
+    assert last == time[time > 35.0].min()
+    assert audit.recall_interval[0, 0] < 0.6 < audit.recall_interval[0, 1] < 0.7
+    _, start, elapsed, _ = log
+    quiet = (start > 20.0) & (start + elapsed < 35.0)
+    assert np.all(audit.effective_signals[0, quiet] > 0.0)
+
+
+def test_effective_signals_have_the_evidence_of_the_model():
+    """By the naive formula; as many as signals where nothing is late or lost."""
+    log = log_of(np.random.default_rng(13), 200, 10)
+    audit, source = audit_signals(*log), source_from(log)
+    theta, _, _ = source_likelihood.climb(source)
+    for k in (0, 7, 1234):
+        i = k // 10
+        odds = math.tan(theta[FALSE]) ** 2 * math.exp(-theta[SLOPE] * source.covariates[i, 2])
+        ages = source.age[source.signal_offsets[k] : source.signal_offsets[k + 1]]
+        precision = 1.0 / (1.0 + odds)
+        fresh = fresh_probability(
+            0.0, source.other_rate[k], precision, theta[DELAY] ** 2, source.elapsed[k], ages
+        )
+        expected = math.log(fresh) / math.log1p(-precision)
+        assert audit.effective_signals[0, k] == pytest.approx(expected, rel=1e-9)
+    prompt = audit_signals(*log[:7], 1, timed=[False])
+    np.testing.assert_array_equal(prompt.effective_signals[0], np.diff(source.signal_offsets))
+    mixed = np.random.default_rng(1).permutation(2000)
+    again = audit_signals(*(column[mixed] for column in log[:4]), *log[4:])
+    np.testing.assert_allclose(again.effective_signals, audit.effective_signals[:, mixed])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policies.estimators import empirical_bayes
-from scripts.logs.fitting import fit_log
+from scripts.logs.fitting import fit_log, intervals_until
 from tests.crawl_envs.logs.test_imputation import simulated
 from tests.naive.replayed_logs import make_log
 
@@ -32,6 +32,43 @@ def test_change_rates_and_signals_are_recovered() -> None:
         assert np.corrcoef(fitted.quality.change_rate, true_rate)[0, 1] > 0.8
         assert abs(fitted.quality.change_rate.mean() / true_rate.mean() - 1.0) < 0.15
         assert abs(fitted.quality.false_signal_rate.mean() / 0.05 - 1.0) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("delay", "build", "silence"),
+    [(0.2, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 7.0, 0.0), (0.5, 0.0, 25.0)],
+)
+def test_pages_and_audit_have_one_recall(delay: float, build: float, silence: float) -> None:
+    """Late signals, builds that signal all pages, and a silence; crawls every two days.
+
+    The recall of all pages is the expected changes with a signal over those expected.
+    """
+    hits, errors = [], []
+    for seed in range(4):
+        rng, pages, days = np.random.default_rng([3, seed]), 60, 80
+        crawls, signals = [], []
+        for page in range(pages):
+            changes = np.sort(rng.random(rng.poisson(rng.gamma(1.5, 0.14) * 90)) * 90.0) - 10.0
+            moments = np.append(0.0, np.arange(0, days, 2) + rng.uniform(0.01, 2.0, days // 2))
+            found = np.append(0, np.diff(np.searchsorted(changes, moments))) > 0
+            crawls += [(page, float(t), bool(c)) for t, c in zip(moments, found, strict=True)]
+            sent = changes[rng.random(changes.size) < 0.65]
+            sent = np.append(sent, rng.random(rng.poisson(5.4)) * 90.0 - 10.0)
+            sent = sent + delay * rng.standard_exponential(sent.size)
+            sent = sent[(sent < 30.0) | (sent > 30.0 + silence)]
+            sent = np.append(sent, np.arange(3.0, days * min(build, 1.0), build or 1.0))
+            signals += [(page, float(t), 0) for t in sent if 0.0 < t < days]
+        log = make_log(crawls, signals, num_pages=pages, num_sources=1)
+        fitted = fit_log(log)
+        known, rate = intervals_until(log, np.inf), fitted.quality.change_rate
+        weight = rate * np.bincount(known.page, known.elapsed, pages)
+        recall = np.average(np.nan_to_num(fitted.quality.recall[0]), weights=weight)
+        low, high = fitted.audit.recall_interval[0]
+        hits.append(low <= recall <= high)
+        errors.append(recall - 0.65)
+        assert len(fitted.audit.silences[0]) == (silence > 0.0)
+    assert all(hits)
+    assert abs(np.mean(errors)) < 0.06
 
 
 def test_crawls_after_a_day_are_left_out() -> None:

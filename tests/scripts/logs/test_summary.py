@@ -10,7 +10,7 @@ import pytest
 
 from crawl_envs.logs import CrawlLog
 from crawl_envs.logs.crawl_log import OUTCOMES, Dropped, History
-from scripts.logs.summary import facts, print_summary, write_summary
+from scripts.logs.summary import date_of, facts, print_summary, write_summary
 from tests.naive.replayed_logs import make_log
 from tests.scripts.commands import records
 
@@ -74,7 +74,6 @@ def test_every_number_is_there() -> None:
         "note": "",
     }
     assert "https://a.example/new (1 page)" in lines["redirected"].remark
-    assert "covers a part of the log only" in lines["signals of source 0"].remark
     assert lines["note"].remark.startswith("column time: 8 digits")
     assert "digests leave out headers" in lines["changed at every crawl"].remark
 
@@ -99,3 +98,18 @@ def test_times_that_cannot_be_are_remarked() -> None:
     lines = {fact.name: fact.remark for fact in facts(replace(log, history=history))}
     assert lines["first row"].startswith("before the Web: a wrong time")
     assert lines["last row"].startswith("in the future: a wrong time")
+
+
+def test_a_silent_source_is_remarked() -> None:
+    rng = np.random.default_rng(1)
+    crawls = [(page, float(t), rng.random() < 0.4) for page in range(20) for t in range(0, 60, 2)]
+    times = [float(t) for t in rng.uniform(0.0, 58.0, 300) if not 20.0 < t < 40.0]
+    signals = [(int(rng.integers(20)), t, 0) for t in times]
+    log = make_log(crawls, signals, num_pages=20, num_sources=1)
+    fetches = History(log.page, log.time, np.ones(log.page.size, np.int8))
+    log = replace(log, origin="2026-01-01T00:00:00Z", history=fetches)
+    [remark] = [fact.remark for fact in facts(log) if fact.name == "signals of source 0"]
+    low, high = max(t for t in times if t < 20.0), min(t for t in times if t > 40.0)
+    dates = f"no signals from {date_of(log, low)} to {date_of(log, high)}"
+    assert dates.startswith("no signals from 2026-01-20")
+    assert remark.endswith(f"; {dates}: left out of recall")
