@@ -101,11 +101,11 @@ class ProgressBar(Progress):
                 return
             self._written[task_id] = math.inf if task.finished else now
             text = " ".join(column.render(task).plain for column in self._texts)
-            steps = (task.total or 0.0) - task.completed - 1.0  # that under way is not counted
-            if steps > 0.0:
-                done = task.completed - self._first.get(task_id, task.completed) + 1.0
-                left = timedelta(seconds=round((task.elapsed or 0.0) / done * steps))
-                text += f", {left} left at this speed"
+            steps = (task.total or 0.0) - task.completed
+            done = task.completed - self._first.get(task_id, task.completed)
+            if steps > 0.0 and done > 0.0:
+                remaining = timedelta(seconds=round((task.elapsed or 0.0) / done * steps))
+                text += f", {remaining} left at this speed"
             self.console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
