@@ -1,0 +1,115 @@
+"""Tasks and sizes of a live scheduler in the loop of a crawler.
+
+Pages are those of the law ``noisy``, a tenth of which are fetched per unit of time. The scheduler
+is told of all signals and fetches.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policies
+from crawl_envs import Instance
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.instances.synthetic import draw_noisy
+from policies.base.index import best_page
+from policies.scheduler import CrawlScheduler, DurableScheduler
+from scripts.timing.cases import Tasks, Value
+from scripts.timing.turns import repeated, taken
+
+POLICY, CRAWLS_PER_PAGE = "GreedyNCIS", 0.1
+BATCH, WARM_UP = 1_000, 3_000_000
+"""Largest batch, and largest number of fetches before the first that is timed."""
+SIGNALS_DRAWN = 64
+"""Number of batches whose signals are drawn in advance, and then reused."""
+COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
+
+
+def noisy_pages(count: int) -> Instance:
+    """Return pages of the law ``noisy``."""
+    return draw_noisy(np.random.default_rng(0), count, bandwidth=CRAWLS_PER_PAGE * count)
+
+
+class Crawl:
+    """A crawler that fetches pages, with all their signals, after a warm-up of up to three rounds.
+
+    Args:
+        instance: the pages.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        rng, pages = np.random.default_rng(1), instance.num_pages
+        self.now, self.turn, self.batch = 0.0, 0, min(BATCH, pages // 10)
+        self.span = self.batch / instance.bandwidth
+        self.scheduler = CrawlScheduler(POLICY, instance.bandwidth, burst=self.span)
+        columns: dict[str, Any] = {name: getattr(instance, name) for name in COLUMNS}
+        copies = -rng.random(pages) * pages / instance.bandwidth
+        self.scheduler.add(np.arange(pages), last_crawl=copies, **columns)
+        rate = columns["recall"] * columns["change_rate"] + columns["false_signal_rate"]
+        total = np.cumsum(rate)
+        self.signals = [
+            (np.searchsorted(total, rng.random(count) * total[-1]), np.sort(rng.random(count)))
+            for count in rng.poisson(total[-1] * self.span, SIGNALS_DRAWN)
+        ]
+        self.batches(min(3 * pages, WARM_UP) // self.batch)
+
+    def batches(self, times: int) -> None:
+        """Report the signals of some spans, and in each choose a batch and report it."""
+        for _ in range(times):
+            self._signal()
+            self.now += self.span
+            pages = self.scheduler.next_batch(self.now, self.batch)
+            self.scheduler.report(pages, self.now)
+
+    def fetches(self, times: int) -> None:
+        """Do the same, but choose and report one page after the other."""
+        for _ in range(times):
+            self._signal()
+            for time in self.now + self.span * np.arange(1, self.batch + 1) / self.batch:
+                page, _ = self.scheduler.next(time)
+                if page is not None:
+                    self.scheduler.report([page], time)
+            self.now += self.span
+
+    def _signal(self) -> None:
+        pages, shares = self.signals[self.turn % SIGNALS_DRAWN]
+        self.scheduler.signal(pages, self.now + shares * self.span)
+        self.turn += 1
+
+
+def scheduler_tasks(pages: int) -> Tasks:
+    """Return the tasks of choosing pages: in batches, one by one, and by evaluating all pages."""
+    instance = noisy_pages(pages)
+    crawl, family = Crawl(instance), policies.find(POLICY)
+    policy: Any = family(features=("elapsed", "signals", *family.needs))
+    form = policy.compile(instance.problem(), 0, np.random.default_rng(0))
+    elapsed = np.random.default_rng(2).random(pages) / CRAWLS_PER_PAGE
+    state = elapsed, np.floor(elapsed), np.ones(pages, np.bool_)
+    return {
+        "scheduler, in batches": (crawl.batches, crawl.batch),
+        "scheduler, one by one": (crawl.fetches, crawl.batch),
+        "dense search": (repeated(ready(best_page), form.value, form.parameters, *state), 1),
+    }
+
+
+def scheduler_sizes(pages: int) -> Iterator[Value]:
+    """Yield the bytes per page of a scheduler without ids, and those and the times of a snapshot.
+
+    They are measured after the warm-up.
+    """
+    scheduler = Crawl(noisy_pages(pages)).scheduler
+    held = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())
+    size = sum(array.nbytes for array in held) / scheduler.pages.ids.capacity
+    yield "memory, without ids", "bytes per page", size
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        seconds = taken(lambda: DurableScheduler(folder, scheduler).close())
+        size = sum(path.stat().st_size for path in folder.glob("snapshot-*")) / pages
+        yield "snapshot", "bytes per page", size
+        yield "writing a snapshot", "s", seconds
+        yield "restoring it", "s", taken(lambda: DurableScheduler(folder).close())
