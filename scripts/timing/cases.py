@@ -149,7 +149,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     floors = ratios.dropna(subset="floor").assign(label=FLOOR)
     floors = floors.assign(x=floors.floor, low=floors.floor, high=floors.floor)
     frame = Frame(
-        "Speed over that of another program or environment, on one core",
+        "Ratios of speeds on one core",
         Axis("times as fast (logarithmic scale); bars: quartiles", "log", ticks=RATIO_TICKS),
         upright=[Rule(1.0)],
         size=(9.0, 0.0),

@@ -28,19 +28,8 @@ from scripts.timing.stepped import (
 from scripts.timing.turns import Task
 
 CARTPOLE = "CartPole"
-NOT_COPIED = ", not copied"
 HORIZON, DAYS = 10.0, 60.0
 """Units of time of a rollout, and days of an episode of pages with fragments."""
-
-
-def resized(case: Case, pages: int) -> Case:
-    """Return an environment with so many pages and as many crawls per page; a record keeps its."""
-    arguments = dict(case.arguments)
-    if "bandwidth" in arguments:
-        arguments["bandwidth"] *= pages / arguments["num_pages"]
-    if "num_pages" in arguments:
-        arguments["num_pages"] = pages
-    return case._replace(arguments=arguments)
 
 
 def step_tasks(cases: Mapping[str, Case]) -> Tasks:
@@ -54,15 +43,11 @@ def step_tasks(cases: Mapping[str, Case]) -> Tasks:
 
 
 def beside_cartpole(names: tuple[str, ...], pages: int) -> Tasks:
-    """Return the tasks of stepping environments of ``CASES`` with so many pages, and CartPole.
-
-    A name may end with ``NOT_COPIED``: observations are then not copied.
-    """
-    cases = {}
-    for name in names:
-        case = resized(CASES[name.removesuffix(NOT_COPIED)], pages)
-        more = {"copy": False} if name.endswith(NOT_COPIED) else {}
-        cases[name] = case._replace(arguments={**case.arguments, **more})
+    """Return the tasks of stepping CartPole and environments of ``CASES``, which have ``pages``."""
+    cases = {name: CASES[name] for name in names}
+    for name, case in cases.items():
+        if case.pages != pages:
+            raise ValueError(f"pages must be those of {name}, {case.pages}, got {pages}")
     return step_tasks({**cases, CARTPOLE: Case("CartPole", lanes=cases[names[0]].lanes)})
 
 

@@ -12,17 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 from scripts.cli.commands import command
+from scripts.timing import commands
 from scripts.timing.checkouts import HERE, worker
-from scripts.timing.commands import (
-    Cases,
-    Measurement,
-    Out,
-    Quick,
-    Words,
-    chosen,
-    folder_of,
-    measure,
-)
 from scripts.timing.stepped import newest
 
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
@@ -58,19 +49,22 @@ def first_use(family: str) -> list[FirstUse]:
     return [FirstUse(family, imports, first, second)]
 
 
-def cases(quick: bool) -> Cases:
+def cases(quick: bool) -> commands.Cases:
     """Return a case for each family, or for the first."""
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
-OF = Measurement(
+OF = commands.Measurement(
     "scripts.timing.first_use", "first_use", FirstUse, "Processor seconds of a first use"
 )
 
 
-def main(quick: Quick = False, case: Words = None, out: Out = None) -> None:
+def main(
+    quick: commands.Quick = False, case: commands.Words = None, out: commands.Out = None
+) -> None:
     """Measure, write and print."""
-    measure(OF, chosen(cases(quick), case), folder_of(out, quick or bool(case)))
+    folder = commands.folder_of(out, quick or bool(case))
+    commands.measure(OF, commands.chosen(cases(quick), case), folder)
 
 
 app = command(main, __doc__)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from crawl_envs import Instance
 from policies import solvers
 from policies.estimators.change_rates import fit_change_rates
 from scripts.timing import baselines, environments, live_scheduler, offers
 from scripts.timing.cases import Case, Ratio, calls
-from scripts.timing.environments import CARTPOLE, NOT_COPIED, beside_cartpole
+from scripts.timing.environments import CARTPOLE, beside_cartpole
 from scripts.timing.stepped import CASES as STEPPED
 from scripts.timing.stepped import LANES, PAGES
 
 
-def stepped(pages: int, *floors: tuple[str, float | None]) -> Case:
+def stepped(*floors: tuple[str, float | None]) -> Case:
     """Return the case of environments of ``stepped``, with floors of their speed over CartPole's.
 
-    Their numbers of lanes are those of the first.
+    All have the family and the numbers of lanes and pages of the first.
     """
     names = tuple(name for name, _ in floors)
-    lanes = STEPPED[names[0]].lanes
+    first = STEPPED[names[0]]
     return Case(
-        f"{lanes} lanes: {names[0]}" if lanes else "single environment",
-        (pages,),
+        f"{first.family}, {f'{first.lanes} lanes' if first.lanes else 'single'}",
+        (first.pages,),
         partial(beside_cartpole, names),
         "env-steps",
         tuple(Ratio(name, CARTPOLE, floor) for name, floor in floors),
@@ -36,18 +35,13 @@ def one_instance(pages: int) -> tuple[Instance]:
     return (live_scheduler.noisy_pages(pages),)
 
 
-def without_signals(pages: Instance) -> Any:
-    """Return the optimum of pages without their signals."""
-    return solvers.binary_periodic(pages.importance, pages.change_rate, pages.bandwidth)
-
-
 CASES = (
-    stepped(PAGES, ("ncis", 3.0), (f"ncis{NOT_COPIED}", 5.0)),
-    stepped(PAGES, ("harmonic, pages", None), ("harmonic, rates", None)),
-    stepped(65, ("trace", None)),
-    stepped(PAGES, ("longevity", None)),
-    stepped(1_000, ("offers", None), ("offers, a year", None)),
-    stepped(PAGES, ("ncis, single", 2.0)),
+    stepped(("ncis", 3.0), ("ncis, not copied", 5.0)),
+    stepped(("harmonic, pages", None), ("harmonic, rates", None)),
+    stepped(("trace", None)),
+    stepped(("longevity", None)),
+    stepped(("offers", None), ("offers, a year", None)),
+    stepped(("ncis, single", 2.0)),
     Case("rollouts of GREEDY", (1_000,), environments.rollout_tasks, "crawls"),
     Case(
         f"Stable-Baselines3, {LANES} lanes",
@@ -59,7 +53,7 @@ CASES = (
     Case(
         "optimum with signals",
         (100_000,),
-        partial(calls, one_instance, {"ncis": solvers.ncis, "without signals": without_signals}),
+        partial(calls, one_instance, {"ncis": solvers.ncis}),
         quick_size=10_000,
     ),
     Case(

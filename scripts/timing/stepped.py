@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     ``steps`` is the number of steps of one execution, an episode with its reset where resets are
     long. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
-    ``options`` are of the first reset.
+    ``options`` are of the first reset, and ``pages`` is the number of pages.
     """
 
     family: str
@@ -38,6 +38,7 @@ class Case(NamedTuple):
     lanes: int | None = LANES
     wrapped: bool = True
     options: Mapping[str, Any] | None = None
+    pages: int = PAGES
 
 
 def ncis(pages: int) -> dict[str, Any]:
@@ -50,12 +51,13 @@ _HARMONIC = {"num_pages": PAGES, "bandwidth": 20.0}
 _OFFERS = {"num_pages": 1000, "bandwidth": 100.0}
 CASES = {
     "ncis": Case("CrawlNCIS", NCIS),
+    "ncis, not copied": Case("CrawlNCIS", {**NCIS, "copy": False}),
     "harmonic, pages": Case("CrawlHarmonic", {**_HARMONIC, "action": "page"}),
     "harmonic, rates": Case("CrawlHarmonic", {**_HARMONIC, "action": "rates"}, max_rate=0.4),
-    "trace": Case("CrawlTrace", {"trace": "garden-handbook"}),
+    "trace": Case("CrawlTrace", {"trace": "garden-handbook"}, pages=65),
     "longevity": Case("CrawlLongevity", {"num_pages": PAGES}, steps=601),
-    "offers": Case("CrawlOffers", _OFFERS, 85, 0.2),
-    "offers, a year": Case("CrawlOffers", {**_OFFERS, "horizon": 350.0}, 85, 0.2),
+    "offers": Case("CrawlOffers", _OFFERS, 85, 0.2, pages=1000),
+    "offers, a year": Case("CrawlOffers", {**_OFFERS, "horizon": 350.0}, 85, 0.2, pages=1000),
     "ncis, single": Case("CrawlNCIS", NCIS, lanes=None),
 }
 
