@@ -23,8 +23,8 @@ from scripts.timing.cases import Tasks, Value
 from scripts.timing.turns import repeated, taken
 
 POLICY, CRAWLS_PER_PAGE = "GreedyNCIS", 0.1
-BATCH, WARM_UP = 1_000, 3_000_000
-"""Largest batch, and largest number of fetches before the first that is timed."""
+BATCH, WARM_UP, FEW_FETCHES = 1_000, 3_000_000, 100_000
+"""Largest batch, and largest numbers of fetches of a warm-up, in batches and one by one."""
 SIGNALS_DRAWN = 64
 """Number of batches whose signals are drawn in advance, and then reused."""
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -40,12 +40,13 @@ class Crawl:
 
     Args:
         instance: the pages.
+        one_by_one: choose one page after the other, not in batches.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, one_by_one: bool = False) -> None:
         rng, pages = np.random.default_rng(1), instance.num_pages
         self.now, self.turn, self.batch = 0.0, 0, min(BATCH, pages // 10)
-        self.span = self.batch / instance.bandwidth
+        self.span, self.one_by_one = self.batch / instance.bandwidth, one_by_one
         self.scheduler = CrawlScheduler(POLICY, instance.bandwidth, burst=self.span)
         columns: dict[str, Any] = {name: getattr(instance, name) for name in COLUMNS}
         copies = -rng.random(pages) * pages / instance.bandwidth
@@ -56,34 +57,25 @@ class Crawl:
             (np.searchsorted(total, rng.random(count) * total[-1]), np.sort(rng.random(count)))
             for count in rng.poisson(total[-1] * self.span, SIGNALS_DRAWN)
         ]
-        self.batches(min(3 * pages, WARM_UP) // self.batch)
+        self.play(min(3 * pages, FEW_FETCHES if one_by_one else WARM_UP) // self.batch)
 
-    def batches(self, times: int) -> None:
-        """Report the signals of some spans, and in each choose a batch and report it."""
+    def play(self, times: int) -> None:
+        """Report the signals of some spans, and in each choose a batch of pages and report them."""
         for _ in range(times):
-            self._signal()
-            self.now += self.span
-            pages = self.scheduler.next_batch(self.now, self.batch)
-            self.scheduler.report(pages, self.now)
-
-    def fetches(self, times: int) -> None:
-        """Do the same, but choose and report one page after the other."""
-        for _ in range(times):
-            self._signal()
-            for time in self.now + self.span * np.arange(1, self.batch + 1) / self.batch:
-                page, _ = self.scheduler.next(time)
-                if page is not None:
-                    self.scheduler.report([page], time)
-            self.now += self.span
-
-    def _signal(self) -> None:
-        pages, shares = self.signals[self.turn % SIGNALS_DRAWN]
-        self.scheduler.signal(pages, self.now + shares * self.span)
-        self.turn += 1
+            pages, shares = self.signals[self.turn % SIGNALS_DRAWN]
+            self.scheduler.signal(pages, self.now + shares * self.span)
+            parts = self.batch if self.one_by_one else 1
+            for time in self.now + self.span * np.arange(1, parts + 1) / parts:
+                if self.one_by_one:
+                    chosen = [self.scheduler.next(time).id]
+                else:
+                    chosen = self.scheduler.next_batch(time, self.batch)
+                self.scheduler.report(chosen, time)
+            self.now, self.turn = self.now + self.span, self.turn + 1
 
 
 def scheduler_tasks(pages: int) -> Tasks:
-    """Return the tasks of choosing pages: in batches, one by one, and by evaluating all pages."""
+    """Return the tasks of choosing pages in batches, and by evaluating all pages."""
     instance = noisy_pages(pages)
     crawl, family = Crawl(instance), policies.find(POLICY)
     policy: Any = family(features=("elapsed", "signals", *family.needs))
@@ -91,10 +83,15 @@ def scheduler_tasks(pages: int) -> Tasks:
     elapsed = np.random.default_rng(2).random(pages) / CRAWLS_PER_PAGE
     state = elapsed, np.floor(elapsed), np.ones(pages, np.bool_)
     return {
-        "scheduler, in batches": (crawl.batches, crawl.batch),
-        "scheduler, one by one": (crawl.fetches, crawl.batch),
+        "scheduler": (crawl.play, crawl.batch),
         "dense search": (repeated(ready(best_page), form.value, form.parameters, *state), 1),
     }
+
+
+def fetch_tasks(pages: int) -> Tasks:
+    """Return the task of choosing pages one by one."""
+    crawl = Crawl(noisy_pages(pages), one_by_one=True)
+    return {"scheduler": (crawl.play, crawl.batch)}
 
 
 def scheduler_sizes(pages: int) -> Iterator[Value]:

@@ -98,13 +98,20 @@ CASES = (
         quick_size=50,
     ),
     Case(
-        "live scheduler",
+        "live scheduler, batches of 1,000",
         (100_000, 1_000_000, 10_000_000),
         live_scheduler.scheduler_tasks,
         "crawls",
-        (Ratio("scheduler, in batches", "dense search"),),
+        (Ratio("scheduler", "dense search"),),
         max_turns=9,
         values=live_scheduler.scheduler_sizes,
+        quick_size=1_000,
+    ),
+    Case(
+        "live scheduler, one page at a time",
+        (100_000, 1_000_000),
+        live_scheduler.fetch_tasks,
+        "crawls",
         quick_size=1_000,
     ),
     Case(

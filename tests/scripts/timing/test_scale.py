@@ -119,15 +119,24 @@ def test_bytes_are_those_of_all_arrays() -> None:
     assert read > state > 8.0 * updates / 30
 
 
-def test_a_crawler_fetches_what_its_bandwidth_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    crawl = live_scheduler.Crawl(live_scheduler.noisy_pages(200))
-    reports: list[int] = []
-    monkeypatch.setattr(crawl.scheduler, "report", lambda pages, time: reports.append(len(pages)))
-    crawl.batches(3)
-    assert reports == [20, 20, 20]
-    crawl.fetches(2)
-    assert reports[3:] == [1] * 40
-    assert crawl.now == pytest.approx((30 + 5) * crawl.span)  # after 30 batches that warm up
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_crawler_fetches_what_its_bandwidth_allows(
+    one_by_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl = live_scheduler.Crawl(live_scheduler.noisy_pages(200), one_by_one)
+    times: list[float] = []
+    report, batch = crawl.scheduler.report, 1 if one_by_one else 20
+
+    def reported(pages: list[int], time: float) -> None:
+        assert len(pages) == batch
+        assert report(pages, time) == 0  # none was ignored
+        times.append(time)
+
+    monkeypatch.setattr(crawl.scheduler, "report", reported)
+    crawl.play(3)
+    assert len(times) == 60 // batch
+    assert crawl.now == pytest.approx(33 * 1.0)  # a tenth of the pages per unit of time
+    assert np.diff(times) == pytest.approx(batch / 20.0)
 
 
 def test_a_month_of_offers_is_that_of_the_environment() -> None:
