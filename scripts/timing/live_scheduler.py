@@ -1,7 +1,7 @@
 """Tasks and sizes of a live scheduler in the loop of a crawler.
 
-Pages are those of the law ``noisy``, a tenth of which are fetched per unit of time. The scheduler
-is told of all signals and fetches.
+Pages are those of the law ``noisy``, a tenth of which are fetched per unit of time. All signals and
+fetches are reported.
 """
 
 from __future__ import annotations
