@@ -1,10 +1,10 @@
-"""Measure the speed of the suite against other implementations, in one run on one core.
+"""Measure the speed and memory of the suite: the table of scale cases, in one run on one core.
 
-Thresholds are for ratios and not for seconds, since machines differ; see
-:mod:`scripts.timing.turns` for the method. Writes ``speed.csv`` (ratios, speeds and the parts of a
-step), ``growth.csv``, ``provenance.json`` (the machine), ``speed.png``, ``parts.png`` and
-``growth.png``; with ``--against`` only ``against.csv``, the speed over that of another checkout,
-and its entry of ``provenance.json``.
+Tasks of a case take turns, and are compared within a turn; see :mod:`scripts.timing.turns`.
+Thresholds are for ratios and not for seconds, since machines differ. Writes ``speed.csv``,
+``speed.png`` (the ratios) and ``provenance.json`` (the machine); with ``--against`` only
+``against.csv``, the speed of environments over that of another checkout, and its entry of
+``provenance.json``. With ``--case`` there is no picture.
 """
 
 from __future__ import annotations
@@ -15,23 +15,17 @@ from typing import Annotated
 import typer
 
 from scripts.cli.commands import command
-from scripts.timing import checkouts, figures
-from scripts.timing.commands import Case, Measurement, Out, Quick, chosen, folder_of, measure
-from scripts.timing.comparisons import INSTANCE
-from scripts.timing.figures import cases, timing
-from scripts.timing.growth import Cost, draw
+from scripts.timing import checkouts, scale
+from scripts.timing.cases import QUICK_SPELL, QUICK_TURNS, SPELL, TURNS, Row, draw, runs
+from scripts.timing.commands import Measurement, Out, Quick, Words, chosen, folder_of, measure
 
 OF = Measurement(
-    "scripts.speed",
-    {"speed": figures.Figure, "growth": Cost},
-    "Speed on one core",
-    draw=draw,
-    shown=figures.table,
-    pinned=True,
+    "scripts.speed", "speed", Row, "Speed on one core: medians and quartiles", 2, draw, True
 )
 BESIDE = Measurement(
     "scripts.speed",
-    {"against": checkouts.Against},
+    "against",
+    checkouts.Against,
     "Speed over that of the other checkout, and seconds of a step in both",
     pinned=True,
 )
@@ -42,22 +36,17 @@ OtherCheckout = Annotated[
 
 
 def main(
-    quick: Quick = False, case: Case = None, out: Out = None, against: OtherCheckout = None
+    quick: Quick = False, case: Words = None, out: Out = None, against: OtherCheckout = None
 ) -> None:
-    """Measure, write and print.
-
-    Cold starts come first, since processes started later would inherit the pinned core.
-    """
+    """Measure, write and print."""
     folder = folder_of(out, quick or bool(case))
-    if case:
-        every = cases(quick) if against is None else checkouts.cases(against, *timing(quick))
-        of = OF if against is None else BESIDE
-        measure(of._replace(draw=None), chosen(every, case), folder, against=str(against or ""))
-    elif against is None:
-        measure(OF, cases(quick), folder, figures.starts(quick), instance=INSTANCE)
-    else:
-        beside = checkouts.cases(against, *timing(quick))
+    if against is not None:
+        turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
+        beside = chosen(checkouts.cases(against, *turns), case)
         measure(BESIDE, beside, folder, against=str(against))
+        return
+    of = OF._replace(draw=None) if case else OF
+    measure(of, chosen(runs(scale.CASES, quick), case), folder)
 
 
 app = command(main, __doc__)

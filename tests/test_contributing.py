@@ -19,7 +19,7 @@ from scripts import benchmark, evaluate, experiments, reproduce
 from scripts.experiments import ncis
 from scripts.study.entrants import candidate_of, is_oracle
 from scripts.study.rows import read_rows
-from scripts.timing import comparisons, figures
+from scripts.timing import cases, scale
 from tests.scripts.commands import done, refused, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,10 +52,11 @@ def test_the_code_runs():
 
 
 def test_the_case_of_a_timing_is_measured():
-    names = {**vars(comparisons), "my_estimator": lambda intervals, changed: None}
+    names = {**vars(scale), "my_estimator": lambda intervals, changed: None}
     exec(compile(TIMING, "CONTRIBUTING.md", "exec"), names)
-    ratio, *speeds = figures.measure_comparison(names["case"].comparison(quick=True), 2, 1e-4)
-    assert (ratio.group, ratio.name, len(speeds)) == ("change rates of 50 pages", "mine", 2)
+    ratio, *speeds = cases.measured(names["case"], 20, 2, 1e-4)
+    assert (ratio.case, ratio.name, len(speeds)) == ("change rates, mine", "mine", 2)
+    assert len(TIMING.splitlines()) <= 10
 
 
 def test_the_experiment_is_played_and_judged(tmp_path, monkeypatch):

@@ -1,11 +1,9 @@
-"""Timing: a method of measurement, tables of cases, and one runner of all commands.
+"""Timing: a method, one table of scale cases, and their commands.
 
-:mod:`scripts.timing.turns` has the method, and :mod:`scripts.timing.commands` the runner: it
-measures cases, and writes their rows by type, the pictures and the provenance.
-:mod:`scripts.timing.stepped` has the environments that are stepped, and
-:mod:`scripts.timing.comparisons` and :mod:`scripts.timing.parts` what is compared;
-``scripts.speed`` measures all of them. The other modules with an ``app`` are commands of their own,
-each with its cases and a type of rows.
+:mod:`scripts.timing.turns` has the method, :mod:`scripts.timing.cases` what a case is, and
+:mod:`scripts.timing.scale` the table, which ``scripts.speed`` measures. With ``--against`` it steps
+the environments of :mod:`scripts.timing.stepped` beside another checkout.
+:mod:`scripts.timing.first_use` is a command of its own.
 
-Public modules: checkouts, commands, comparisons, figures, first_use, growth, parts, turns.
+Public modules: cases, checkouts, commands, first_use, scale, turns.
 """

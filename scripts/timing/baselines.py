@@ -1,7 +1,7 @@
 """Baselines of solvers and estimators: the same equations by NumPy and SciPy, on drawn pages.
 
 They are plain uses of both libraries: formulas as printed, without loops over pages where
-there are functions of arrays. One more baseline avoids temporary arrays.
+there are functions of arrays.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ def pages(count: int) -> tuple[FloatArray, FloatArray, float]:
     return rng.lognormal(0.0, 2.0, count), rng.lognormal(-1.0, 1.6, count), 0.2 * count
 
 
-def mixed_pages(count: int) -> tuple[FloatArray, FloatArray, float, BoolArray]:
-    """Return the same pages, of which 4% have complete observation, (m,)."""
-    return *pages(count), np.arange(count) % 25 == 0
-
-
 def histories(count: int) -> tuple[FloatArray, BoolArray]:
     """Return intervals between crawls, and whether each crawl found a change, (m, CRAWLS)."""
     rng = np.random.default_rng(0)
@@ -61,34 +56,21 @@ def root_below(high: float, excess: Callable[[float], float]) -> float:
     return float(brentq(excess, low, high, xtol=PRECISION))
 
 
-def numpy_harmonic(
-    importance: FloatArray, change_rate: FloatArray, bandwidth: float, *, in_place: bool = False
-) -> Solution:
-    """Solve eq. 5 of Kolobov et al. 2019: sums by NumPy, their root by SciPy's brentq on ln lambda.
+def numpy_harmonic(importance: FloatArray, change_rate: FloatArray, bandwidth: float) -> Solution:
+    """Solve eq. 5 of Kolobov et al. 2019: sums by NumPy, ln lambda by SciPy's brentq."""
 
-    With ``in_place``, constant terms are computed once, and without temporary arrays.
-    """
-    if in_place:
-        squares, products = change_rate**2, 4.0 * importance * change_rate
-        changes, roots = change_rate.sum(), np.empty_like(change_rate)
-
-    def printed(multiplier: float) -> FloatArray:
-        inside = change_rate**2 + 4.0 * importance * change_rate / multiplier
+    def rates(logarithm: float) -> FloatArray:
+        inside = change_rate**2 + 4.0 * importance * change_rate / math.exp(logarithm)
         return (np.sqrt(inside) - change_rate) / 2.0
 
     def excess(logarithm: float) -> float:
-        multiplier = math.exp(logarithm)
-        if not in_place:
-            return math.log(printed(multiplier).sum() / bandwidth)
-        np.multiply(products, 1.0 / multiplier, out=roots)
-        np.add(roots, squares, out=roots)
-        np.sqrt(roots, out=roots)
-        return math.log(0.5 * (roots.sum() - changes) / bandwidth)
+        return math.log(rates(logarithm).sum() / bandwidth)
 
     # The rate is at most mu/lambda.
-    multiplier = math.exp(root_below(math.log(importance.sum() / bandwidth), excess))
-    rates = printed(multiplier)
-    return Solution(rates, multiplier, float(importance @ np.log1p(change_rate / rates)))
+    logarithm = root_below(math.log(importance.sum() / bandwidth), excess)
+    crawls = rates(logarithm)
+    objective = float(importance @ np.log1p(change_rate / crawls))
+    return Solution(crawls, math.exp(logarithm), objective)
 
 
 def scipy_binary_periodic(

@@ -7,24 +7,15 @@ empty cache, the second finds it there. Imports are measured apart. Writes ``fir
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from functools import partial
 from typing import NamedTuple
 
+from scripts.cli.commands import command
+from scripts.timing import commands
 from scripts.timing.checkouts import HERE, worker
-from scripts.timing.commands import Cases, Measurement, measuring
 from scripts.timing.stepped import newest
-from scripts.timing.turns import taken
 
-COLD_START_LIMIT = 1.0
-"""Seconds."""
-COLD_START = (
-    "import crawl_envs, gymnasium; env = gymnasium.make('CrawlNCIS-v0', instance='noisy'); "
-    "env.reset(seed=0); env.step(0)"
-)
 FAMILIES = ("CrawlNCIS", "CrawlHarmonic", "CrawlTrace", "CrawlLongevity", "CrawlOffers")
 USED = """
 import json, time
@@ -47,13 +38,6 @@ class FirstUse(NamedTuple):
     second: float
 
 
-def cold_start() -> tuple[float, float]:
-    """Return wall and processor time of a process that imports, makes, resets and steps."""
-    before = os.times()
-    wall = taken(partial(subprocess.run, [sys.executable, "-c", COLD_START], check=True))
-    return wall, sum(os.times()[2:4]) - sum(before[2:4])
-
-
 def first_use(family: str) -> list[FirstUse]:
     """Return the seconds of a family with an empty cache, and then with a full one, as a row."""
     seconds = []
@@ -65,15 +49,25 @@ def first_use(family: str) -> list[FirstUse]:
     return [FirstUse(family, imports, first, second)]
 
 
-def cases(quick: bool) -> Cases:
+def cases(quick: bool) -> commands.Cases:
     """Return a case for each family, or for the first."""
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
-OF = Measurement(
-    "scripts.timing.first_use", {"first_use": FirstUse}, "Processor seconds of a first use"
+OF = commands.Measurement(
+    "scripts.timing.first_use", "first_use", FirstUse, "Processor seconds of a first use"
 )
-app = measuring(OF, __doc__, cases)
+
+
+def main(
+    quick: commands.Quick = False, case: commands.Words = None, out: commands.Out = None
+) -> None:
+    """Measure, write and print."""
+    folder = commands.folder_of(out, quick or bool(case))
+    commands.measure(OF, commands.chosen(cases(quick), case), folder)
+
+
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

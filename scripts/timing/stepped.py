@@ -24,20 +24,21 @@ PAGES_DRAWN, RATES_DRAWN = 1024, 16
 
 
 class Case(NamedTuple):
-    """A family and its arguments, stepped with random pages, or random rates below ``most``.
+    """A family and its arguments, stepped with random pages, or random rates below ``max_rate``.
 
     ``steps`` is the number of steps of one execution, an episode with its reset where resets are
     long. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
-    ``options`` are of the first reset.
+    ``options`` are of the first reset, and ``pages`` is the number of pages.
     """
 
     family: str
     arguments: Mapping[str, Any] = {}
     steps: int = 1
-    most: float | None = None
+    max_rate: float | None = None
     lanes: int | None = LANES
     wrapped: bool = True
     options: Mapping[str, Any] | None = None
+    pages: int = PAGES
 
 
 def ncis(pages: int) -> dict[str, Any]:
@@ -50,13 +51,13 @@ _HARMONIC = {"num_pages": PAGES, "bandwidth": 20.0}
 _OFFERS = {"num_pages": 1000, "bandwidth": 100.0}
 CASES = {
     "ncis": Case("CrawlNCIS", NCIS),
+    "ncis, not copied": Case("CrawlNCIS", {**NCIS, "copy": False}),
     "harmonic, pages": Case("CrawlHarmonic", {**_HARMONIC, "action": "page"}),
-    "harmonic, rates": Case("CrawlHarmonic", {**_HARMONIC, "action": "rates"}, most=0.4),
-    "trace": Case("CrawlTrace", {"trace": "garden-handbook"}),
+    "harmonic, rates": Case("CrawlHarmonic", {**_HARMONIC, "action": "rates"}, max_rate=0.4),
+    "trace": Case("CrawlTrace", {"trace": "garden-handbook"}, pages=65),
     "longevity": Case("CrawlLongevity", {"num_pages": PAGES}, steps=601),
-    "offers": Case("CrawlOffers", _OFFERS, 85, 0.2),
-    "offers, not copied": Case("CrawlOffers", {**_OFFERS, "copy": False}, 85, 0.2),
-    "offers, a year": Case("CrawlOffers", {**_OFFERS, "horizon": 350.0}, 85, 0.2),
+    "offers": Case("CrawlOffers", _OFFERS, 85, 0.2, pages=1000),
+    "offers, a year": Case("CrawlOffers", {**_OFFERS, "horizon": 350.0}, 85, 0.2, pages=1000),
     "ncis, single": Case("CrawlNCIS", NCIS, lanes=None),
 }
 
@@ -80,13 +81,13 @@ def make_env(case: Case) -> Any:
     return env
 
 
-def random_actions(space: Any, most: float | None = None, pages: int = PAGES_DRAWN) -> Any:
-    """Return actions drawn in advance: so many pages, or rates below ``most``."""
+def random_actions(space: Any, max_rate: float | None = None) -> Any:
+    """Return actions drawn in advance: pages, or rates below ``max_rate``."""
     rng = np.random.default_rng(0)
-    if most is not None:
-        return rng.uniform(0.0, most, size=(RATES_DRAWN, *space.shape))
+    if max_rate is not None:
+        return rng.uniform(0.0, max_rate, size=(RATES_DRAWN, *space.shape))
     high = space.n if hasattr(space, "n") else space.nvec[0]
-    return rng.integers(high, size=(pages, *space.shape))
+    return rng.integers(high, size=(PAGES_DRAWN, *space.shape))
 
 
 def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:
@@ -107,7 +108,7 @@ def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int]
 def stepping(case: Case) -> Callable[[int], None]:
     """Return the task of stepping a case a number of times."""
     env = make_env(case)
-    actions = random_actions(env.action_space, case.most)
+    actions = random_actions(env.action_space, case.max_rate)
     return step_task(env, actions, resets=case.lanes is None)
 
 

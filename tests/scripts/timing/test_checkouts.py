@@ -13,14 +13,6 @@ from scripts.timing import checkouts, stepped
 from tests.scripts.commands import done, records, run
 
 
-@pytest.mark.parametrize("name", stepped.CASES)
-def test_cases_are_stepped(name: str) -> None:
-    case = stepped.CASES[name]
-    if case.lanes is not None:
-        case = case._replace(lanes=2)
-    stepped.stepping(case)(3)
-
-
 def test_the_newest_version_is_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
     older, newer = (gymnasium.envs.registration.EnvSpec(f"Crawl-v{n}") for n in (9, 10))
     monkeypatch.setattr(gymnasium, "registry", {"older": older, "newer": newer})

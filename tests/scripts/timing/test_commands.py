@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import typer
 
+from scripts.cli.commands import command
 from scripts.timing import commands
-from tests.scripts.commands import done, files_in, run
+from tests.scripts.commands import done, files_in, refused, run
 
 
 class Row(NamedTuple):
@@ -18,44 +20,37 @@ class Row(NamedTuple):
     value: int | None
 
 
-class Other(NamedTuple):
-    other: float
-
-
 def draw(path: Path, rows: list[commands.Row]) -> None:
     path.write_text("picture")
 
 
-def measuring(*rows: commands.Row) -> typer.Typer:
-    def cases(quick: bool) -> commands.Cases:
-        compiled = commands.compiling({"first": lambda: rows[:1]})
-        others = {"others": lambda: rows[:2] if quick else rows[1:]}
-        return {**compiled, "first": lambda: rows[:1], **others}
+def app(*rows: Row) -> typer.Typer:
+    of = commands.Measurement("scripts.timing.example", "example", Row, "Title", draw=draw)
 
-    tables = {"example": Row, "other": Other}
-    of = commands.Measurement("scripts.timing.example", tables, "Title", draw=draw)
-    return commands.measuring(of, "Help.", cases)
+    def main(case: commands.Words = None, out: commands.Out = None) -> None:
+        cases = {"first": lambda: rows[:1], "others": lambda: rows[1:]}
+        commands.measure(of, commands.chosen(cases, case), commands.folder_of(out, False))
+
+    return command(main, "Help.")
 
 
 def test_files_and_table(tmp_path: Path) -> None:
-    rows = Row("a", 1), Other(0.5), Row("b", 20_000), Row("c", None)
-    result = done(run(measuring(*rows), out=tmp_path))
+    result = done(run(app(Row("a", 1), Row("b", 20_000), Row("c", None)), out=tmp_path))
     with (tmp_path / "example.csv").open() as file:
         assert list(csv.reader(file)) == [["name", "value"], ["a", "1"], ["b", "20000"], ["c", ""]]
-    assert (tmp_path / "other.csv").read_text() == "other\n0.5\n"
     assert "20,000" in result.stdout
-    assert files_in(tmp_path) == {*("example.csv", "example.png", "other.csv", "provenance.json")}
-    done(run(measuring(Row("a", 1), Row("b", 2)), "--quick", out=tmp_path))
-    assert len((tmp_path / "example.csv").read_text().splitlines()) == 4
+    assert files_in(tmp_path) == {"example.csv", "example.png", "provenance.json"}
+    about = json.loads((tmp_path / "provenance.json").read_text())["example"]
+    assert about["command"].startswith("python -m scripts.timing.example")
+    assert about["cores"] > 0
 
 
-def test_some_cases_alone_make_no_picture(tmp_path: Path) -> None:
+def test_some_cases_alone(tmp_path: Path) -> None:
     rows = Row("a", 1), Row("b", 2), Row("c", 3)
-    done(run(measuring(*rows), "--case", "oth", out=tmp_path))
+    done(run(app(*rows), "--case", "oth", out=tmp_path))
     assert (tmp_path / "example.csv").read_text() == "name,value\nb,2\nc,3\n"
-    assert not (tmp_path / "example.png").exists()
-    refused = run(measuring(*rows), "--case", "oth", "--case", "third", out=tmp_path)
-    assert "case must be of compiling: first; first; others, got third" in refused.output
+    wrong = run(app(*rows), "--case", "oth", "--case", "third", out=tmp_path)
+    refused(wrong, "case must be of first; others, got third")
 
 
 @pytest.mark.parametrize(
@@ -65,11 +60,11 @@ def test_some_cases_alone_make_no_picture(tmp_path: Path) -> None:
         ("check_folder", "stopped; nothing was written", []),
         (
             *("write_provenance", "stopped while writing; {} may lack files of this run"),
-            ["example.csv", "other.csv"],
+            ["example.csv"],
         ),
         (
             *("shown", "stopped while writing; {} may lack files of this run"),
-            ["example.csv", "example.png", "other.csv", "provenance.json"],
+            ["example.csv", "example.png", "provenance.json"],
         ),
     ],
 )
@@ -80,13 +75,17 @@ def test_an_interrupt_anywhere_ends_in_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(commands, where, interrupted)
-    result = run(measuring(Row("a", 1)), out=tmp_path)
+    result = run(app(Row("a", 1)), out=tmp_path)
     assert result.exit_code == 130, result.output
     assert result.output.splitlines()[-1] == message.format(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
 
 
 def test_groups_stand_above_their_rows() -> None:
-    rows = [("a", 1.0), ("b", 2.0), ("c", 3.0)]
-    table = commands.shown(rows, ("name", "value"), "title", ["first", "first", "second"])
-    assert list(table.columns[0].cells) == ["[bold]first[/]", "a", "b", "[bold]second[/]", "c"]
+    rows = [("a", 1, "x", 1.0), ("a", 1, "y", None), ("a", 2_000, "z", 3)]
+    table = commands.shown(rows, ("case", "pages", "name", "value"), "title", group=2)
+    cells = [list(column.cells) for column in table.columns]
+    assert cells == [
+        ["[bold]a, 1[/]", "x", "y", "[bold]a, 2,000[/]", "z"],
+        ["", "1", "", "", "3"],
+    ]

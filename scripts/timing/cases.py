@@ -1,0 +1,158 @@
+"""What a scale case is, how it is measured, and the picture of the ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crawl_envs.types.worker_processes import pool
+from scripts.timing.commands import Cases
+from scripts.timing.turns import Task, repeated, spread, timed
+
+TURNS, SPELL = 41, 0.05
+QUICK_TURNS, QUICK_SPELL = 9, 0.01
+"""Numbers of turns, and seconds of a spell."""
+FLOOR, REACHED, MISSED, NO_FLOOR = "floor", "floor reached", "not reached", "no floor"
+RATIO_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
+
+Tasks = Mapping[str, tuple[Task, float]]
+"""Tasks by name, each with the units of work of one repetition."""
+Value = tuple[str, str, float]
+"""Name, unit and number of something that is measured once."""
+
+
+class Ratio(NamedTuple):
+    """A task, its baseline, and the ratio of their speeds that it should reach, if any."""
+
+    task: str
+    baseline: str
+    floor: float | None = None
+
+
+class Case(NamedTuple):
+    """What is measured at some numbers of pages: tasks in turns, or values once.
+
+    Attributes:
+        name: its name in the table.
+        sizes: numbers of pages.
+        tasks: returns the tasks of a number of pages.
+        unit: unit of their work; speeds are in units per second.
+        ratios: ratios of their speeds within a turn.
+        max_turns: largest number of turns, for tasks that take seconds.
+        values: returns what is measured once, after a run of ``quick_size`` that compiles.
+        new_process: whether values are measured in a new process, for its peak memory.
+        quick_size: number of pages of the quick form; the first size if None.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    tasks: Callable[[int], Tasks] | None = None
+    unit: str = "pages"
+    ratios: tuple[Ratio, ...] = ()
+    max_turns: int = TURNS
+    values: Callable[[int], Iterable[Value]] | None = None
+    new_process: bool = False
+    quick_size: int | None = None
+
+
+class Row(NamedTuple):
+    """A number of the table: the median of a speed or a ratio over the turns, with quartiles.
+
+    ``against`` is the baseline of a ratio and ``floor`` what the ratio should reach, if anything.
+    What is measured once has no quartiles.
+    """
+
+    case: str
+    pages: int
+    name: str
+    against: str
+    unit: str
+    median: float
+    low: float | None = None
+    high: float | None = None
+    floor: float | None = None
+
+
+def calls(
+    draw: Callable[[int], Sequence[Any]], functions: Mapping[str, Callable[..., Any]], pages: int
+) -> Tasks:
+    """Return the tasks of calling functions with the same arguments, which ``draw`` returns."""
+    arguments = draw(pages)
+    return {name: (repeated(call, *arguments), pages) for name, call in functions.items()}
+
+
+def smallest(case: Case) -> int:
+    """Return the number of pages of the quick form."""
+    return case.sizes[0] if case.quick_size is None else case.quick_size
+
+
+def measured(case: Case, pages: int, turns: int = TURNS, spell: float = SPELL) -> Iterator[Row]:
+    """Yield the rows of a case at a number of pages: its values, or its ratios and speeds."""
+    row = partial(Row, case.name, pages)
+    for name, unit, value in _values(case, pages):
+        yield row(name, "", unit, value)
+    if case.tasks is not None:
+        tasks = case.tasks(pages)
+        repeats = {name: task for name, (task, _) in tasks.items()}
+        seconds = timed(repeats, min(turns, case.max_turns), spell)
+        speeds = {name: work / seconds[name] for name, (_, work) in tasks.items()}
+        for task, baseline, floor in case.ratios:
+            ratio = spread(speeds[task] / speeds[baseline])
+            yield row(task, baseline, "times as fast", *ratio, floor)
+        for name, speed in speeds.items():
+            yield row(name, "", f"{case.unit}/s", *spread(speed))
+
+
+def _values(case: Case, pages: int) -> list[Value]:
+    """Return what is measured once, in a new process if the case asks for it."""
+    if case.values is None:
+        return []
+    once = partial(_compiled_values, case.values, smallest(case), pages)
+    if not case.new_process:
+        return once()
+    with pool(1) as workers:
+        return workers.submit(once).result()
+
+
+def _compiled_values(
+    values: Callable[[int], Iterable[Value]], smallest: int, pages: int
+) -> list[Value]:
+    for _ in values(smallest):
+        pass
+    return [*values(pages)]
+
+
+def runs(cases: Iterable[Case], quick: bool) -> Cases:
+    """Return what is to be measured: every case at every size, or the quick forms, by name."""
+    turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
+    return {
+        f"{case.name}, {pages:,} pages": partial(measured, case, pages, *turns)
+        for case in cases
+        for pages in ((smallest(case),) if quick else case.sizes)
+    }
+
+
+def draw(path: Path, rows: Sequence[Row]) -> None:
+    """Draw each ratio with its quartiles, and its floor if it has one, as PNG."""
+    import pandas as pd
+
+    from scripts.present.charts import Axis, Frame, Rule, dots
+
+    ratios = pd.DataFrame([row for row in rows if row.against])
+    size = ratios.pages.map(" ({:,} pages): ".format)
+    label = (ratios["median"] >= ratios.floor).map({True: REACHED, False: MISSED})
+    label = label.where(ratios.floor.notna(), NO_FLOOR)
+    y = ratios.case + size + ratios.name + " / " + ratios.against
+    ratios = ratios.assign(y=y, x=ratios["median"], label=label)
+    floors = ratios.dropna(subset="floor").assign(label=FLOOR)
+    floors = floors.assign(x=floors.floor, low=floors.floor, high=floors.floor)
+    frame = Frame(
+        "Ratios of speeds on one core",
+        Axis("times as fast (logarithmic scale); bars: quartiles", "log", ticks=RATIO_TICKS),
+        upright=[Rule(1.0)],
+        size=(9.0, 0.0),
+    )
+    labels = (REACHED, MISSED, NO_FLOOR, FLOOR)
+    dots(pd.concat([ratios, floors]), path, frame, labels=labels, black=(FLOOR,))
