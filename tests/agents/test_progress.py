@@ -54,9 +54,9 @@ def test_a_long_step_is_told_of_while_it_lasts(
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     if timed:
         assert lines == []
-    else:  # in two hours one play was done and one is under way; two are left
+    else:  # one play took two hours, and three are left
         assert len(lines) > 2
-        assert set(lines) == {"plays 6/9, 2:00:00 left at this speed"}
+        assert set(lines) == {"plays 6/9, 6:00:00 left at this speed"}
 
 
 def test_a_long_description_is_cut_before_what_follows_in_80_columns() -> None:
