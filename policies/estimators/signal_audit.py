@@ -15,7 +15,7 @@ the source itself and earlier results may prompt crawls.
 
 **Precision depends on the page's rate of signals.** A sitemap that dates all pages anew at each
 deployment sends as many false signals for quiet pages as for busy ones. With one precision for all
-pages, a true precision of .70 was found as .47 then. Signals that reach nearly all pages at one
+pages, a true precision of .70 was found as .47 then. Signals that reach many pages at one
 time are audited apart from the others, since their times may keep step with those of crawls.
 
 **Silences.** Where a source that had signals is silent for longer than chance explains
@@ -69,7 +69,7 @@ from policies.estimators.source_likelihood import (
     climb,
     effective_signals,
 )
-from policies.estimators.source_times import at_all_pages, silent_days, silent_spans
+from policies.estimators.source_times import at_many_pages, silent_days, silent_spans
 
 RESAMPLES, TAIL, QUANTILE = 200, 0.025, 1.96
 NO_MAXIMUM = "the maximum of the likelihood was not found"
@@ -99,7 +99,7 @@ class SignalAudit(NamedTuple):
         effective_signals: signals of each interval, in the order given, as if none were late or
             lost: its evidence of a change over that of one signal without a delay. Their number
             without delays and silences, and for the verdicts "unknown" and "ignore"; (S, n).
-        false_signals: expected number of signals in each interval that reached nearly all pages at
+        false_signals: expected number of signals in each interval that reached many pages at
             one time and are false; they are not among the effective signals, (S, n).
     """
 
@@ -283,7 +283,7 @@ def _audit_source(
         return result._replace(reason="no signal lies in the intervals")
     if crawls.changed.all() or not crawls.changed.any():
         return result._replace(reason="there are not both changes and intervals without one")
-    at_once, fits, parts = at_all_pages(crawls.page, crawls.page[row], time, unit), [], []
+    at_once, fits, parts = at_many_pages(crawls.page, crawls.page[row], time, unit), [], []
     for part, late in ((~at_once, timed), (at_once, False)):
         if part.any():
             age = np.minimum(time - crawls.start[row], crawls.elapsed[row])[part]

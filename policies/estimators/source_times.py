@@ -1,4 +1,4 @@
-"""What the times of a source's signals tell: silences, and signals of all pages at one time.
+"""What the times of a source's signals tell: silences, and signals of many pages at one time.
 
 A silence is a gap in the signals that chance hardly explains. If n signals come at uniform times in
 T days, all spacings are below L with probability at least 1 - (n + 1) (1 - L / T)^n. Days count by
@@ -16,9 +16,9 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 MAX_SILENCES, MIN_ALIVE, MIN_INTERVALS, MAX_CHANCE = 3, 0.05, 3.0, 1e-3
 """Number of silences; share of the log outside of them; length of one in median intervals between
 crawls; and probability of a gap as long, all at the limit."""
-NEARLY_ALL, MIN_PAGES, WINDOW = 0.8, 8, 0.02
-"""Share and number of pages with a signal at one time, at least; mean intervals that count as one
-time."""
+MIN_SHARE, MIN_PAGES, MIN_RATIO, WINDOW = 0.3, 8, 3.0, 0.1
+"""Share and number of pages with a signal at one time, and ratio to the mean number of such pages,
+at least; mean intervals that count as one time."""
 MIN_CHANGES = 5.0
 """Changes to be expected in a gap of which less than half were found, if pages changed less too."""
 
@@ -68,8 +68,8 @@ def silent_days(spans: FloatArray, start: FloatArray, end: FloatArray) -> FloatA
     return days
 
 
-def at_all_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: float) -> BoolArray:
-    """Return which signals reach nearly all pages at about one time, (k,).
+def at_many_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: float) -> BoolArray:
+    """Return which signals reach many pages at about one time, (k,).
 
     Args:
         pages: the pages, also repeated.
@@ -77,12 +77,13 @@ def at_all_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: fl
         time: its time, (k,).
         interval: mean interval between crawls.
     """
-    fewest, result = max(MIN_PAGES, NEARLY_ALL * np.unique(pages).size), np.zeros(page.size, bool)
+    fewest, result = max(MIN_PAGES, MIN_SHARE * np.unique(pages).size), np.zeros(page.size, bool)
     for shift in (0.0, 0.5):  # a time may lie at the edge of a window
         window = np.floor(time / (WINDOW * interval) + shift).astype(np.int64)
         first = np.unique(np.stack([window, page]), axis=1)[0]
         windows, number = np.unique(first, return_counts=True)
-        result |= np.isin(window, windows[number >= fewest])
+        typical = first.size / (np.ptp(window) + 1)
+        result |= np.isin(window, windows[number >= max(fewest, MIN_RATIO * typical)])
     return result
 
 

@@ -164,7 +164,7 @@ def _signal_rates(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return signals per day of each source and page, their standard errors, and false signals.
 
-    All have shape (S, m). Signals that reached nearly all pages and are false are in the last one
+    All have shape (S, m). Signals that reached many pages at once and are false are in the last one
     alone. The others are means of Gamma distributions given the page's signals and those of all
     pages. Days on which the source was silent do not count.
     """

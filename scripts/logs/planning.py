@@ -260,12 +260,12 @@ def merged(first: Plan, second: Plan) -> Plan:
     return Plan(*(np.concatenate(pair)[order] for pair in zip(first, second, strict=True)))
 
 
-def reasons(plan: Plan, table: PageTable) -> list[str]:
-    """Return why each page is fetched then, in words; signals are known before its first fetch."""
+def reasons(plan: Plan, table: PageTable, start: float) -> list[str]:
+    """Return why each page is fetched then, in words; signals are those before the start."""
     words = []
     gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
     known = np.full(table.num_pages, table.signals is not None)
-    expected, stale = changes_since_copies(plan, table)
+    expected, stale = changes_since_copies(plan, table, start)
     for row, (page, _, elapsed) in enumerate(zip(*map(np.ndarray.tolist, plan), strict=True)):
         first, known[page] = known[page], False
         if elapsed != elapsed:
@@ -275,7 +275,7 @@ def reasons(plan: Plan, table: PageTable) -> list[str]:
         if gone[page]:
             text = f"gone when last asked, {elapsed:.3g} days ago"
         if first:
-            text += f"; {signals_in_words(table, page) or 'no signal'} since"
+            text += f"; {signals_in_words(table, page) or 'no signal'} before the start"
         if table.change_rate is not None and not gone[page]:
             text += f"; {expected[row]:.3g} changes expected since"
             text += f", stale with probability {stale[row]:.3g}" * bool(first)
@@ -293,13 +293,15 @@ def signals_in_words(table: PageTable, pages: Any) -> str:
     return ", ".join(words)
 
 
-def changes_since_copies(plan: Plan, table: PageTable) -> tuple[FloatArray, FloatArray]:
+def changes_since_copies(
+    plan: Plan, table: PageTable, start: float
+) -> tuple[FloatArray, FloatArray]:
     """Return the expected number of changes since copies, and the probability of any, (n,) each.
 
-    Before a page's first fetch its signals count: changes without one have the rate alpha, and a
-    signal is one of a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
+    Until the start signals are known: changes without one have the rate alpha, and a signal is one
+    of a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
     """
-    page, _, elapsed = plan
+    page, time, elapsed = plan
     if table.change_rate is None:
         return elapsed, elapsed
     rate = table.change_rate[page]
@@ -311,7 +313,9 @@ def changes_since_copies(plan: Plan, table: PageTable) -> tuple[FloatArray, Floa
         recall, false = (np.atleast_2d(known[name]) for name in OF_INSTANCE[2:])
         recall = np.maximum(recall, known.get("complete", 0.0))
         evidence = np.minimum(signal_evidence(rate[first], recall, false), 1e3)  # no inf * 0
-        expected[first] *= np.maximum(1.0 - recall.sum(axis=0), 0.0)
+        until_start = np.maximum(elapsed[first] - (time[first] - start), 0.0)
+        signalled = np.minimum(recall.sum(axis=0), 1.0)
+        expected[first] -= rate[first] * signalled * until_start
         level[first] = expected[first] + (number * evidence).sum(axis=0)
         expected[first] -= (number * np.expm1(-evidence)).sum(axis=0)
     return expected, -np.expm1(-level)

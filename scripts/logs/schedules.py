@@ -104,7 +104,7 @@ def write(
     assert table is not None
     _, dated = planning.newest_copy(table)
     times = [_text(time, dated) for time in found.time]
-    reasons = planning.reasons(found, table)
+    reasons = planning.reasons(found, table, first)
     urls = table.urls[found.page]
     write_csv(
         folder / "schedule.csv", ("time", "url", "why"), zip(times, urls, reasons, strict=True)

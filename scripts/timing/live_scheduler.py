@@ -101,7 +101,7 @@ def scheduler_sizes(pages: int) -> Iterator[Value]:
     """
     scheduler = Crawl(noisy_pages(pages)).scheduler
     held = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())
-    size = sum(array.nbytes for array in held) / scheduler.pages.ids.capacity
+    size = sum(array.nbytes for array in held) / pages
     yield "memory, without ids", "bytes per page", size
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -177,10 +177,10 @@ def test_a_page_that_a_signal_names_after_its_last_crawl_is_fetched_first(tmp_pa
     fetches = rows_of(tmp_path / "out" / "schedule.csv")
     first = [row["url"] for row in fetches if "gone" not in row["why"]]
     assert set(first[:2]) == {url(3), url(5)}
-    assert all("; 1 signal of push since; " in row["why"] for row in fetches[:2])
+    assert all("; 1 signal of push before the start; " in row["why"] for row in fetches[:2])
     [gone, *_] = [row["why"] for row in fetches if row["url"] == url(7)]
     assert gone.startswith("gone when last asked, 1")
-    assert gone.endswith("; 1 signal of push since")
+    assert gone.endswith("; 1 signal of push before the start")
     assert "1 signal of push since the last crawls not used: their pages are gone" in result.stdout
     result = done(commands.run(*pages, "--policy", "Greedy", out=tmp_path / "out"))
     assert (

@@ -1,11 +1,11 @@
-"""Silences of sources, and signals of all pages at one time; crawls every two days."""
+"""Silences of sources, and signals of many pages at one time; crawls every two days."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from policies.estimators.source_times import at_all_pages, silent_days, silent_spans
+from policies.estimators.source_times import at_many_pages, silent_days, silent_spans
 
 PAGES, DAYS = 20, 90.0
 
@@ -79,15 +79,16 @@ def test_days_of_intervals_in_silences():
     assert days.tolist() == [0.0, 1.0, 2.0, 0.5]
 
 
-def test_signals_of_all_pages_at_one_time():
-    """Three builds within half an hour each, of 20, 17 and 15 of 20 pages, and other signals."""
+def test_signals_of_many_pages_at_one_time():
+    """Four builds within two hours each, of 20, 17, 9 and 5 of 20 pages, and other signals."""
     rng, pages = np.random.default_rng(6), np.repeat(np.arange(20), 3)
-    page = np.concatenate([np.arange(20), np.arange(17), np.arange(15), rng.integers(0, 20, 300)])
-    time = np.concatenate(
-        [day + rng.uniform(0.0, 0.02, n) for day, n in ((10.0, 20), (20.007, 17), (30.0, 15))]
-    )
+    builds = {10.0: 20, 20.0: 17, 25.0: 9, 30.0: 5}
+    page = np.concatenate([*map(np.arange, builds.values()), rng.integers(0, 20, 300)])
+    time = np.concatenate([day + rng.uniform(0.0, 0.08, n) for day, n in builds.items()])
     time = np.append(time, rng.uniform(40.0, 80.0, 300))
-    assert at_all_pages(pages, page, time, 2.0).tolist() == [True] * 37 + [False] * 315
+    assert at_many_pages(pages, page, time, 2.0).tolist() == [True] * 46 + [False] * 305
+    busy = rng.integers(0, 20, 4000), rng.uniform(0.0, 80.0, 4000)  # a source of many signals
+    assert not at_many_pages(pages, *busy, 2.0).any()
     one = np.zeros(300, int), np.repeat(np.arange(3.0), 100)  # a page of many signals
-    assert not at_all_pages(pages, *one, 2.0).any()
-    assert not at_all_pages(np.arange(3), np.arange(3), np.ones(3), 2.0).any()
+    assert not at_many_pages(pages, *one, 2.0).any()
+    assert not at_many_pages(np.arange(3), np.arange(3), np.ones(3), 2.0).any()

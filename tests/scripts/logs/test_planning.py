@@ -53,7 +53,7 @@ def test_ages_are_those_since_the_copy_or_the_fetch_before() -> None:
     for page, time, elapsed in zip(*(values.tolist() for values in found), strict=True):
         np.testing.assert_equal(elapsed, time - last[page])
         last[page] = time
-    words = planning.reasons(found, pages)
+    words = planning.reasons(found, pages, 0.0)
     first = found.page.tolist().index(4)
     assert words[first] == "no copy yet"
     assert words[0].startswith("copy 3.1 days old; ") or words[0] == "no copy yet"
@@ -91,7 +91,7 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
     whole = planning.merged(found, again)
     assert whole.time.tolist() == sorted([*found.time.tolist(), *again.time.tolist()])
     assert (
-        planning.reasons(whole, pages)[whole.page.tolist().index(1)]
+        planning.reasons(whole, pages, 4.0)[whole.page.tolist().index(1)]
         == "gone when last asked, 2.5 days ago"
     )
     assert planning.cautions(pages) == ["3 pages gone: fetched only with --recheck-gone DAYS"]
@@ -229,20 +229,24 @@ def test_signals_since_the_copies_decide_what_is_fetched_first() -> None:
     assert plan.page.tolist() == expected
     assert expected.index(0) < 2
     assert expected.index(3) < 4
-    words = dict(zip(plan.page[::-1].tolist(), planning.reasons(plan, pages)[::-1], strict=True))
-    age, (ratio,) = plan.time[expected.index(3)] - 9.9, [0.2 / (0.5 * 0.4 + 0.2)]
-    level, changes = 0.2 * 0.4 * age, 0.2 * 0.4 * age + 3 * (1 - ratio)
+    words = dict(
+        zip(plan.page[::-1].tolist(), planning.reasons(plan, pages, 10.0)[::-1], strict=True)
+    )
+    later, ratio = plan.time[expected.index(3)] - 10.0, 0.2 / (0.5 * 0.4 + 0.2)
+    level = 0.2 * 0.4 * (10.0 - 9.9) + 0.4 * later  # no signal after the start is known
+    changes = level + 3 * (1 - ratio)
     assert words[0].split("; ")[1:] == [
-        "1 signal of push since",
-        f"{1 + 0.2 * 0.3 * (plan.time[expected.index(0)] - 9.8):.3g} changes expected since, "
+        "1 signal of push before the start",
+        f"{1 + 0.2 * 0.3 * 0.2 + 0.3 * (plan.time[expected.index(0)] - 10.0):.3g} changes expected "
+        "since, "
         "stale with probability 1",
     ]
     assert words[3].split("; ")[1:] == [
-        "3 signals of rumour since",
+        "3 signals of rumour before the start",
         f"{changes:.3g} changes expected since, stale with probability "
         f"{1 - np.exp(-level) * ratio**3:.3g}",
     ]
-    again = planning.reasons(planning.merged(plan, plan), pages)[1]
+    again = planning.reasons(planning.merged(plan, plan), pages, 10.0)[1]
     assert "signal" not in again
     silent = schedules.choose(
         asked._replace(table=table(6, **weight, **more | {"signals": None})), 12.0, None
