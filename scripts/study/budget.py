@@ -7,16 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import BUDGET_SHARE, Row
 from scripts.study.means import table
 
 OVER, COLUMN = "over budget", "crawls / budget"
-EXCESS, ERRORS = 0.01, 3.0
-"""Share of the budget, and standard errors of the crawls, that are not counted as excess."""
-NOTE = f"{OVER}, not ranked: more than {EXCESS:.0%} and {ERRORS:g} standard errors above 100 %"
+EXCESS, ERRORS, EXCESS_OF_ONE = 0.01, 3.0, 0.1
+"""Share of the budget, and standard errors of the crawls, that are not counted as excess; and share
+where there is one episode, which has no standard error."""
+NOTE = (
+    f"{OVER}, not ranked: more than {EXCESS:.0%} and {ERRORS:g} standard errors above 100 %, or "
+    f"{EXCESS_OF_ONE:.0%} in a single episode"
+)
 
 
 class Spending(NamedTuple):
@@ -39,7 +42,8 @@ class Spending(NamedTuple):
 def is_over(shares: pd.Series[float]) -> bool:
     """Return whether crawls over the budget, one number per episode, exceed 1."""
     excess = shares - 1.0
-    return bool(excess.mean() > EXCESS + ERRORS * np.nan_to_num(excess.sem()))
+    allowed = EXCESS + ERRORS * excess.sem() if len(excess) > 1 else EXCESS_OF_ONE
+    return bool(excess.mean() > allowed)
 
 
 def spending_of(rows: Iterable[Row]) -> defaultdict[str, Spending]:

@@ -88,8 +88,10 @@ def test_an_episode_of_fewer_steps_has_the_budget_of_these() -> None:
 
 
 def test_who_is_over_is_beyond_1_percent_and_three_standard_errors() -> None:
-    assert not is_over(pd.Series([1.009]))
-    assert is_over(pd.Series([1.011]))
+    assert not is_over(pd.Series([1.09]))  # a single episode has no standard error
+    assert is_over(pd.Series([1.11]))
+    assert not is_over(pd.Series([1.009, 1.009]))
+    assert is_over(pd.Series([1.011, 1.011]))
     # standard error 0.01: the mean must exceed 1.04
     assert not is_over(pd.Series([1.029, 1.049]))
     assert is_over(pd.Series([1.031, 1.051]))
