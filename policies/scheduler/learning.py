@@ -2,8 +2,9 @@
 
 For every page there are Gamma beliefs about the rate of unsignalled changes, the evidence of a
 signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24 bytes. Pages share
-the distributions from which a page without data starts; these are learned as well, whenever the
-number of fetches has doubled.
+the distributions from which a page without data starts. These are learned as well, whenever the
+number of fetches has doubled, from the pages with data and some of a prior. The prior has the scale
+of all pages: one change in the mean time between two fetches of a page.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ GIVEN = 4.0
 """Changes that a given rate counts for."""
 MOST_POOLED = 10_000
 """Pages from which shared distributions are learned."""
+PRIOR_PAGES = 10
+"""Pages without data that count among those from which shared distributions are learned."""
 LEAST_SHARE = 1e-6
 """Least share of the changes that a given recall leaves without a signal."""
 
@@ -50,12 +53,26 @@ class PageLearner:
     """
 
     def __init__(self, interval: float, room: int, num_sources: int = 1) -> None:
-        units = np.repeat([interval, 1.0, interval], [1, num_sources, num_sources])
-        self.counts, self.exposures = np.zeros((2, room, units.size), np.float32)
-        self.shared = np.stack([np.ones_like(units), units])
-        self.shared[1, 1 + num_sources :] *= 2.0
-        self.least = SMALLEST / units
+        self.counts, self.exposures = np.zeros((2, room, 1 + 2 * num_sources), np.float32)
         self.fetches: IntArray = np.array([0, 1, 0])
+        self.rescale(interval)
+
+    def rescale(self, interval: float) -> None:
+        """Set the mean time between two fetches of a page, the scale of the prior.
+
+        The shared distributions are the prior until the first ones are learned.
+        """
+        units = np.ones(self.counts.shape[1])
+        units[0] = units[1 + units.size // 2 :] = interval
+        self.least = SMALLEST / units
+        if self.fetches[1] == 1:
+            self.shared = self._prior()
+
+    def _prior(self) -> FloatArray:
+        """Return shapes and rates of the prior: a change and half a signal in a mean interval."""
+        units = SMALLEST / self.least
+        units[1 + units.size // 2 :] *= 2.0
+        return np.stack([np.ones_like(units), units])
 
     def make_room(self, room: int) -> None:
         """Give room for rows."""
@@ -108,11 +125,16 @@ class PageLearner:
 
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
-        fetched = rows[self.exposures[rows, 2] > 0.0]
+        fetched = rows[self.exposures[rows, -1] > 0.0]
         known = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
         shape, rate = self.shared[:, None]
-        counts, exposures = (part[known].astype(float) for part in (self.counts, self.exposures))
-        every, one = np.ones(counts.shape, np.bool_), np.zeros(known.size, np.int64)
+        counts, exposures = (
+            np.concatenate([part[known], np.repeat(prior[None], PRIOR_PAGES, axis=0)])
+            for part, prior in zip(
+                (self.counts, self.exposures), self._prior() - self.shared, strict=True
+            )
+        )
+        every, one = np.ones(counts.shape, np.bool_), np.zeros(len(counts), np.int64)
         pool_beliefs(counts, exposures, every, one, shape, rate, self.least)
         self.fetches[1:] = max(2 * self.fetches[0], rows.size // 4), 0
 

@@ -434,10 +434,11 @@ class CrawlScheduler(PacedScheduler):
         """Return what is assumed of the parameters of n new pages, if they are learned."""
         if not self.learns:
             return {}
-        pages = self.pages
+        pages, interval = self.pages, (len(self.pages) + count) / self.bandwidth
         if pages.learner is None:
             room = pages.choices.status.size
-            pages.learner = PageLearner(count / self.bandwidth, room, self.num_sources)
+            pages.learner = PageLearner(interval, room, self.num_sources)
+        pages.learner.rescale(interval)
         first = pages.learner.first()
         return {k: np.repeat(x[..., None], count, axis=-1) for k, x in first.items()}
 

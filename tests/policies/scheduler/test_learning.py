@@ -142,6 +142,38 @@ def test_learning_is_nearly_as_fresh_as_knowing() -> None:
     assert known - learned < 0.35 * (known - equal), shares
 
 
+@pytest.mark.parametrize("speaking", [False, True])
+@pytest.mark.parametrize("sources", [2, 3])
+def test_silent_sources_starve_no_page(sources: int, speaking: bool) -> None:
+    """Pages are added as a crawler finds them, one first; it is no staler than round robin."""
+    shares = []
+    for policy, learn in (("RoundRobin", False), ("GreedyNCIS", True)):
+        site, rest = Site(60, 2, bandwidth=60.0, days=20.0), np.arange(1, 60)
+        if not speaking:
+            site.signals = []
+        scheduler = CrawlScheduler(policy, 60.0, learn=learn, num_sources=sources)
+        scheduler.add([0], last_crawl=0.0)
+        site.play(scheduler, 1)
+        scheduler.add(rest, last_crawl=0.0)
+        fresh, pages = site.play(scheduler, 1199)
+        shares.append(fresh)
+        assert set(pages[-600:]) == set(range(60))
+    assert shares[1] > shares[0] + (0.03 if speaking else -0.005), shares
+
+
+def test_the_prior_has_the_scale_of_all_pages() -> None:
+    """A change per mean interval between fetches, whichever page was added first."""
+    one, all_at_once = (CrawlScheduler("GreedyNCIS", 10.0, learn=True) for _ in range(2))
+    one.add(["a"])
+    one.add(["b", "c", "d"])
+    all_at_once.add(["a", "b", "c", "d"])
+    for scheduler in (one, all_at_once):
+        learner = scheduler.pages.learner
+        assert learner is not None
+        assert learner.first()["change_rate"] > 0.0
+        np.testing.assert_allclose(learner.shared[1], [0.4, 1.0, 0.8])
+
+
 def test_given_columns_are_where_pages_start() -> None:
     site = Site(30, 5, bandwidth=10.0, days=5.0)
     scheduler = scheduler_of(site, **truth(site))
