@@ -80,8 +80,8 @@ def main(given: ScheduleOptions) -> None:
     name = given.policy or usual
     if given.live and given.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
-    for option in ("port", "feed"):
-        if getattr(given, option) and not given.live:
+    for option in ("port", "feed", "learn", "folder", "poll"):
+        if getattr(given, option) != getattr(ScheduleOptions, option) and not given.live:
             raise ValueError(f"{option} must be left out without --live")
     if source is None and not given.live:
         raise ValueError("PAGES must be given: a table of pages")

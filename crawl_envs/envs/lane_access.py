@@ -167,8 +167,9 @@ class LaneAccess:
     def ledger(self, lane: int = 0, finished: bool = False) -> Ledger:
         """Return the true totals of a lane since the start of its episode.
 
-        With ``finished``, return those of its previous episode: with ``autoreset_mode="SameStep"``,
-        and in Stable-Baselines3, the step that ends an episode starts the next one.
+        With ``finished``, return those of its last episode that ended: with
+        ``autoreset_mode="SameStep"``, and in Stable-Baselines3, the step that ends an episode
+        starts the next one.
 
         Raises:
             ValueError: there is no such lane.

@@ -14,7 +14,7 @@ ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 SIZES = {name: hashlib.new(name).digest_size for name in ALGORITHMS}
 NOTHING = frozenset(hashlib.new(name).hexdigest() for name in ALGORITHMS)
 """Digests of no bytes."""
-CODING = re.compile(r"(?i)([-;_:.]+(gzip|br|zstd|deflate))+$")
+CODING = re.compile(r"(?i)([-;_:.]+(gzip|gz|br|zstd|deflate)|;;;)+$")
 """Content coding at the end of an entity tag, as servers add it (RFC 9110, section 8.8.3.3)."""
 _NAMED = re.compile(r"(?i)(md5|sha-?(?:1|224|256|384|512)):(.+)")
 

@@ -41,6 +41,7 @@ FILE_KINDS = {
     r"\s*<.{0,2000}<(urlset|sitemapindex|rss|feed|rdf)\b": "a sitemap or feed: write a CSV of its "
     "loc and lastmod (link and pubDate), for signals (--events)",
     r"\s*<": "HTML or XML, expected a table or a log",
+    r"https?://[^\s,;|]+\s*\n": "a list of URLs without a header: write url in its first line",
 }
 """What a file is that begins with a pattern, and the way out; in a zip, names of files follow."""
 

@@ -410,15 +410,21 @@ class Lanes(Episodes):
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> Ledger:
-        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        """Return the totals of a lane's episode so far, or those of its last finished episode."""
         return self.world.ledger(self._totals_of(lane, finished))
 
     def _totals_of(self, lane: int, finished: bool) -> Any:
-        """Return the record with the totals of a lane's episode, or of its previous one."""
+        """Return the record with the totals of a lane's episode, or of its last finished one."""
         self.instance(lane)
-        if finished and self.finished["time"][lane] == 0.0:
+        if not self._is_past(lane, finished):
+            return self.world.state.lanes[lane]
+        if self.finished["time"][lane] == 0.0:
             raise ResetNeeded(f"lane {lane} has finished no episode")
-        return (self.finished if finished else self.world.state.lanes)[lane]
+        return self.finished[lane]
+
+    def _is_past(self, lane: int, finished: bool) -> bool:
+        """Return whether the last finished episode is wanted, and another one has begun."""
+        return finished and not self.ended[lane]
 
     # State
 

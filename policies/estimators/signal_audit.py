@@ -41,7 +41,9 @@ pages, crawls, precision, recall, delay  precision, recall, delay    estimates
 =======================================  ==========================  ==================
 
 With few pages, or a delay of 0, intervals are too wide. They do not allow for crawls prompted by
-another source.
+another source, for a source that is silent for some pages only, or for delays of another law: with
+fixed or uniform ones of a mean of .25 intervals, precision and recall were up to .17 and .2 too
+high.
 
 The lower end of the precision of a source of no use is below .05, or the source is "unknown".
 """

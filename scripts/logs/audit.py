@@ -45,8 +45,12 @@ def _numbers(found: SignalAudit, source: int) -> list[float]:
 
 
 def _reason(log: CrawlLog, found: SignalAudit, source: int) -> str:
-    """Return the reason of a verdict, with the silences of the source."""
-    return "; ".join([found.reason[source], *words_of(log, found.silences[source])])
+    """Return the reason of a verdict, with silences of the source and signals left out."""
+    words = [found.reason[source], *words_of(log, found.silences[source])]
+    outside = int((log.signal_source == source).sum() - found.num_signals[source])
+    if outside:
+        words.append(f"{outside} before a page's first crawl or after its last one left out")
+    return "; ".join(words)
 
 
 def table_of_audit(log: CrawlLog, found: SignalAudit) -> Table:

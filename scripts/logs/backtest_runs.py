@@ -14,7 +14,7 @@ from scripts.logs import backtesting
 from scripts.logs.backtest_report import SLOW
 from scripts.logs.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort
 from scripts.present.tables import counted
-from scripts.study.entrants import candidate_of
+from scripts.study.entrants import candidate_of, failure
 from scripts.study.runner import STOPPED, Store, opened, play_missing
 from scripts.study.workers import Workers
 
@@ -80,7 +80,10 @@ def tell_time(
 ) -> None:
     """Print about how long the missing plays of each policy take, if it is over a minute."""
     for name, count in Counter(policy for _, policy, _ in missing if policy != OWN).items():
-        minutes = test.seconds(name, shares) * count / workers / 60.0
+        try:
+            minutes = test.seconds(name, shares) * count / workers / 60.0
+        except Exception as error:
+            raise failure(f"{name} in a short play", error, candidate_of(name).factory) from error
         if minutes > 1.0:
             plays = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
             way_out = "fewer --policies or --draws take less"

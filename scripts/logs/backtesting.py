@@ -32,7 +32,7 @@ from scipy.special import stdtrit
 
 import policies as crawl_policies
 from crawl_envs.envs.single import CrawlEnv
-from crawl_envs.evaluation import Row, play
+from crawl_envs.evaluation import PolicyFactory, Row, play
 from crawl_envs.instances.traces.instance import Recorded
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
@@ -45,7 +45,7 @@ from crawl_envs.worlds.lanes import Lanes
 from policies.base.registry import POLICIES
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log, parameters_of
-from scripts.study.entrants import candidate_of
+from scripts.study.entrants import candidate_of, failure, is_own, try_choosing
 from scripts.study.equal_freshness import crawls_at
 from scripts.study.settings import Measurement
 
@@ -177,7 +177,15 @@ class Backtest:
         env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
         for policy in policies:
-            entrant(policy, env)
+            factory = candidate_of(policy).factory
+            if not is_own(policy):
+                factory(env)
+                continue
+            try:
+                try_choosing(env, factory)
+            except Exception as error:
+                raise failure(f"{policy} in the backtest", error, factory) from error
+        for policy in policies:
             name = policy.partition(":")[0]
             if name in POLICIES and name not in crawl_policies.names("page"):
                 raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
@@ -304,6 +312,15 @@ def crawled(
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
 
+class Plays(Measurement):
+    """Plays of policies in a backtest."""
+
+    @property
+    def policies(self) -> Mapping[str, PolicyFactory]:
+        """What makes each policy, by which errors of one of the user's own are told apart."""
+        return {name: candidate_of(name).factory for name in self.labels}
+
+
 def measurements(
     path: Path, digest: str, names: Sequence[str], shares: Sequence[float]
 ) -> list[Measurement]:
@@ -313,7 +330,7 @@ def measurements(
     digests = {name: candidate_of(name).digest for name in names}
     files = {name: {"file_digest": each} if each else {} for name, each in digests.items()}
     return [own] + [
-        Measurement(
+        Plays(
             setting_of(share),
             {name: partial(crawled, policy=name, **files[name]) for name in names},
             {**saved, "share": share},

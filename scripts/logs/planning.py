@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -173,17 +174,26 @@ def report_signals(
         scheduler.signal(ids[page], time, source)
 
 
-def limit_hosts(scheduler: CrawlScheduler | DurableScheduler, limits: Sequence[str]) -> None:
+def limit_hosts(
+    scheduler: CrawlScheduler | DurableScheduler,
+    limits: Sequence[str],
+    hosts: Sequence[str] | None = None,
+) -> None:
     """Limit the fetches of hosts by texts ``HOST:GAP`` or ``HOST:GAP:MOST``; no host is all.
 
+    ``hosts`` are those of the pages, if no others may come.
+
     Raises:
-        ValueError: a text is another, or a limit is out of its range.
+        ValueError: a text is another, a limit is out of its range, or no page has the host.
     """
     for text in limits:
         found = LIMIT.fullmatch(text)
         if found is None:
             raise ValueError(f"limit must be HOST:GAP or HOST:GAP:MOST, got {text!r}")
         host, gap, most = found.groups()
+        if hosts is not None and host and host not in hosts:
+            expected = f"expected one of {reprlib.repr(sorted(set(hosts)))}"
+            raise ValueError(f"limit must name the host of a page, got {host!r}, {expected}")
         scheduler.limit_hosts(host or None, gap=float(gap), most=int(most) if most else None)
 
 

@@ -82,7 +82,7 @@ def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> 
     rows = np.arange(table.num_pages)
     scheduler = asked._replace(bandwidth=left).scheduler(ids=rows)
     planning.report_signals(scheduler, table, rows, first)
-    planning.limit_hosts(scheduler, limits)
+    planning.limit_hosts(scheduler, limits, table.host.tolist())
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         found = planning.plan(

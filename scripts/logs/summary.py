@@ -153,6 +153,8 @@ def _signals(log: CrawlLog) -> Iterator[Fact]:
             yield Fact(f"signals of {name}", "0", "none of a page of the log")
             continue
         remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
+        if log.origin and date_of(log, time[-1]) > f"{datetime.now(UTC):%Y-%m-%d %H:%M}":
+            remark += "; in the future: wrong times, perhaps, or of another zone"
         if not log.timed[source]:
             remark += "; only their number between two crawls is known, so no delay"
         remarks = remark, *words_of(log, silent_spans(time, *intervals))

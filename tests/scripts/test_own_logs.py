@@ -302,6 +302,29 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
+def test_a_slip_in_a_policy_ends_a_backtest_in_a_line(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slips.py").write_text(
+        "class Late:\n"
+        "    def __init__(self, env):\n"
+        "        self.left = 9\n"
+        "    def predict(self, observation, state=None, start=None, deterministic=False):\n"
+        "        self.left -= 1\n"
+        "        return 0 // self.left, None\n"
+        "class Never(Late):\n"
+        "    def predict(self, *_, **__):\n"
+        "        return self.nothing\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    for name, line, error in (("Late", 6, "ZeroDivisionError"), ("Never", 9, "AttributeError")):
+        few = ("--draws", 2, "--workers", 1, "--policies", f"slips:{name}", "--fresh")
+        result = commands.run(backtest.app, *given(files), *few, out=out)
+        refused(result, f"slips:{name} in ", f" failed: {error}: ", f"(slips.py, line {line})")
+
+
+@pytest.mark.usefixtures("soon")
 def test_a_backtest_compares_policies_with_the_log(files: Path, tmp_path: Path) -> None:
     few = ("--draws", 3, "--workers", 1, "--policies", "GreedyNCIS")
     result = done(commands.run(backtest.app, *given(files), *few, out=tmp_path))
@@ -457,3 +480,11 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     out = tmp_path / "out"
     refused(commands.run(app, *words, out=out), message)
     assert not out.exists() or not any(out.iterdir())
+
+
+def test_options_of_a_live_scheduler_are_refused_without_it(tmp_path: Path) -> None:
+    (tmp_path / "pages.csv").write_text("url,change_rate\nhttp://a/,1\n")
+    for option in (["--learn"], ["--folder", tmp_path / "state"], ["--poll", 3]):
+        given = (tmp_path / "pages.csv", "--bandwidth", 1, *option)
+        said = f"{option[0].strip('-')} must be left out without --live"
+        refused(commands.run(schedule.app, *given, out=tmp_path / "out"), said)

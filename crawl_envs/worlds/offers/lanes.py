@@ -385,9 +385,10 @@ class OfferLanes(Lanes):
         return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
     def ledger(self, lane: int, finished: bool = False) -> OfferLedger:
-        """Return the totals of a lane's episode so far, or those of its previous episode."""
+        """Return the totals of a lane's episode so far, or those of its last finished episode."""
         totals = asdict(super().ledger(lane, finished))
-        midnights = [day.fresh for day in (self.finished_days if finished else self.days)(lane)]
+        days = self.finished_days if self._is_past(lane, finished) else self.days
+        midnights = [day.fresh for day in days(lane)]
         if self.objective == "offers":
             wrong = float(self._totals_of(lane, finished)["divergence_time"])
             everything = self.num_pages * totals["time"]

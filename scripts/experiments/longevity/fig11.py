@@ -83,8 +83,8 @@ CLAIMS = (
         "CGM ignores all pages that change frequently.",
         SECTION,
         tuple(Range(one, 0.0, 0.1, AT, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
-        "By maximum likelihood their rates are infinite after five changes in five crawls, and five "
-        "of ten seeds spend 0.2, none 0.4; by the improved estimator they are finite, and CGM "
+        "By maximum likelihood their rates are infinite after five changes in five crawls, and "
+        "five of ten seeds spend 0.2, none 0.4; by the improved estimator they are finite, and CGM "
         "refreshes such pages at half of the ticks at a cost of 0.2, at all of them at 0.4.",
     ),
 )

@@ -91,6 +91,7 @@ def test_the_ledger_of_the_finished_episode(name):
         assert np.all(ended == over)
     totals = env.ledger()
     assert totals.time > 0.0
+    assert env.ledger(finished=True) == totals
     assert lanes.ledger(1, finished=True) == totals
     assert lanes.call("ledger", finished=True)[1] == totals
     assert lanes.ledger(1) != totals

@@ -222,6 +222,7 @@ KINDS = [
         [1.0] * 3,
         [0, 0, 1],
     ),
+    ("a.csv", "url,time,etag\nu,0,5a-1;;;\nu,1,5a-1;gz\nu,2,5a-1;br\n", [1.0] * 2, [0, 0]),
     # Headers of an index
     ("a.cdx", "|CDX|a|b|a|k|c\nu|2026|v|A|B\nu|20260102|v|A|C\n", [1.0], [0]),
     ("a", "CDX\tb\ta\tc\n2026\tv\tB\n20260102\tv\tC\n", [1.0], [1]),
@@ -518,6 +519,7 @@ OTHER_FILES = [
     (compressed(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"), "cdxj-indexer FILE"),
     ("url,time,hash\nu,1,A\n".encode("utf-16"), "iconv -f UTF-16"),
     (b"\x80\x04\x95pickle", "no text, expected text in UTF-8, also gzip"),
+    (b"https://a.example/1\nhttps://a.example/2\n", "a list of URLs without a header: write url"),
     (b"Recno:: 0\nURL:: http://a/\n", "nutch readseg: docs/recipes.md"),
     (b'{"_source": {"url": "u", "nextFetchDate": "2026"}}\n', "row for each page.*--column time=N"),
     (b'{"took": 1, "hits": {"total": 1, "hits": [{"_source": {}}]}}', "an answer of a search ind"),

@@ -46,7 +46,7 @@ def region_pages():
 def updated_pages(**form):
     """Pages whose regions are updated, from the lists of their items."""
     instance, end, more = region_pages(), 2.0 * HORIZON, {"num_pages": PAGES, "horizon": HORIZON}
-    env = gym.make(LONGEVITY, **more, base_versions=3, **form).unwrapped
+    env = gym.make(LONGEVITY, **more, bandwidth=3.0, base_versions=3, **form).unwrapped
     env.reset(seed=SEED, options={"instance": instance})
     seeds = generator(roots(SEED).tape, 0).integers(
         0, 2**64, size=instance.regions.rate.shape, dtype=np.uint64

@@ -226,16 +226,14 @@ def test_bootstrap_agrees_with_scores_of_pages():
     assert audit_signals(*log).precision[0] == pytest.approx(numbers[0, 0], rel=1e-12)
 
 
-def test_intervals_of_few_pages_are_wider_by_the_six_fitted_parameters():
-    """Twelve pages: the variance of weighted scores is 12 / 13 of their sum, times 12 / 6."""
+def test_intervals_of_few_pages_are_wider_by_the_seven_fitted_parameters():
+    """Twelve pages: the variance of weighted scores is 12 / 13 of their sum, times 12 / 5."""
     log = log_of(np.random.default_rng(2), 12, 60)
-    theta, columns, inverse = signal_audit._climb(source_from(log))
+    theta, columns, inverse = source_likelihood.climb(source_from(log))
     numbers = signal_audit._intervals(theta, columns, inverse, 0)
-    scores = (columns[:, :6] @ inverse)[:, [FALSE, DELAY]]
-    error = np.sqrt((scores**2).sum(axis=0) * 12.0 / 13.0 * 12.0 / 6.0)
-    angles = np.arccos(np.sqrt(numbers[0]))
-    reach = angles[1] - angles[0], math.sqrt(numbers[2, 2]) - theta[DELAY]
-    np.testing.assert_allclose(reach, 1.96 * error, rtol=0.1)
+    scores = (columns[:, :7] @ inverse)[:, DELAY]
+    error = np.sqrt((scores**2).sum() * 12.0 / 13.0 * 12.0 / 5.0)
+    assert math.sqrt(numbers[2, 2]) - theta[DELAY] == pytest.approx(1.96 * error, rel=0.1)
 
 
 def share_covered(pages, crawls, precision, recall, delay, logs):

@@ -300,3 +300,5 @@ def test_hosts_are_limited_by_texts() -> None:
             ValueError, match=f"limit must be HOST:GAP or HOST:GAP:MOST, got '{text}'"
         ):
             planning.limit_hosts(scheduler, [text])
+    with pytest.raises(ValueError, match="limit must name the host of a page, got 'A', expected"):
+        planning.limit_hosts(scheduler, ["a:1", "A:1"], ["a", "b"])
