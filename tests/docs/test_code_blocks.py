@@ -35,7 +35,7 @@ def _data(names: Names) -> None:
     assert (names["observation"][:, names["env"].unwrapped.features.index("elapsed")] > 0).all()
 
 
-def _schedule(names: Names) -> None:
+def _live(names: Names) -> None:
     assert len(names["batch"]) == 40
     assert names["state"]["copy"] is not None
     assert len(names["loop"]) == 29
@@ -46,9 +46,9 @@ RESULTS: dict[str, Callable[[Names], None]] = {
     "README.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
     "docs/data.md": _data,
     "docs/environments.md": _environments,
+    "docs/live.md": _live,
     "docs/policies.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),
     "docs/quickstart.md": _quickstart,
-    "docs/schedule.md": _schedule,
     "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),
 }
 """What holds after the code of a page; all pages with code are here, except RECIPES."""

@@ -85,7 +85,7 @@ class FirstComeFirstServed:
 
 
 def test_what_the_choice_of_pages_gains(played):
-    """The numbers in docs/schedule.md: means of five draws of the times, rounded."""
+    """The numbers in docs/crawlers.md: means of five draws of the times, rounded."""
     best = solvers.binary_periodic(*pages_of(), BANDWIDTH).objective
     chosen, first = [played[1]], [polled(FirstComeFirstServed(), 3.0)[0]]
     for seed in range(2, 6):
