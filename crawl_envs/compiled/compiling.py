@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from numba import types
 
 import crawl_envs.compiled.compile_notice  # noqa: F401  # registers itself
 from crawl_envs.compiled.inlining import Inlined, KnownFlags
+
+if logging.getLogger("numba").level == logging.NOTSET:
+    logging.getLogger("numba").setLevel(logging.WARNING)  # at DEBUG it logs each instruction
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

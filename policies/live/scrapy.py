@@ -50,7 +50,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from policies.live.listings import Listing
-from policies.live.scrapy_scheduler import FEED, MIDDLEWARES, PAGE, RecrawlScheduler, Unchanged
+from policies.live.scrapy_requests import FEED, PAGE
+from policies.live.scrapy_scheduler import MIDDLEWARES, RecrawlScheduler, Unchanged
+
+MARKS = "policies.live.scrapy_requests.RecrawlSpiderMiddleware"
 
 
 class RecrawlMiddleware:
@@ -59,6 +62,8 @@ class RecrawlMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self.scheduler: RecrawlScheduler | None = None
         MIDDLEWARES[crawler] = self
+        # it is outside of all others, as its order is below theirs
+        crawler.settings["SPIDER_MIDDLEWARES"].set(MARKS, -1, priority="project")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlMiddleware:
@@ -75,8 +80,8 @@ class RecrawlMiddleware:
         page = self._page(request)
         if page is not None and self.scheduler is not None and "redirect_times" not in request.meta:
             self.scheduler.sent[page] = self.scheduler.clock()
-            for name, value in self.scheduler.copies[page].conditions.items():
-                request.headers.setdefault(name, value)
+            if self.scheduler.options.validators:
+                request.headers.update(self.scheduler.copies[page].conditions)
 
     async def process_response(
         self, request: Request, response: Response, spider: Any = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import typer
 
-from policies.live import messages
+from policies.live import messages, page_tables
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs import planning
 from scripts.present import tables
@@ -44,7 +44,7 @@ def answer(
         planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder):
             if table is not None:
-                planning.report_signals(asked, table, table.urls, wanted.start)
+                page_tables.report_signals(asked, table, table.urls, wanted.start)
             if listening is not None:
                 serve_requests(asked, listening)
                 return
