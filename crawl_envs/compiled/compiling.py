@@ -16,8 +16,8 @@ from numba import types
 import crawl_envs.compiled.compile_notice  # noqa: F401  # registers itself
 from crawl_envs.compiled.inlining import Inlined, KnownFlags
 
-if logging.getLogger("numba").level == logging.NOTSET:
-    logging.getLogger("numba").setLevel(logging.WARNING)  # at DEBUG it logs each instruction
+if not logging.getLogger("numba").level:  # else it logs each instruction, at DEBUG
+    logging.getLogger("numba").setLevel(logging.WARNING)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -16,12 +16,10 @@ from policies.live.fetches import host_of
 
 PAGE, FEED, SOURCE = "recrawl_page", "recrawl_feed", "recrawl_source"
 """Keys of ``meta``: what a request fetches, and the page whose callback yields it."""
-FETCH_KEYS = frozenset(
-    [
-        *(PAGE, FEED, SOURCE, "dont_retry", "dont_cache", "download_latency", "retry_times"),
-        *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"),
-        *("_dont_cache", "cache_timestamp", "cached_response", "_auth_proxy", "_scheme_proxy"),
-    ]
+FETCH_KEYS = (
+    *(PAGE, FEED, SOURCE, "dont_retry", "dont_cache", "download_latency", "retry_times"),
+    *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"),
+    *("_dont_cache", "cache_timestamp", "cached_response", "_auth_proxy", "_scheme_proxy"),
 )
 """Keys that a fetch writes into ``meta``, which callbacks copy with ``meta=response.meta``."""
 
@@ -48,16 +46,9 @@ def users_meta(meta: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 
 def write_request(request: Request, page: str, spider: Spider, timeout: float) -> str:
-    """Return a request as JSON, without its defaults and its fragment.
+    """Return the request of a page as JSON, without defaults; ValueError if a part cannot be kept.
 
-    Args:
-        request: the request.
-        page: its URL without the fragment.
-        spider: its callback and errback are methods of it.
-        timeout: the downloader's, in seconds.
-
-    Raises:
-        ValueError: a part cannot be kept; the message names it.
+    ``page`` is its URL without the fragment, ``timeout`` the downloader's, in seconds.
     """
     meta = users_meta(request.meta, timeout)
     longest = quantity('meta["download_timeout"]', meta.get("download_timeout", timeout))
@@ -82,12 +73,7 @@ def write_request(request: Request, page: str, spider: Spider, timeout: float) -
 
 
 def read_request(text: str, page: str, spider: Spider) -> Request:
-    """Return the request of a page that :func:`write_request` wrote.
-
-    Raises:
-        ValueError, NameError, ImportError: the spider lacks its callback or errback, or there is no
-            such class of requests.
-    """
+    """Return the request of a page that :func:`write_request` wrote."""
     fields = {"url": page} | json.loads(text)
     fields["headers"] = {
         name: [value.encode("latin-1") for value in values]
@@ -134,5 +120,5 @@ def check_json(name: str, value: Any) -> None:
         check_json(f"{name}[{key!r}]", entry)
     raise ValueError(
         f"{name} must be plain JSON (text, numbers, lists, dicts by text), got {value!r:.80}; "
-        "make it in the callback"
+        "make it in the callback, or in a downloader middleware"
     )

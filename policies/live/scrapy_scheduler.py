@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag
 from weakref import WeakKeyDictionary
@@ -36,9 +37,8 @@ from policies.live.scrapy_requests import (
 )
 from policies.live.scrapy_settings import (
     SECOND,
-    check_rules,
-    folder_of,
     open_pages,
+    options_of,
     read_options,
     spelled,
     timeout_of,
@@ -91,16 +91,10 @@ class RecrawlScheduler:
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """Resume the pages of the spider's folder, or begin.
-
-        Raises:
-            ValueError: the folder is of other settings, the spider lacks a callback, or the table
-                of pages cannot be used.
-        """
+        """Resume the pages of the spider's folder, or begin; ValueError for what does not fit."""
         settings, now = self.crawler.settings, self.clock()
-        check_rules(self.options, spider)
-        self.spider, folder = spider, folder_of(self.options, spider)
-        options = self.options = self.options._replace(folder=str(folder))
+        options = self.options = options_of(spider, self.options)
+        self.spider, folder = spider, Path(options.folder)
         folder.mkdir(parents=True, exist_ok=True)
         copies = Copies(folder / "copies.sqlite")
         check_methods(copies, spider)
@@ -119,8 +113,8 @@ class RecrawlScheduler:
         if hasattr(signals, "robots_parsed"):
             self.crawler.signals.connect(self.hosts.heed, signals.robots_parsed)
         spider.logger.info(
-            "RecrawlScheduler compiles before the first request: up to a minute at the first start "
-            "after an installation, about a second at others"
+            "RecrawlScheduler compiles before the first request: for half a minute or more at the "
+            "first start after an installation, for a second at others"
         )
         self.pages.warm()
         self.copies = copies
@@ -171,21 +165,17 @@ class RecrawlScheduler:
                 request.errback = request.errback.args[0]  # of a copied request
             text = write_request(request, page, self.spider, self.longest)
         except ValueError as error:
-            self._leave_out(source, error)
+            fault = f"{source or 'start()'} yields a request that is left out: {error}"
+            if fault != self.fault:  # else one of many in a row
+                self.spider.logger.error(fault)
+            self.fault = fault
+            self.count("bad_requests")
+            self._see_again(source)
             return False
         if page == source and (request.dont_filter or "retry_times" in request.meta):
             self._see_again(page)
         self.found.setdefault(page, (text, importance))
         return True
-
-    def _leave_out(self, source: str, error: ValueError) -> None:
-        """Log that a request is left out, once for many in a row, and let its callback repeat."""
-        fault = f"{source or 'start()'} yields a request that is left out: {error}"
-        if fault != self.fault:
-            self.spider.logger.error(fault)
-        self.fault = fault
-        self.count("bad_requests")
-        self._see_again(source)
 
     def next_request(self) -> Request | None:
         """Return the request that is due now; without one, wake the engine when it will be."""
@@ -224,14 +214,10 @@ class RecrawlScheduler:
 
     def _ruled(self, page: str) -> str | None:
         """Return the callback of a page that no callback has found, None for ``parse``."""
-        rules = self.options.rules
-        return next((name for pattern, name in rules if pattern.search(page)), None)
+        return next((name for rule, name in self.options.rules if rule.search(page)), None)
 
     def _lost(self, errback: Callable[[Failure], Any] | None, failure: Failure) -> Any:
-        """Call the errback of a page, except for one that is unchanged.
-
-        A fetch that ended behind the middleware, as in another one, is a failure.
-        """
+        """Call the errback of a page; report a failure that another middleware has raised."""
         if isinstance(failure.value, Unchanged):
             return failure
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urldefrag
@@ -51,21 +51,20 @@ class Options(NamedTuple):
     compare: Any = __name__ + ".text_of"
 
 
-def read_feeds(value: Any) -> dict[str, int]:
-    """Return feeds and their sources, also of JSON, as in an option of the command line."""
-    feeds = dict(json.loads(value) if isinstance(value, str) else value)
-    return {url: whole(f"the source of {url}", source, 0) for url, source in feeds.items()}
+def decoded(value: Any) -> Any:
+    """Return a value, or what its JSON means, as in an option of the command line."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
-def read_rules(value: Any) -> list[tuple[re.Pattern[str], str]]:
-    """Return rules with compiled regular expressions, also of JSON."""
-    rules = json.loads(value) if isinstance(value, str) else value
-    return [(re.compile(pattern), str(name)) for pattern, name in rules]
-
-
-READERS = {
-    "RECRAWL_FEEDS": ("{URL: number of a source of signals, from 0 on}", read_feeds),
-    "RECRAWL_RULES": ("[(regular expression, name of a method), ..]", read_rules),
+READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "RECRAWL_FEEDS": (
+        "{URL: number of a source of signals, from 0 on}",
+        lambda value: {url: whole("it", x, 0) for url, x in dict(decoded(value)).items()},
+    ),
+    "RECRAWL_RULES": (
+        "[(regular expression, name of a method), ..]",
+        lambda value: [(re.compile(pattern), str(name)) for pattern, name in decoded(value)],
+    ),
     "RECRAWL_NEW_SHARE": ("in (0, 1]", lambda value: share("it", float(value), above=True)),
     "RECRAWL_VALIDATORS": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
 }
@@ -105,8 +104,13 @@ def timeout_of(settings: BaseSettings) -> float:
     return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
 
 
-def check_rules(options: Options, spider: Spider) -> None:
-    """Raise ValueError unless rules name methods, and every listed page has a callback."""
+def options_of(spider: Spider, options: Options) -> Options:
+    """Return the options with the spider's own folder.
+
+    Raises:
+        ValueError: a rule names no method of the spider, a listed page may have no callback, or
+            the folder is of an earlier version.
+    """
     parses = type(spider).parse is not Spider.parse or type(spider)._parse is not Spider._parse
     for _, name in options.rules:
         if not callable(getattr(spider, name, None)) or (name == "parse" and not parses):
@@ -119,16 +123,13 @@ def check_rules(options: Options, spider: Spider) -> None:
             f"method parse, got {[(each.pattern, name) for each, name in options.rules]}; add "
             '("", "METHOD") as the last one'
         )
-
-
-def folder_of(options: Options, spider: Spider) -> Path:
-    """Return the folder of a spider; ValueError if there is one of all spiders, as once it was."""
     if DurableScheduler.holds(Path(options.folder, "scheduler")):
         raise ValueError(
             f"RECRAWL_FOLDER must be new, got {options.folder!r} of an earlier version, which has "
             "no folder for each spider"
         )
-    return Path(options.folder, re.sub(r"^\.|\.$", "%2e", quote(spider.name, "")))
+    name = re.sub(r"^\.|\.$", "%2e", quote(spider.name, ""))
+    return options._replace(folder=str(Path(options.folder, name)))
 
 
 def spelled(url: str) -> str:
@@ -165,11 +166,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
     pages = DurableScheduler(folder, new)
-    try:
-        check_fixed(pages, options, fixed)
-    except ValueError:
-        pages.close()
-        raise
+    check_fixed(pages, options, fixed)
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
@@ -181,7 +178,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
-    """Raise ValueError for a setting that cannot change and is another one than the folder's."""
+    """Close the folder and raise ValueError if a setting that cannot change is not the folder's."""
     [lines], sources = pages.pages.choices.lines, pages.num_sources
     held = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
@@ -192,6 +189,7 @@ def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, A
     }
     for name, (before, given) in held.items():
         if before != given:
+            pages.close()
             raise ValueError(f"{name} must be {before} as in {options.folder}, got {given}")
 
 
