@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scrapy.http import Response, TextResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, whole
+from policies.live.copies import text_of
 from policies.live.messages import SECONDS_PER_DAY
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -34,7 +34,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
-    compare: Any = __name__ + ".text_of"
+    compare: Any = __name__ + ".response_text"
 
 
 def read_options(settings: BaseSettings) -> Options:
@@ -103,15 +103,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     return pages
 
 
-MARKUP = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
-
-
-def text_of(response: Response) -> str | bytes:
-    """Return the text of a page without tags, scripts, styles and comments; of others the body."""
-    if not isinstance(response, TextResponse):
-        return response.body
-    return MARKUP.sub("", response.text)
+def response_text(response: Response) -> str | bytes:
+    """Return what is compared of a page, by :func:`policies.live.copies.text_of`."""
+    kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
+    return text_of(response.body, kind.decode("latin-1"))
