@@ -65,10 +65,12 @@ class ScheduledRequests(RequestManager):
     ) -> None:
         self.scheduler, self.columns = scheduler, dict(columns or {})
         self.compare, self.validators = compare, validators
+        if scheduler.time > (now := day_of(None)) + 60.0 * WAIT:
+            raise ValueError(f"scheduler.time must be days since 1970, got {scheduler.time}: ahead")
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
         if (lost := scheduler.under_way).size:  # of a process before
-            scheduler.report(lost, day_of(None), "interrupted")
+            scheduler.report(lost, now, "interrupted")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.retries: dict[str, tuple[int, int]] = {}  # counts of Crawlee, by page
