@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 from crawlee import ConcurrencySettings
@@ -47,7 +48,8 @@ async def crawl(start, folder, bandwidth=20_000.0, gap=5.0, pages=None):
             keep_alive=True,
             max_requests_per_crawl=pages,
             respect_robots_txt_file=True,
-            concurrency_settings=ConcurrencySettings(desired_concurrency=4, max_concurrency=16),
+            navigation_timeout=timedelta(seconds=30),
+            concurrency_settings=ConcurrencySettings(min_concurrency=8, desired_concurrency=8),
         )
         crawler.post_navigation_hook(manager.observe)  # tells what fetches find
 

@@ -8,15 +8,14 @@ It is used as in::
     await crawler.run(["https://a.example/"])
 
 Each page is requested when it is due, with the validators of its copy and all that it was added
-with: headers, label, user data, depth. A URL with and without a fragment is one page.
-A handler sees the pages that are new or have changed, by :meth:`~ScheduledRequests.observe`, and a
-page again after it raised an error, which is no failure of the fetch. What only a handler can tell,
-it tells by :meth:`~ScheduledRequests.found`; then it sees all pages that are answered in full. A
-fetch of which nothing is known has failed. Pages that are gone
-(:func:`policies.live.fetches.note_fetch`) stay away as long as the scheduler remembers them
-(``keep_gone``). The scheduler chooses the order (``forefront`` has no effect) and when a page is
-tried again, and each fetch counts for the bandwidth. Crawlee counts failures in a row as retries:
-after ``max_request_retries`` it calls ``failed_request_handler``, and counts from 0 again.
+with: headers, label, user data, depth. A URL with and without a fragment is one page. A handler
+sees the pages that are new or have changed, by :meth:`~ScheduledRequests.observe`, and a page again
+after it raised an error, which is no failure of the fetch. What only a handler can tell, it tells
+by :meth:`~ScheduledRequests.found`; then it sees all pages that are answered in full. A fetch of
+which nothing is known has failed. Pages that are gone (:func:`policies.live.fetches.note_fetch`)
+stay away as long as the scheduler remembers them (``keep_gone``). The scheduler chooses the order
+and when a page is tried again, and each fetch counts for the bandwidth. Crawlee counts failures in
+a row as retries: after ``max_request_retries`` its ``failed_request_handler`` is called.
 """
 
 from __future__ import annotations
@@ -60,17 +59,16 @@ class ScheduledRequests(RequestManager):
         scheduler: Scheduler,
         folder: Path,
         columns: Mapping[str, Any] | None = None,
+        *,
         compare: Callable[[bytes, str], str | bytes] = text_of,
         validators: bool = True,
     ) -> None:
         self.scheduler, self.columns = scheduler, dict(columns or {})
         self.compare, self.validators = compare, validators
-        if scheduler.time > (now := day_of(None)) + 60.0 * WAIT:
-            raise ValueError(f"scheduler.time must be days since 1970, got {scheduler.time}: ahead")
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
         if (lost := scheduler.under_way).size:  # of a process before
-            scheduler.report(lost, now, "interrupted")
+            scheduler.report(lost, day_of(None), "interrupted")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.retries: dict[str, tuple[int, int]] = {}  # counts of Crawlee, by page

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -149,6 +150,15 @@ def test_the_loop_of_httpx(example: Any, tmp_path: Path, monkeypatch: pytest.Mon
             asyncio.run(crawl(run))
         check(web, seen[0] + seen[1])
         assert sum(seen[1].values()) < sum(seen[0].values())  # it goes on, and begins nothing anew
+
+
+def test_the_settings_of_the_page_and_of_the_project_exist() -> None:
+    pytest.importorskip("scrapy")
+    from policies.live import scrapy
+
+    used = re.findall(r"RECRAWL_[A-Z_]+\b", PAGE + (FOLDER / FILES[2]).read_text("utf-8"))
+    assert set(used) <= set(re.findall(r"RECRAWL_[A-Z_]+\b", scrapy.__doc__ or ""))
+    assert len(set(used)) > 8
 
 
 def test_the_examples_are_short_and_in_the_page() -> None:

@@ -328,12 +328,6 @@ def test_requests_that_cannot_be_kept_are_refused(
     assert len(manager.scheduler) == 0
 
 
-def test_a_clock_that_is_ahead_is_refused(tmp_path: Path) -> None:
-    seconds = CrawlScheduler("Greedy", 1.0, start=day_of(None) / SECOND, learn=True)
-    with pytest.raises(ValueError, match="time must be days since 1970, got 1.*: ahead"):
-        ScheduledRequests(seconds, tmp_path)
-
-
 def test_a_crawler_without_the_hook_is_told_so(tmp_path: Path) -> None:
     async def steps() -> None:
         manager = ScheduledRequests(scheduler_of(100.0), tmp_path)
