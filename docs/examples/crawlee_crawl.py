@@ -70,5 +70,5 @@ if __name__ == "__main__":
     parser.add_argument("--folder", type=Path, default=Path("state"))
     parser.add_argument("--bandwidth", type=float, default=20_000.0, help="fetches per day")
     parser.add_argument("--gap", type=float, default=5.0, help="seconds between two of a host")
-    given = parser.parse_args()
-    asyncio.run(crawl(given.start, given.folder, given.bandwidth, given.gap))
+    options = parser.parse_args()
+    asyncio.run(crawl(options.start, options.folder, options.bandwidth, options.gap))

@@ -45,11 +45,12 @@ async def fetch(client, url, conditions):
     """Return the answer to a request, with what is compared of it; none at all after an error."""
     try:
         async with asyncio.timeout(60.0):  # pages may never end
-            got = await client.get(url, headers=conditions)
+            response = await client.get(url, headers=conditions)
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
         return Answer(), b""
-    content = text_of(got.content, got.headers.get("content-type", ""))
-    return Answer.of(got.status_code, got.headers, content, str(got.url)), got.content
+    content = text_of(response.content, response.headers.get("content-type", ""))
+    answer = Answer.of(response.status_code, response.headers, content, str(response.url))
+    return answer, response.content
 
 
 async def worker(client, scheduler, copies, see):
@@ -93,12 +94,12 @@ if __name__ == "__main__":
     parser.add_argument("--folder", type=Path, default=Path("state"))
     parser.add_argument("--bandwidth", type=float, default=20_000.0, help="fetches per day")
     parser.add_argument("--gap", type=float, default=5.0, help="seconds between two of a host")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     def see(url, body):
         """Print a page that is new or has changed."""
         print("new or changed:", url, f"({len(body)} bytes)", flush=True)
 
-    lines = given.urls.read_text("utf-8").split()
+    lines = options.urls.read_text("utf-8").split()
     with contextlib.suppress(KeyboardInterrupt):  # the same command goes on
-        asyncio.run(crawl(lines, given.folder, see, given.bandwidth, given.gap))
+        asyncio.run(crawl(lines, options.folder, see, options.bandwidth, options.gap))

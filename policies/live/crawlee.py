@@ -98,21 +98,21 @@ class ScheduledRequests(RequestManager):
 
     def _request(self, url: str) -> Request:
         copy = self.copies[url]
-        known = copy.parser and Request.model_validate_json(copy.parser)
-        request = known or Request.from_url(url)
+        stored = copy.parser and Request.model_validate_json(copy.parser)
+        request = stored or Request.from_url(url)
         request.retry_count, request.session_rotation_count = self.retries.get(url, (0, 0))
         request.handled_at, request.loaded_url, request.state = None, None, RequestState.UNPROCESSED
         conditions = copy.conditions.items() if self.validators else ()
-        told = {name: text.decode() for name, text in conditions if text.isascii()}
-        request.headers = HttpHeaders({**request.headers, **told})  # it sends others as UTF-8
+        headers = {name: text.decode() for name, text in conditions if text.isascii()}
+        request.headers = HttpHeaders({**request.headers, **headers})  # it sends others as UTF-8
         return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:
         """Take note of an answer, and pass by the handler if it is no news: after navigation."""
-        request, told = context.request, context.http_response
+        request, response = context.request, context.http_response
         url = request.loaded_url or request.url
-        content = self.compare(await told.read(), told.headers.get("content-type", ""))
-        answer = Answer.of(told.status_code, told.headers, content, url)
+        content = self.compare(await response.read(), response.headers.get("content-type", ""))
+        answer = Answer.of(response.status_code, response.headers, content, url)
         self.told[request.url] = answer
         page, _ = self.sent.get(request.url, (_page(request), 0.0))
         same = answer.is_ok and self.copies[page].digest == digest(answer.content)
@@ -163,9 +163,9 @@ class ScheduledRequests(RequestManager):
     async def add_requests(self, requests: Sequence[str | Request], **options: Any) -> None:
         """Add the pages of requests that are not known; ValueError for a POST, payload or key."""
         added = self._transform_requests(requests)
-        found = {_page(request): _parser(request) for request in reversed(added)}
-        self.copies.adopt(found)
-        urls = list(reversed(found))
+        parsers = {_page(request): _parser(request) for request in reversed(added)}
+        self.copies.adopt(parsers)
+        urls = list(reversed(parsers))
         hosts = [host_of(url) for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
         self.ask_again = -math.inf
@@ -202,8 +202,8 @@ def _parser(request: Request) -> str:
         raise ValueError(f"request must be a GET, got {request.method} of {request.url}")
     plain = Request.from_url(request.url)
     for name in ("payload", "unique_key"):
-        if (got := getattr(request, name)) != (usual := getattr(plain, name)):
-            raise ValueError(f"{name} must be {usual!r} for {request.url}, got {got!r}")
+        if (got := getattr(request, name)) != (default := getattr(plain, name)):
+            raise ValueError(f"{name} must be {default!r} for {request.url}, got {got!r}")
     return request.model_dump_json()
 
 
