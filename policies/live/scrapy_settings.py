@@ -12,12 +12,13 @@ from urllib.parse import quote, urldefrag
 
 import numpy as np
 from scrapy import Request, Spider
-from scrapy.http import Response, TextResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, share, whole
 from policies.live import page_tables
+from policies.live.copies import text_of
 from policies.live.messages import SECONDS_PER_DAY
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -48,7 +49,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
-    compare: Any = __name__ + ".text_of"
+    compare: Any = __name__ + ".response_text"
 
 
 def decoded(value: Any) -> Any:
@@ -108,8 +109,7 @@ def options_of(spider: Spider, options: Options) -> Options:
     """Return the options with the spider's own folder.
 
     Raises:
-        ValueError: a rule names no method of the spider, a listed page may have no callback, or
-            the folder is of an earlier version.
+        ValueError: a rule names no method of the spider, or a listed page may have no callback.
     """
     parses = type(spider).parse is not Spider.parse or type(spider)._parse is not Spider._parse
     for _, name in options.rules:
@@ -122,11 +122,6 @@ def options_of(spider: Spider, options: Options) -> Options:
             f"RECRAWL_RULES must have a rule for every page of {listed}, as the spider has no "
             f"method parse, got {[(each.pattern, name) for each, name in options.rules]}; add "
             '("", "METHOD") as the last one'
-        )
-    if DurableScheduler.holds(Path(options.folder, "scheduler")):
-        raise ValueError(
-            f"RECRAWL_FOLDER must be new, got {options.folder!r} of an earlier version, which has "
-            "no folder for each spider"
         )
     name = re.sub(r"^\.|\.$", "%2e", quote(spider.name, ""))
     return options._replace(folder=str(Path(options.folder, name)))
@@ -210,15 +205,7 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
     return table
 
 
-MARKUP = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
-
-
-def text_of(response: Response) -> str | bytes:
-    """Return the text of a page without tags, scripts, styles and comments; of others the body."""
-    if not isinstance(response, TextResponse):
-        return response.body
-    return MARKUP.sub("", response.text)
+def response_text(response: Response) -> str | bytes:
+    """Return what is compared of a page, by :func:`policies.live.copies.text_of`."""
+    kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
+    return text_of(response.body, kind.decode("latin-1"))

@@ -24,7 +24,7 @@ from policies.live.listings import listed
 from policies.live.scrapy import RecrawlMiddleware, RecrawlScheduler
 from policies.live.scrapy_scheduler import FEED as FETCHED_FEED
 from policies.live.scrapy_scheduler import steady
-from policies.live.scrapy_settings import read_options, text_of
+from policies.live.scrapy_settings import read_options, response_text
 from policies.scheduler import DurableScheduler
 from scripts.data.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
 from tests.policies.live.crawls import begin, served
@@ -474,10 +474,10 @@ def test_the_middleware_is_needed(tmp_path: Path) -> None:
 def test_hostile_markup_is_read_in_linear_time(tmp_path: Path) -> None:
     started = time.process_time()
     for part in ("<script>", "<!--", "<a", "<style x", "</script "):
-        text_of(HtmlResponse(URL, body=(part * 200_000).encode(), encoding="utf-8"))
+        response_text(HtmlResponse(URL, body=(part * 200_000).encode(), encoding="utf-8"))
     assert time.process_time() - started < 20.0  # quadratic: hours
     page = "<p>a</p><SCRIPT src='x'>b</script ><!-- c --><style>d</style>e<br/>f <script>g"
-    assert text_of(HtmlResponse(URL, body=page.encode(), encoding="utf-8")) == "aef "
+    assert response_text(HtmlResponse(URL, body=page.encode(), encoding="utf-8")) == "aef "
 
 
 def test_a_page_missing_once_or_listed_first_by_a_feed_is_not_lost(tmp_path: Path) -> None:
