@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from crawlee.storage_clients.models import ProcessedRequest
 from policies.live.copies import Copies, Copy, digest
 from policies.live.fetches import Answer, host_of, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.watching import CAUSES, Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY
 """The longest wait for a page in one call, in days."""
@@ -49,11 +51,23 @@ class ScheduledRequests(RequestManager):
             are under way there were interrupted, so nothing else fetches its pages.
         folder: a folder for the requests and what is known of the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
+        overview_port: a port of this machine, on which a thread serves a page to watch and
+            /metrics until :meth:`close` or the end of the process; None for none.
+
+    Raises:
+        ValueError: the port is in use, or the extra ``live`` is not installed.
     """
 
     def __init__(
-        self, scheduler: Scheduler, folder: Path, columns: Mapping[str, Any] | None = None
+        self,
+        scheduler: Scheduler,
+        folder: Path,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        overview_port: int | None = None,
     ) -> None:
+        port = overview_port
+        listening = None if port is None else listen(port, "overview_port")
         self.scheduler, self.columns = scheduler, dict(columns or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
@@ -62,6 +76,14 @@ class ScheduledRequests(RequestManager):
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
         self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0
+        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
+        self.watch = listening and Watch(scheduler, listening, None, self.causes)
+
+    def close(self) -> None:
+        """Serve the page to watch no longer, and close the file of the copies."""
+        if self.watch is not None:
+            self.watch.close()
+        self.copies.close()
 
     async def fetch_next_request(self) -> Request | None:
         """Return the request of the page that is due; None if there is none within a second."""
@@ -122,6 +144,7 @@ class ScheduledRequests(RequestManager):
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
         outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
+        self.causes.append((page, f"answered {answer.status or 'nothing'}"))
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:

@@ -21,6 +21,8 @@ setting                   meaning
 ``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
 ``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
 ``RECRAWL_ROBOTS``        seconds after which a robots.txt is fetched again, 86400
+``RECRAWL_OVERVIEW_PORT`` port of this machine with a page to watch, and /metrics; the extra
+                          ``live``
 ``RECRAWL_COMPARE``       function of a response, by name, that returns what is compared with the
                           copy before, str or bytes; the text without scripts and styles
 ========================  ==========================================================================
@@ -108,5 +110,7 @@ class RecrawlMiddleware:
         if page is not None and self.scheduler is not None:
             self.scheduler.lose(page, exception)
         elif FEED in request.meta and self.scheduler is not None:
-            self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
+            fault = f"{request.url} cannot be read: {exception!r}"
+            feed, now = request.meta[FEED], self.scheduler.clock()
+            self.scheduler.spider.logger.warning(*self.scheduler.polls.note(feed, now, [fault]))
             self.scheduler.count("bad_feeds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.live.scrapy_hosts import Hosts, forget_robots
 from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
 from policies.live.scrapy_turns import Turns
+from policies.live.watching import CAUSES, Watch, listen
 
 PAGE, FEED = "recrawl_page", "recrawl_feed"
 """What a request fetches, in its ``meta``."""
@@ -67,6 +69,8 @@ class RecrawlScheduler:
         self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str | None, float]] = {}
         self.timer = CallLaterOnce(self._wake)
+        self.watch: Watch | None = None
+        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
@@ -79,6 +83,8 @@ class RecrawlScheduler:
         if isinstance(spider, CrawlSpider):
             raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
         self.spider, folder = spider, Path(options.folder)
+        port = options.overview_port
+        listening = None if port is None else listen(port, "RECRAWL_OVERVIEW_PORT")
         every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
         self.polls = Polls(options.feeds, folder, every, now, {}, spelled)
         self.robots_until = now + options.robots * SECOND
@@ -95,11 +101,15 @@ class RecrawlScheduler:
             self.crawler.signals.connect(self.hosts.heed, signals.robots_parsed)
         spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
         self.pages.warm()
+        if listening is not None:
+            self.watch = Watch(self.pages, listening, self.polls, self.causes)
         self.copies = Copies(folder / "copies.sqlite")
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
         self.timer.cancel()
+        if self.watch is not None:
+            self.watch.close()
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
@@ -206,6 +216,7 @@ class RecrawlScheduler:
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         self.hosts.answered(page)
+        self.causes.append((page, f"answered {response.status}"))
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
         return outcome not in ("not_modified", "unchanged")
@@ -223,6 +234,7 @@ class RecrawlScheduler:
 
     def lose(self, page: str, error: Exception) -> None:
         """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        self.causes.append((page, f"{type(error).__name__} {error}"))
         if not isinstance(error, IgnoreRequest):
             self.note(page)
             return
@@ -249,7 +261,7 @@ class RecrawlScheduler:
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
             respect(self.pages, feed, answer, now)
-        for fault in faults:
+        for fault in self.polls.note(feed, now, faults):
             self.spider.logger.warning(fault)
         self.count("bad_feeds" if faults else "feeds")
 

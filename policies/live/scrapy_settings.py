@@ -34,6 +34,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
+    overview_port: int | None = None
     compare: Any = __name__ + ".text_of"
 
 
@@ -54,6 +55,8 @@ def read_options(settings: BaseSettings) -> Options:
         except (TypeError, ValueError):
             more = ">" if limits else ">="
             raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
+    if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
+        given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
     feeds = given["RECRAWL_FEEDS"] = settings.getdict("RECRAWL_FEEDS")
     for url, source in feeds.items():
         whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
