@@ -87,6 +87,8 @@ class ScheduledRequests(RequestManager):
 
     async def fetch_next_request(self) -> Request | None:
         """Return the request of the page that is due; None if there is none within a second."""
+        if self.watch is not None:
+            self.watch.announce()  # now, as Crawlee has set up its log
         now = day_of(None)
         end = now + WAIT
         while True:

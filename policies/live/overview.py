@@ -1,4 +1,4 @@
-"""What the page of an endpoint shows: how a scheduler does, over time, and what comes next."""
+"""What the page to watch shows: how a scheduler does, over time, and what comes next."""
 
 from __future__ import annotations
 
@@ -90,17 +90,20 @@ def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
     change = columns["change_rate"].sum()
     emitted = (columns["recall"] * columns["change_rate"]).sum(axis=1)
     signals = emitted + columns["false_signal_rate"].sum(axis=1)
-    compared, crawls, learner = np.ones(emitted.size), None, pages.learner
-    if learner is not None:
+    compared, crawls = np.ones(emitted.size), None
+    if (learner := pages.learner) is not None:
         compared = learner.counts[rows, 1 + emitted.size :].sum(axis=0, dtype=np.float64)
         crawls = int(learner.fetches[0])
-    found = []
-    for e, s, count in zip(emitted, signals, compared.tolist(), strict=True):
-        about: dict[str, Any] = {"recall": float(e / change) if change else None}
-        basis = "prior" if count == 0.0 else "fetches" if crawls else "given"
-        about |= {"precision": float(e / s) if s else None, "basis": basis}
-        found.append({**about, "crawls": crawls, "compared": None if crawls is None else count})
-    return found
+    return [
+        {
+            "recall": float(e / change) if change else None,
+            "precision": float(e / s) if s else None,
+            "basis": "prior" if count == 0.0 else "fetches" if crawls else "given",
+            "crawls": crawls,
+            "compared": None if crawls is None else count,
+        }
+        for e, s, count in zip(emitted, signals, compared.tolist(), strict=True)
+    ]
 
 
 def _hosts(
@@ -109,19 +112,18 @@ def _hosts(
     """Return the hosts that are held, then those with most pages."""
     codes, labels, choices = pages.choices.host[rows], list(pages.hosts), pages.choices
     counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-    is_held = choices.held[: len(labels)] > now
-    found = []
-    for code in np.lexsort((-counts, ~is_held))[:SHOWN]:
+    held, found = choices.held[: len(labels)], []
+    for code in np.lexsort((-counts, held <= now))[:SHOWN].tolist():
         on_host = None if probability is None or not counts[code] else probability[codes == code]
-        opens, held = float(choices.opens[code]), float(choices.held[code])
+        opens = max(choices.opens[code], held[code])
         about = {"host": str(labels[code]), "pages": int(counts[code])}
         about |= {"stale": None if on_host is None else float(on_host.mean())}
         about |= {
             "fetches": int(choices.busy[code]),
-            "opens": date_of(max(opens, held)) if max(opens, held) > now else None,
-            "held_until": (date_of(held) or "further notice") if is_held[code] else None,
+            "opens": date_of(opens) if opens > now else None,
         }
-        found.append(about)
+        until = date_of(held[code]) or "further notice"
+        found.append({**about, "held_until": until if held[code] > now else None})
     return found
 
 
@@ -140,9 +142,8 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
     found = []
     for place, row in enumerate((*new[: SHOWN // 3], *best), 1):
         known = description(pages, int(row), now)
-        why = f"{place} of {new.size} pages without a copy"
-        if known["copy"] is not None:
-            why = reason_of(known, now, price)
+        line = f"{place} of {new.size} pages without a copy"
+        why = line if known["copy"] is None else reason_of(known, now, price)
         found.append({**_about(pages, row, known), "why": why})
     return found
 
@@ -167,20 +168,15 @@ def _troubled(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the first pages that are gone, failing, starved or late."""
-    gone = np.flatnonzero((pages.choices.status == GONE) & np.isfinite(pages.choices.due))
-    found = {"gone": _first(pages, gone, -pages.choices.due[gone], now)}
+    choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
+    some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
     for name, which in troubles(pages, rows, probability, now, bandwidth).items():
-        some = rows[which]
-        copies, fails = pages.lazy.pages["last_crawl"][some], pages.choices.fails[some]
-        found[name] = _first(pages, some, -fails if name == "failing" else copies, now)
+        some[name] = rows[which]
+    orders, found = {"gone": -choices.due, "failing": -choices.fails}, {}
+    for name, each in some.items():
+        first = each[np.argsort(orders.get(name, copies)[each], kind="stable")][:FIRST]
+        found[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
     return found
-
-
-def _first(pages: Any, rows: IntArray, order: FloatArray, now: float) -> list[dict[str, Any]]:
-    """Return what is known of the first of some pages, in an order."""
-    some = np.argpartition(order, FIRST)[:FIRST] if rows.size > FIRST else np.arange(rows.size)
-    chosen = rows[some[np.argsort(order[some], kind="stable")]]
-    return [_about(pages, row, description(pages, int(row), now)) for row in chosen]
 
 
 def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:

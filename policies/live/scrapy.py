@@ -21,11 +21,12 @@ setting                   meaning
 ``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
 ``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
 ``RECRAWL_ROBOTS``        seconds after which a robots.txt is fetched again, 86400
-``RECRAWL_OVERVIEW_PORT`` port of this machine with a page to watch, and /metrics; the extra
-                          ``live``
 ``RECRAWL_COMPARE``       function of a response, by name, that returns what is compared with the
                           copy before, str or bytes; the text without scripts and styles
 ========================  ==========================================================================
+
+With ``RECRAWL_OVERVIEW_PORT`` (and the extra ``live``) the crawl serves a page to watch on that
+port of this machine (:mod:`policies.live.overview`).
 
 Every request without a body becomes a page, those of ``start`` and those that callbacks yield; it
 is fetched again and again with the same callback (a method of the spider) and ``cb_kwargs`` (JSON),

@@ -103,6 +103,7 @@ class RecrawlScheduler:
         self.pages.warm()
         if listening is not None:
             self.watch = Watch(self.pages, listening, self.polls, self.causes)
+            self.watch.announce()
         self.copies = Copies(folder / "copies.sqlite")
 
     def close(self, reason: str) -> None:

@@ -62,8 +62,13 @@ class Watch:
         sockets = {"sockets": [listening]}
         self.thread = threading.Thread(target=self.server.run, kwargs=sockets, daemon=True)
         self.thread.start()
-        log, port = logging.getLogger(__name__), listening.getsockname()[1]
-        log.info("The page to watch is http://127.0.0.1:%d/", port)
+        self.address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+
+    def announce(self) -> None:
+        """Log the address, once."""
+        if self.address:
+            logging.getLogger(__name__).info("The page to watch is %s", self.address)
+        self.address = ""
 
     def close(self) -> None:
         """Serve no longer."""

@@ -300,6 +300,10 @@ def test_the_page_to_watch_is_served_beside_a_crawl(
 
     async def crawl() -> Any:
         crawler = crawler_of(manager)
+
+        @crawler.router.default_handler
+        async def handle(context: Any) -> None: ...
+
         run = asyncio.create_task(crawler.run([f"{site}/{path}" for path in PATHS[:4]]))
         while sum(Site.visits.values()) < 12:
             await asyncio.sleep(0.05)
