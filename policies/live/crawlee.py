@@ -77,7 +77,9 @@ class ScheduledRequests(RequestManager):
         self.told: dict[str, Answer] = {}
         self.ask_again, self.handled = -math.inf, 0
         self.causes = deque[tuple[str, str]](maxlen=CAUSES)
-        self.watch = listening and Watch(scheduler, listening, None, self.causes)
+        self.watch: Watch | None = None
+        if listening is not None:
+            self.watch = Watch(scheduler, listening, None, self.causes)
 
     def close(self) -> None:
         """Serve the page to watch no longer, and close the file of the copies."""
