@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from crawlee.storage_clients.models import ProcessedRequest
 from policies.live.copies import Copies, Copy, digest, text_of
 from policies.live.fetches import Answer, host_of, note_fetch
 from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.watching import CAUSES, Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY
 """The longest wait for a page in one call, in days."""
@@ -52,6 +54,11 @@ class ScheduledRequests(RequestManager):
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
         compare: returns what is compared with the copy before, of a body and its ``Content-Type``.
         validators: whether requests are conditional, so that a server may answer 304.
+        overview_port: a port of this machine, on which a thread serves a page to watch and
+            /metrics until :meth:`close` or the end of the process; None for none.
+
+    Raises:
+        ValueError: the port is in use, or the extra ``live`` is not installed.
     """
 
     def __init__(
@@ -62,7 +69,10 @@ class ScheduledRequests(RequestManager):
         *,
         compare: Callable[[bytes, str], str | bytes] = text_of,
         validators: bool = True,
+        overview_port: int | None = None,
     ) -> None:
+        port = overview_port
+        listening = None if port is None else listen(port, "overview_port")
         self.scheduler, self.columns = scheduler, dict(columns or {})
         self.compare, self.validators = compare, validators
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,9 +83,21 @@ class ScheduledRequests(RequestManager):
         self.told: dict[str, Answer] = {}
         self.retries: dict[str, tuple[int, int]] = {}  # counts of Crawlee, by page
         self.ask_again, self.handled = -math.inf, 0
+        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
+        self.watch: Watch | None = None
+        if listening is not None:
+            self.watch = Watch(scheduler, listening, None, self.causes)
+
+    def close(self) -> None:
+        """Serve the page to watch no longer, and close the file of the copies."""
+        if self.watch is not None:
+            self.watch.close()
+        self.copies.close()
 
     async def fetch_next_request(self) -> Request | None:
         """Return the request of the page that is due; None if there is none within a second."""
+        if self.watch is not None:
+            self.watch.announce()  # now, as Crawlee has set up its log
         now = day_of(None)
         end = now + WAIT
         while True:
@@ -145,6 +167,7 @@ class ScheduledRequests(RequestManager):
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
         outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
+        self.causes.append((page, f"answered {answer.status or 'nothing'}"))
         if outcome == "gone":
             self.copies.remove(page)
         elif copy is not before:

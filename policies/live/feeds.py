@@ -153,6 +153,7 @@ class Polls:
 
     Attributes:
         due: the time of each next poll, by address; sitemaps of an index are feeds too.
+        answers: the time of each last poll, and what was wrong with it, "" for nothing.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class Polls:
         self.sources, self.due = dict(feeds), dict.fromkeys(feeds, now)
         self.within: dict[str, list[str]] = {}  # the sitemaps of each index
         self.validators: dict[str, Copy] = {}
+        self.answers: dict[str, tuple[float, str]] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def next(self, now: float) -> str | None:
@@ -233,6 +235,12 @@ class Polls:
             self.validators[feed] = validators._replace(digest=listing.mark)
         return faults
 
+    def note(self, feed: str, now: float, faults: list[str]) -> list[str]:
+        """Keep what was wrong with a poll, and return it."""
+        if feed in self.sources:
+            self.answers[feed] = now, "; ".join(faults)
+        return faults
+
     def path(self, feed: str) -> Path:
         """Return the file that keeps what a feed has told."""
         return self.folder / f"feed-{digest(feed)}.json"
@@ -247,6 +255,7 @@ class Polls:
         self.sources = found | dict(self.feeds)
         for url in self.due.keys() - self.sources.keys():
             del self.due[url]
+            self.answers.pop(url, None)
             self.validators.pop(url, None)
             self.path(url).unlink(missing_ok=True)
         self.due |= {url: now for url in found if url not in self.due}
@@ -260,9 +269,11 @@ class Polls:
         try:
             body, address, validators = fetch(feed, self.conditions(feed))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            return [str(error) if feed in str(error) else f"{feed} cannot be read: {error}"]
+            fault = str(error) if feed in str(error) else f"{feed} cannot be read: {error}"
+            return self.note(feed, day_of(now), [fault])
         listing = None if body is None else self.read(feed, body, address)
-        return self.take(scheduler, feed, listing, address, day_of(now), validators)
+        faults = self.take(scheduler, feed, listing, address, day_of(now), validators)
+        return self.note(feed, day_of(now), faults)
 
 
 def poll(

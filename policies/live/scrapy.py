@@ -30,6 +30,7 @@ setting                      meaning
 ``RECRAWL_ROBOTS``           seconds after which a robots.txt is fetched again, 86400
 ``RECRAWL_VALIDATORS``       whether ``ETag`` and ``Last-Modified`` are sent back, True; False for
                              servers that answer 304 although a page has changed
+``RECRAWL_OVERVIEW_PORT``    port of this machine for a page to watch (extra ``live``), none
 ``RECRAWL_COMPARE``          function of a response, by name, that returns what is compared with the
                              copy before, str or bytes; the text without scripts and styles
 ===========================  =======================================================================
@@ -130,5 +131,7 @@ class RecrawlMiddleware:
         if page is not None and self.scheduler is not None:
             self.scheduler.lose(page, exception)
         elif FEED in request.meta and self.scheduler is not None:
-            self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
+            fault = f"{request.url} cannot be read: {exception!r}"
+            feed, now = request.meta[FEED], self.scheduler.clock()
+            self.scheduler.spider.logger.warning(*self.scheduler.polls.note(feed, now, [fault]))
             self.scheduler.count("bad_feeds")

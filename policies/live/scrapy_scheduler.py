@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from policies.live.scrapy_settings import (
     timeout_of,
 )
 from policies.live.scrapy_turns import Turns
+from policies.live.watching import CAUSES, Watch, listen
 
 NONE = Answer()
 MIDDLEWARE = "policies.live.scrapy.RecrawlMiddleware"
@@ -84,6 +86,8 @@ class RecrawlScheduler:
         self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.fault = ""  # of a request that was left out last
         self.timer = CallLaterOnce(self._wake)
+        self.watch: Watch | None = None
+        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
@@ -95,6 +99,8 @@ class RecrawlScheduler:
         settings, now = self.crawler.settings, self.clock()
         options = self.options = options_of(spider, self.options)
         self.spider, folder = spider, Path(options.folder)
+        port = options.overview_port
+        listening = None if port is None else listen(port, "RECRAWL_OVERVIEW_PORT")
         folder.mkdir(parents=True, exist_ok=True)
         copies = Copies(folder / "copies.sqlite")
         check_methods(copies, spider)
@@ -118,10 +124,15 @@ class RecrawlScheduler:
         )
         self.pages.warm()
         self.copies = copies
+        if listening is not None:
+            self.watch = Watch(self.pages, listening, self.polls, self.causes)
+            self.watch.announce()
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
         self.timer.cancel()
+        if self.watch is not None:
+            self.watch.close()
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
@@ -257,6 +268,7 @@ class RecrawlScheduler:
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         self.hosts.answered(page)
+        self.causes.append((page, f"answered {response.status}"))
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
         return outcome not in ("not_modified", "unchanged")
@@ -274,6 +286,7 @@ class RecrawlScheduler:
 
     def lose(self, page: str, error: Exception) -> None:
         """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        self.causes.append((page, f"{type(error).__name__} {error}"))
         if not isinstance(error, IgnoreRequest):
             self.note(page)
             return
@@ -304,7 +317,7 @@ class RecrawlScheduler:
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
             respect(self.pages, feed, answer, now)
-        for fault in faults:
+        for fault in self.polls.note(feed, now, faults):
             self.spider.logger.warning(fault)
         self.count("bad_feeds" if faults else "feeds")
 

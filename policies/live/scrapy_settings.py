@@ -49,6 +49,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
+    overview_port: int | None = None
     compare: Any = __name__ + ".response_text"
 
 
@@ -96,6 +97,8 @@ def read_options(settings: BaseSettings) -> Options:
             given[name] = reader(given[name])
         except (TypeError, ValueError, re.error) as error:
             raise ValueError(f"{name} must be {expected}, got {given[name]!r}: {error}") from None
+    if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
+        given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
     options = Options(**{names[name]: value for name, value in given.items()})
     return options._replace(compare=load_object(options.compare))
 

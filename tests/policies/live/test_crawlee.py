@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import json
 import re
+import socket
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -358,3 +361,45 @@ def test_settings_of_pages_and_of_fetches(tmp_path: Path, caplog: pytest.LogCapt
         assert manager.copies[page].etag == '"1"'
 
     asyncio.run(steps())
+
+
+def test_the_page_to_watch_is_served_beside_a_crawl(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        with pytest.raises(ValueError, match=f"overview_port must be free, got {port}"):
+            ScheduledRequests(scheduler_of(10.0), tmp_path, overview_port=port)
+    scheduler = scheduler_of(20.0, keep_gone=1.0)
+    scheduler.warm()
+    manager = ScheduledRequests(scheduler, tmp_path / "requests", overview_port=port)
+
+    def look() -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/overview", timeout=10) as answer:
+            return json.load(answer)
+
+    async def crawl() -> Any:
+        crawler = crawler_of(manager)
+
+        @crawler.router.default_handler
+        async def handle(context: Any) -> None: ...
+
+        run = asyncio.create_task(crawler.run([f"{site}/{path}" for path in PATHS[:4]]))
+        while sum(Site.visits.values()) < 12:
+            await asyncio.sleep(0.05)
+        seen = await asyncio.to_thread(look)
+        crawler.stop()
+        await asyncio.wait_for(run, 20.0)
+        return seen
+
+    seen = asyncio.run(crawl())
+    assert seen["states"]["gone"] == 1
+    assert [each["cause"] for each in seen["first"]["gone"]] == ["answered 410"]
+    assert [each["cause"] for each in seen["first"]["failing"]] == ["answered 500"]
+    assert seen["sent"] >= 4
+    manager.close()
+    with pytest.raises(OSError, match="refused"):
+        look()

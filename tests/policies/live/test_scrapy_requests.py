@@ -25,7 +25,6 @@ from twisted.python.failure import Failure
 from policies.live.scrapy_requests import PAGE, SOURCE, read_request, write_request
 from policies.live.scrapy_scheduler import Unchanged
 from policies.live.scrapy_settings import read_options
-from policies.scheduler import DurableScheduler
 from tests.policies.live.crawls import FORKS, SETTINGS
 from tests.policies.live.test_scrapy import DAY, FEED, URL, Loop
 
@@ -169,9 +168,6 @@ def test_spiders_have_folders_and_need_their_callbacks(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="Method 'product' not found"):
         Loop(tmp_path, Renamed())
-    DurableScheduler(tmp_path / "scheduler", loops[1].scheduler.pages.scheduler).close()
-    with pytest.raises(ValueError, match="RECRAWL_FOLDER must be new"):
-        Loop(tmp_path, spiders[0])
 
 
 def test_a_crawl_spider_keeps_its_rules(tmp_path: Path) -> None:
