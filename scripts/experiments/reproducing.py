@@ -58,7 +58,7 @@ def reproduce(
     if not score:
         for setting in settings:
             setting.check()
-    store = opened(folder, experiment.TITLE, settings, fresh=fresh)
+    store = opened(folder, experiment.NAME, settings, fresh=fresh)
     console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
     if not score:
         count = seeds or repetitions_of(experiment, quick)

@@ -23,12 +23,12 @@ from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus
 from scripts.study import intervals
 from scripts.study.equal_freshness import Saved, median_saved, saved
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLE = "Beliefs on recorded histories"
+NAME, TITLE = "agents-real", "Beliefs on recorded histories"
 CLAIM = (
     "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised score "
     "(round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those days."
@@ -101,6 +101,7 @@ SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, 
 """Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
 
 
+@spec("overlapping-splits")
 def split_of(days: float, number: int) -> Split:
     """Return the days to play on a seed, and all days before them to fit to and to learn from."""
     start = STARTS[number] * days
@@ -113,6 +114,7 @@ def told_importance(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
     return recorded.reset_env(seed, **setting, **options)
 
 
+@spec("recorded-belief-with-history")
 def remembered(
     seed: int, *, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
@@ -122,6 +124,7 @@ def remembered(
     return freshness_of(env, policy, seed)
 
 
+@spec("recorded-agent-with-history")
 def learned(
     seed: int, *, name: str, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
@@ -132,6 +135,7 @@ def learned(
     return freshness_of(env, agent, seed)
 
 
+@spec("recorded-from-log")
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
     """Return freshness of GREEDY-NCIS, or a learned index, that know a log of the days before.
 

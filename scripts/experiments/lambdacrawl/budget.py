@@ -39,9 +39,9 @@ from scripts.experiments.measures.long_run import (
 from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import means, numbered, paired, table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
+NAME, TITLE = "lambdacrawl-budget", "Cost over budget, LambdaCrawl and shipped crawlers"
 CLAIM = (
     "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
     "shipped crawlers, which use neither importance nor a budget, cost more than LC."
@@ -124,6 +124,7 @@ def window(budget: float, quick: bool) -> dict[str, float]:
     return {"start": start, "end": start + max(length["crawls"] / budget, length["days"])}
 
 
+@spec("lambdacrawl-budget-formula")
 def by_formula(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -134,6 +135,7 @@ def by_formula(
     return costs | rate | shares(costs, instance)
 
 
+@spec("lambdacrawl-budget-simulated")
 def crawled(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -143,6 +145,7 @@ def crawled(
     return {**costs, **shares(costs, instance)}
 
 
+@spec("lambdacrawl-budget-shipped-crawler")
 def shipped(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -150,6 +153,7 @@ def shipped(
     return _stepped(seed, label, "page", num_pages, budget * num_pages, start, end)
 
 
+@spec("lambdacrawl-budget-own-pace")
 def at_own_pace(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -157,6 +161,7 @@ def at_own_pace(
     return _stepped(seed, label, "refresh", num_pages, HOURLY, start, end)
 
 
+@spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:

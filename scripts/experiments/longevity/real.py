@@ -33,9 +33,9 @@ from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.means import table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Fragments of recorded pages"
+NAME, TITLE = "longevity-real", "Fragments of recorded pages"
 CLAIM = (
     "On recorded pages the paper's policies are not less stale than uniform refreshing as a rule: "
     "bulk edits change pages that were static for long, and such pages are not refreshed by curves "
@@ -92,6 +92,7 @@ SIGNAL_DAYS = (3, 10)
 """Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
 
 
+@spec("longevity-budgeted-staleness-recorded")
 def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str, float]:
     """Return the staleness of a policy on the second half of a record, with a hard budget."""
     alive = sites.second_half(site).alive
@@ -101,6 +102,7 @@ def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str
     return plays.of_budget(plays.ledgers(env, entrant.make, seed)[0], alive)
 
 
+@spec("longevity-threshold-sweep-recorded")
 def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
     """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
     alive = sites.second_half(site).alive
@@ -109,7 +111,7 @@ def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
     return plays.sweep(env, entrant, seed, partial(plays.steady, num_pages=alive))
 
 
-NAME = re.compile(r"(?P<site>[^,]*)(?P<end>, .*)")
+OF_SITE = re.compile(r"(?P<site>[^,]*)(?P<end>, .*)")
 """Names of settings: a site, and days per crawl or thresholds."""
 
 
@@ -122,7 +124,7 @@ AT_BUDGETS = tuple(name_of(TOGETHER, days) for days in BUDGETS)
 
 
 def _site_and_end(row: Row) -> tuple[str, str]:
-    found = NAME.fullmatch(row.setting)
+    found = OF_SITE.fullmatch(row.setting)
     assert found is not None
     return found["site"], found["end"]
 
@@ -223,7 +225,7 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
         panels: titles by ends of settings.
     """
     values = table(rows, RELATIVE)
-    data = values.join(values.setting.str.extract(NAME))
+    data = values.join(values.setting.str.extract(OF_SITE))
     data = data[(data.site != TOGETHER) & data.end.isin(panels)]
     charts.points(
         data.assign(panel=data.end.map(panels)).rename(columns={"policy": "y", "value": "x"}),

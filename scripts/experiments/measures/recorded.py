@@ -30,6 +30,7 @@ from crawl_envs.types.arguments import one_of
 from policies.ncis.belief import History, warm_start
 from scripts.data.replays import Split, replayed
 from scripts.study.clairvoyant import clairvoyant
+from scripts.study.specs import spec
 
 FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
@@ -75,6 +76,7 @@ def halves(days: float) -> Split:
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
+@spec("recorded-quarter")
 def quarter(days: float, number: int) -> Split:
     """Return a quarter of the second half to play, 0 to 3, and all days before it to fit to."""
     length = days / 2.0 / QUARTERS
@@ -153,6 +155,7 @@ def reset_env(
     return env
 
 
+@spec("recorded-freshness")
 def crawled(
     seed: int,
     *,
@@ -185,6 +188,7 @@ def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
     return {"freshness": play(env, policy, seed).freshness}
 
 
+@spec("recorded-clairvoyant")
 def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
     """Return freshness of the clairvoyant, with the arguments of :func:`crawled`."""
     env = reset_env(seed, signals="none", **setting)

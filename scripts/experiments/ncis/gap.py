@@ -13,8 +13,9 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.study.specs import spec
 
-TITLE = "Long-run distance to the optimum with noisy signals"
+NAME, TITLE = "ncis-gap", "Long-run distance to the optimum with noisy signals"
 CLAIM = (
     "The discrete policy is always close to the optimal continuous one. Measured: freshness from "
     "time 1000 to 3000, which leaves out the start with all pages fresh."
@@ -60,6 +61,7 @@ def drawn(seed: int, num_pages: int) -> Any:
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
+@spec("ncis-long-run-freshness")
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
@@ -76,6 +78,7 @@ def crawled(
     }
 
 
+@spec("ncis-long-run-optimum")
 def bounded(
     seed: int, *, signals: bool, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:

@@ -16,8 +16,9 @@ from crawl_envs.types import FloatArray, Instance
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, table
+from scripts.study.specs import spec
 
-TITLE = "Crawls that signals save (NCIS paper, appendix F)"
+NAME, TITLE = "ncis-saved", "Crawls that signals save (NCIS paper, appendix F)"
 CLAIM = (
     "GREEDY-NCIS needs fewer crawls than GREEDY for the same freshness. "
     "Live, 10 to 20% were saved on the hosts with signals, depending on their noise."
@@ -89,6 +90,7 @@ def pages(seed: int, num_pages: int, precision: float | None, recall: float | No
     return Instance(importance, change_rate, shown, false_rate, bandwidth=BANDWIDTH)
 
 
+@spec("ncis-saved-crawls")
 def measure(
     seed: int, *, precision: float | None, recall: float | None, num_pages: int, horizon: float
 ) -> dict[str, float]:

@@ -15,9 +15,9 @@ from scripts.experiments.measures import recorded
 from scripts.experiments.measures.assumptions import ASSUMED, assumptions
 from scripts.experiments.measures.recorded import name_of
 from scripts.present.verdicts import Trend
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Recorded histories of real sites"
+NAME, TITLE = "real-histories", "Recorded histories of real sites"
 CLAIM = (
     "A policy that is given importance alone and learns while crawling is fresher than round "
     "robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with parameters "
@@ -35,6 +35,7 @@ RECORD = "record"
 TOGETHER = "all sites"
 
 
+@spec("recorded-assumptions")
 def assumptions_of(seed: int, *, site: str) -> Mapping[str, float]:
     """Return how far a quarter of a record is from the assumptions of the formulas."""
     trace = recorded.record(site)

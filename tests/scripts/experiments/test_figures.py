@@ -113,4 +113,4 @@ def test_what_a_module_declares_is_played() -> None:
     module.ID, module.POLICIES = "CrawlNCIS-v0", {"one term": "GreedyNCISApprox:terms=1"}
     [setting, _] = settings_of(module, quick=False)
     assert isinstance(setting, Setting)
-    assert setting.described()["labels"] == {"one term": "make('GreedyNCISApprox', terms=1)"}
+    assert setting.described()["labels"] == {"one term": {"name": "GreedyNCISApprox", "terms": 1}}
