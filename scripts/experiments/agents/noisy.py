@@ -192,8 +192,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _agents_first(labels: Iterable[str]) -> list[str]:
-    """Return agents, whose labels contain a space, and then formulas."""
-    return sorted(dict.fromkeys(labels), key=lambda label: " " not in label)
+    """Return agents, and then formulas."""
+    return sorted(dict.fromkeys(labels), key=lambda label: label not in SAVED_AS)
 
 
 def draw_sizes(rows: Sequence[Row], path: Path) -> None:

@@ -17,7 +17,7 @@ from crawl_envs.instances import traces
 from policies.ncis.belief import BeliefNCIS, History
 from scripts.data.replays import Split
 from scripts.experiments.measures import recorded
-from scripts.experiments.measures.recorded import freshness_of, name_of
+from scripts.experiments.measures.recorded import IMPORTANCES, freshness_of, name_of
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
 from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus
@@ -46,7 +46,6 @@ REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 BUDGETS = (10, 30, 100, 3)
 EVERY_SPLIT = "uniform"
 """The importance with which every split is played; with others only the first is."""
-IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
 SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
 """Rules of public crawlers. Each slot of the budget goes to the page that is due first."""
@@ -77,7 +76,7 @@ Splits that start before the middle play some of these days again; the others no
 
 EIGHT_SITES = recorded.SITES[1:]
 """Sites whose traces come from public repositories; one other trace is shipped."""
-TOGETHER, EIGHT = "all sites", "eight sites"
+TOGETHER, EIGHT = recorded.ALL_SITES, recorded.EIGHT_SITES
 """Settings of means over sites and splits, with the ends of their 95% intervals."""
 STALE = "stale, percent"
 """100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
@@ -221,7 +220,7 @@ def played_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Return freshness, a column per label, by importance, days, site and seed (the split)."""
     from scripts.study.means import table
 
-    fresh = recorded.parsed(table(rows, "freshness")).astype({"days": int})
+    fresh = recorded.with_cells(table(rows, "freshness"))
     keys = ["importance", "days", "site", "seed"]
     return fresh.pivot(index=keys, columns="policy", values="value")
 
@@ -308,7 +307,7 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     """
     from scripts.study.means import means, table
 
-    values = recorded.parsed(table(rows, METRIC))
+    values = recorded.with_cells(table(rows, METRIC))
     played = values[values.site == TOGETHER].groupby("days").importance.nunique()
     whole = values.days.isin(played.index[played == played.max()])
     single = ~values.site.isin([TOGETHER, EIGHT])
@@ -322,10 +321,11 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
     from scripts.study.means import table
 
     group = _group(rows)
-    kept = [row for row in rows if recorded.site_of(row.setting) == group]
+    cells = recorded.cells_of(row.setting for row in rows)
+    kept = [row for row in rows if cells[row.setting].site == group]
     ends = dict(zip((METRIC + end for end in intervals.ENDS), ("y", "low", "high"), strict=True))
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
-    data = recorded.parsed(values.rename(columns=ends).reset_index())
+    data = recorded.with_cells(values.rename(columns=ends).reset_index())
     drawn = [label for label in LABELS if label not in BY_LOG]  # these have one budget
     place = data.policy.map({label: k for k, label in enumerate(drawn)}) - (len(drawn) - 1) / 2
     charts.lines(
@@ -346,7 +346,8 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
 
 def _group(rows: Sequence[Row]) -> str:
     """Return the sites that are shown together: the eight, if all have rows."""
-    return EIGHT if EIGHT in map(recorded.site_of, {row.setting for row in rows}) else TOGETHER
+    cells = recorded.cells_of(row.setting for row in rows)
+    return EIGHT if EIGHT in {cell.site for cell in cells.values()} else TOGETHER
 
 
 def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:

@@ -38,7 +38,7 @@ from scripts.experiments.measures.long_run import (
 )
 from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
-from scripts.study.means import means, numbered, paired, table
+from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement, spec
 
 NAME, TITLE = "lambdacrawl-budget", "Cost over budget, LambdaCrawl and shipped crawlers"
@@ -53,6 +53,8 @@ REPETITIONS, QUICK_REPETITIONS = 6, 2
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+AT = {f"R={budget:g}m": budget for budget in BUDGETS}
+"""Budgets by setting."""
 NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
@@ -213,12 +215,13 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     return [
         *(
             Measurement(
-                f"R={budget:g}m",
+                name,
                 measures,
                 {**pages, "budget": budget, **window(budget, quick)},
                 ID,
             )
-            for budget in budgets
+            for name, budget in AT.items()
+            if budget in budgets
         ),
         Measurement(OWN, own, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
     ]
@@ -261,7 +264,8 @@ def _over_bound(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     """Return a cost over that of its bound by budget and label, and of crawlers at their pace."""
     values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
     bound = values[values.policy == BOUNDS[metric]]
-    parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]
+    lead = means(paired(values, bound, ratio=True))
+    parts = [lead.assign(x=lead.setting.map(AT)).dropna(subset="x")]
     pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
     for label in SHIPPED:
         alone = values[values.policy == label + OWN_PACE]

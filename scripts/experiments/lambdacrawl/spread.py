@@ -123,7 +123,7 @@ PICTURES = {
             across=[Rule(1.0, LC)],
             upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
         ),
-        at="spread ",
+        at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
         labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
     )
 }

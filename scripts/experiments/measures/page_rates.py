@@ -14,7 +14,7 @@ import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
-from scripts.experiments.measures.over_pages import ID, sweep
+from scripts.experiments.measures.over_pages import ID, PAGES, sweep
 from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.bounds import BASELINE
@@ -155,7 +155,7 @@ def picture(title: str, colour: str | None = None, baseline: str = OPTIMAL) -> P
         if colour is not None:
             shade = entries(rows, colour).set_index(page)["value"].rename("shade")
             data = data.join(shade, on=page)
-        pages = data.setting.str.removeprefix("m=")
+        pages = data.setting.map(PAGES).astype(str)
         charts.scatter(
             data.assign(panel=data.policy + ", " + pages + " pages"),
             path,

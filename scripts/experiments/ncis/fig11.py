@@ -45,7 +45,7 @@ def of_unit(label: str, unit: str) -> str:
 IGNORING, DISCARDING, AWARENESS = (
     {unit: of_unit(label, unit) for unit in DELAYS} for label in (IGNORE, DISCARD, AWARE)
 )
-EVERYWHERE = tuple(f"m={num_pages}" for num_pages in over_pages.NUM_PAGES)
+EVERYWHERE = tuple(over_pages.PAGES)
 PLENTY, TIGHT = EVERYWHERE[:3], EVERYWHERE[-2:]
 PAPER = "appendix C, figure 11"
 ABOUT = 0.005
@@ -194,7 +194,7 @@ PICTURES = {
             shared="x",
             across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
         ),
-        at="m=",
+        at=over_pages.PAGES,
         labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
         black=(OPTIMUM, BASELINE),
     )

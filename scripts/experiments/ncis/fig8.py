@@ -159,7 +159,7 @@ PICTURES = {
             ),
             Axis("accuracy (share of requests served fresh)"),
         ),
-        at="p=",
+        at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
         labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
         black=(OPTIMUM, BASELINE),
     )

@@ -37,7 +37,8 @@ LABELS: dict[str, tuple[str, dict[str, Any]]] = {
     "GREEDY-CIS": ("GreedyCIS", {}),
     "GREEDY": ("Greedy", {}),
 }
-EVERYWHERE = tuple(f"m={num_pages}" for num_pages in NUM_PAGES)
+PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
+EVERYWHERE = tuple(PAGES)
 CLOSE = 0.005
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
 
@@ -88,8 +89,8 @@ def bounded(
 
 
 SETTINGS = {
-    f"m={num_pages}": {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
-    for num_pages in NUM_PAGES
+    name: {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
+    for name, num_pages in PAGES.items()
 }
 QUICK, QUICK_SETTINGS = {"start": 10.0, "end": 30.0}, EVERYWHERE[:2]
 MEASURES = {
@@ -113,7 +114,7 @@ PICTURES = {
             Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
             across=[Rule(0.0, dash="-")],
         ),
-        at="m=",
+        at=PAGES,
         labels=tuple(LABELS),
     )
 }

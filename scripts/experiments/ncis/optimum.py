@@ -49,7 +49,7 @@ SETTINGS = {
     for rate in PER_PAGE
 }
 EVERYWHERE = tuple(SETTINGS)
-QUICK_SETTINGS = tuple(name for name in EVERYWHERE if name.startswith("m=2 "))
+QUICK_SETTINGS = tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2)
 EXPECTED: tuple[Expected, ...] = (
     *(
         Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
@@ -136,10 +136,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     }
     values = table(rows, LOSS)
     values = values[values.policy.isin(list(titles))]
-    number = values.setting.str.extract(r"m=(\d+) R=([.\d]+)m").astype(float)
-    values = values.assign(
-        x=number[1], pages=number[0].astype(int), panel=values.policy.map(titles)
-    )
+    sizes = pd.DataFrame([SETTINGS[name] for name in values.setting], values.index)
+    values = values.assign(x=sizes.per_page, pages=sizes.num_pages, panel=values.policy.map(titles))
     groups = ["panel", "pages", "x"]
     average = means(values, groups).rename(columns={"mean": "y"})
     largest = values.groupby(groups, sort=False)["value"].max().rename("y").reset_index()

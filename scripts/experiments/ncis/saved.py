@@ -132,7 +132,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     drawn = data.loc[[DRAWN]].set_index("setting").value
     grid = data.join(pd.DataFrame(CELLS, index=["x", "y"]).T, how="inner")
     titles = {
-        name: f"{name.removeprefix('m=')} pages; those of figure 6: {share:.1f}%"
+        name: f"{SETTINGS[name]['num_pages']} pages; those of figure 6: {share:.1f}%"
         for name, share in drawn.items()
     }
     charts.heat_map(
