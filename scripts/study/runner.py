@@ -22,7 +22,7 @@ from crawl_envs.evaluation import Row
 from scripts.cli.commands import one_line_errors
 from scripts.study.rows import base, check_folder, origin, read_rows, write_provenance, write_rows
 from scripts.study.settings import Playable
-from scripts.study.specs import lasting
+from scripts.study.specs import without_versions
 from scripts.study.workers import Unit, Workers, play_all
 
 ROWS = "rows.parquet"
@@ -44,9 +44,8 @@ another policy change the metrics of a long episode by far more.
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
     """Return the differing keys and common labels of two descriptions of a setting."""
     differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
-    old, new = then["labels"], now["labels"]
-    common = [label for label in new if label in old]
-    return differing + [label for label in common if lasting(new[label]) != lasting(old[label])]
+    old, new = without_versions(then["labels"]), without_versions(now["labels"])
+    return differing + [label for label in new if old.get(label, new[label]) != new[label]]
 
 
 class Store:
@@ -85,7 +84,7 @@ class Store:
         rows, about = read_rows(self.path, self.job)
         if not keep:
             return
-        outdated: list[tuple[str, Any]] = []
+        old_versions: list[tuple[str, Any]] = []
         for name, now in self.settings.items():
             then = about["settings"].get(name, now)
             for key in _differences(now, then):
@@ -94,18 +93,20 @@ class Store:
                     f"{self.path}: rows of setting {name!r} with {other} {key}; "
                     "name another --out, or start anew with --fresh"
                 )
-            for label, made in now["labels"].items():
-                if then["labels"].get(label, made) != made:
-                    outdated.append((label, then["labels"][label]))
+            old_versions += [
+                (label, then["labels"][label])
+                for label, description in now["labels"].items()
+                if then["labels"].get(label, description) != description
+            ]
             now["labels"] = then["labels"] | now["labels"]
-        self.changed = {label for label, _ in outdated}
-        dropped = {
+        self.changed = {label for label, _ in old_versions}
+        old_rows = {
             (name, label)
             for name, then in about["settings"].items()
-            for label, made in then["labels"].items()
-            if (label, made) in outdated
+            for label, description in then["labels"].items()
+            if (label, description) in old_versions
         }
-        self.rows = [row for row in rows if (row.setting, row.policy) not in dropped]
+        self.rows = [row for row in rows if (row.setting, row.policy) not in old_rows]
         self.settings = about["settings"] | self.settings
         self.seconds, self.runs = about["seconds"], about.get("runs", [])
 

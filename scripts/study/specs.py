@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import policies
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-REPLAYED = ("version", "file_digest")
-"""Parts of a description whose change means that rows are to be simulated again: the version of a
+VERSIONS = ("version", "file_digest")
+"""Parts of a description that may change, so that rows are simulated again: the version of a
 function, and the hash of the file of an agent or of a policy of the user's own."""
 
 
@@ -48,18 +48,19 @@ def describe(value: Any) -> Any:
     """
     if isinstance(value, partial):
         arguments = dict(zip(inspect.signature(value.func).parameters, value.args, strict=False))
-        about = {} if value.func is policies.make else describe(value.func)
-        if clash := about.keys() & (arguments := arguments | value.keywords):
+        arguments |= value.keywords
+        function = {} if value.func is policies.make else describe(value.func)
+        if clash := function.keys() & arguments:
             raise ValueError(f"a function with a spec must have no argument {clash.pop()!r}")
-        return about | describe(arguments)
+        return function | describe(arguments)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return describe(_fields(value))
     if hasattr(value, "_asdict"):
         return describe(value._asdict())
     if isinstance(value, Mapping):
-        return {key: describe(each) for key, each in value.items()}
+        return {key: describe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [describe(each) for each in value]
+        return [describe(item) for item in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if not hasattr(value, "spec"):
@@ -72,17 +73,22 @@ def describe(value: Any) -> Any:
 
 def _fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that differ from their defaults."""
-    fields = {}
-    for field in dataclasses.fields(value):
-        made = field.default_factory
-        default = field.default if made is dataclasses.MISSING else made()
-        if (given := getattr(value, field.name)) != default:
-            fields[field.name] = describe(given)
-    return fields
+    defaults = {
+        field.name: field.default
+        if field.default_factory is dataclasses.MISSING
+        else field.default_factory()
+        for field in dataclasses.fields(value)
+    }
+    fields = {name: getattr(value, name) for name in defaults}
+    return {name: fields[name] for name in fields if fields[name] != defaults[name]}
 
 
-def lasting(description: Any) -> Any:
-    """Return a description without the parts named in ``REPLAYED``."""
+def without_versions(description: Any) -> Any:
+    """Return a description without VERSIONS."""
     if isinstance(description, Mapping):
-        return {key: lasting(each) for key, each in description.items() if key not in REPLAYED}
-    return [*map(lasting, description)] if isinstance(description, list) else description
+        return {
+            key: without_versions(item) for key, item in description.items() if key not in VERSIONS
+        }
+    if isinstance(description, list):
+        return [without_versions(item) for item in description]
+    return description

@@ -169,3 +169,14 @@ def test_nothing_to_score(tmp_path: Path) -> None:
         "has no rows to score: without --score, the same command makes them",
     )
     assert not list(tmp_path.rglob("*.*"))
+
+
+def test_rows_of_an_older_version_are_not_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = ROOT / "results" / "ncis" / "fig9" / "rows.parquet"
+    (tmp_path / "ncis" / "fig9").mkdir(parents=True)
+    (tmp_path / "ncis" / "fig9" / "rows.parquet").write_bytes(kept.read_bytes())
+    monkeypatch.setitem(experiments.find("ncis_fig9").measure.spec, "version", 2)
+    said = "rows of 1 term are of an older version: without --score, the same command simulates"
+    refused(run(app, "ncis_fig9", "--score", out=tmp_path), said)

@@ -184,8 +184,8 @@ def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
     data = table(kept, *ASSUMED).rename(columns={"value": "x"})
     titles = {metric: title for metric, (title, _, _) in ASSUMED.items()}
     names = {record_of(site): site for site in recorded.places()}
-    found = recorded.look_up(data.setting, names)
-    data = data.assign(y=data.setting.map(found), panel=data.metric.map(titles))
+    sites = recorded.look_up(data.setting, names)
+    data = data.assign(y=data.setting.map(sites), panel=data.metric.map(titles))
     data = data.sort_values("panel", key=lambda names: names.map(list(titles.values()).index))
     charts.points(
         data,

@@ -14,6 +14,7 @@ from scripts import experiments
 from scripts.experiments.measures import recorded
 from scripts.present.experiment import paper_and_figure, settings_of
 from scripts.study.rows import read_rows
+from scripts.study.runner import Store
 from scripts.study.specs import describe
 from scripts.suite.entrants import BOUND, PLAYED, bound_of, entrants
 from scripts.suite.tasks import SUITES
@@ -35,6 +36,25 @@ def test_names_of_jobs_and_specs_are_unique() -> None:
     }
     assert len(functions) > 90
     assert len({function.spec["spec"] for function in functions}) == len(functions)
+
+
+def test_renamed_code_and_titles_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = experiments.find("ncis_fig8")
+    path = RESULTS / "ncis" / "fig8" / "rows.parquet"
+    for function in (experiment.crawled, experiment.bounded):
+        for name in ("__name__", "__qualname__", "__module__"):
+            monkeypatch.setattr(function, name, "other")
+    monkeypatch.setattr(experiment, "__name__", "scripts.experiments.other.other")
+    monkeypatch.setattr(experiment, "TITLE", "Other")
+    store = Store(path, experiment.NAME, settings_of(experiment, quick=False))
+    before = len(read_rows(path)[0])
+    store.load()
+    assert (len(store.rows), store.changed) == (before, set())
+    monkeypatch.setitem(experiment.bounded.spec, "version", 2)
+    store = Store(path, experiment.NAME, settings_of(experiment, quick=False))
+    store.load()
+    assert store.changed == {"BASELINE", "OPTIMUM"}
+    assert {row.policy for row in store.rows} == {"GREEDY", "GREEDY-CIS+", "GREEDY-NCIS"}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import policies
 from scripts.study.rows import read_rows
 from scripts.study.runner import Store, run
 from scripts.study.settings import Measurement
-from scripts.study.specs import describe, lasting, spec
+from scripts.study.specs import describe, spec, without_versions
 from scripts.study.workers import Workers
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_described_is_refused(value: Any, message: str) -> None:
 
 def test_versions_and_files_do_not_last() -> None:
     made = {"spec": "a", "version": 2, "terms": [{"spec": "b", "version": 1}], "file_digest": "0f"}
-    assert lasting(made) == {"spec": "a", "terms": [{"spec": "b"}]}
+    assert without_versions(made) == {"spec": "a", "terms": [{"spec": "b"}]}
 
 
 def jobs(**terms: tuple[float, ...]) -> list[Measurement]:
