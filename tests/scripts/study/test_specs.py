@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ class Knob:
 
 def test_descriptions_are_plain_values() -> None:
     knob = Knob("a", between=Pair(0.0, 2.0), options={"split": halves})
-    made = partial(partial(summed, terms=(1.0, 2.0)), knob=knob, nothing=None)
+    made = partial(partial(summed, terms=(1.0, 2.0)), knob=knob, nothing=None, most=math.inf)
     described = describe(made)
     assert described == {
         "spec": "sum-of-terms",
@@ -58,8 +59,9 @@ def test_descriptions_are_plain_values() -> None:
             "options": {"split": {"spec": "halves", "version": 3}},
         },
         "nothing": None,
+        "most": "inf",
     }
-    assert json.loads(json.dumps(described)) == described
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
     policy = partial(policies.make, "GreedyNCISApprox", terms=1)
     assert describe(policy) == {"name": "GreedyNCISApprox", "terms": 1}
 
