@@ -87,7 +87,8 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     if not DurableScheduler.holds(folder):
         fixed |= {"start": now, "learn": True, "resolution": SECOND}
         new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace)
-    pages = DurableScheduler(folder, new)
+    policy = options.policy if ":" in options.policy else None  # a folder names no code
+    pages = DurableScheduler(folder, new, policy=policy)
     [lines] = pages.pages.choices.lines
     held = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
