@@ -16,15 +16,18 @@ request            answer
 =================  =========================================================================
 
 Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
-bandwidth allows to those pages whose fetch is worth most, then fetch and report::
+bandwidth allows to those pages whose fetch is worth most, adds a page that is new, as a scheduler
+that learns can, and names the page by its id; then fetch and report::
 
     curl localhost:8808 -d '{"ask": "https://a.example/"}'
     curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
 
 A bad message is answered by 400 and an ``error``, and changes nothing; so is a body of more than
-10,000 lines. There is no encryption or authentication: serve to the own machine or a trusted
-network. Pages of other sites are kept out: a request must name a host that is served (``Host``),
-else the answer is 400, and if it has an ``Origin``, this must be the same host and port, else 403.
+10,000 lines or 16 MiB, a line of which has lists of 10,000 entries at most: send several. Others
+are answered between two lines. ``serve`` has 100 connections at once; more are answered by 503.
+There is no encryption or authentication: serve to the own machine or a trusted network. Pages of
+other sites are kept out: a request must name a host that is served (``Host``), else the answer is
+400, and if it has an ``Origin``, this must be the same host and port, else 403.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
-``{"ask": "u", "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
-``{"due": "u"}``                                                  ``{"due": true, ..}``
-``{"describe": "u"}``                                             ``{"state": "ready", ..}``
+``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
+``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
+``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
 ================================================================  ==========================
 
 The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
@@ -32,6 +32,16 @@ pages. Times are days, or dates and times in ISO 8601, which are days since 1970
 is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
 ``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
 hosts with null. A bad line is answered by ``{"error": "..."}`` and changes nothing.
+
+A ``url`` is an id of at most 65,536 bytes: a URL or any other text, or all of them whole numbers.
+Spellings of a URL are one page, whose id is the first of: the spelling itself, where it is known;
+its normal form by RFC 3986, without the fragment (:func:`crawl_envs.types.urls.normal_url`).
+Answers have the id; reports may have any spelling. Pages that are added without a ``host`` have
+that of their URL, so that limits count. ``ask`` adds a page that is new, if its columns are learned
+or the policy needs none.
+
+A line has at most 16 MiB, and each of its lists, and a ``next``, 10,000 entries: send several. A
+name that an object has twice, or a number that is not finite, is an error.
 """
 
 from __future__ import annotations

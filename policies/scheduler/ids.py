@@ -331,13 +331,15 @@ class PageIds:
     def _gather_text(self, letters: int) -> None:
         """Give room for more letters, and leave out those of removed ids."""
         rows = self.present()
-        view, spans = self._text.data, self._spans[rows].tolist()
-        gathered = b"".join([view[first:last] for first, last in spans])
-        ends = np.cumsum([0, *(last - first for first, last in spans)])
-        text = np.zeros(max(2 * (len(gathered) + letters), 1024), np.uint8)
-        text[: len(gathered)] = np.frombuffer(gathered, np.uint8)
+        rows = rows[np.argsort(self._spans[rows, 0])]
+        borders = np.zeros(self._written + 1, np.int8)
+        borders[self._spans[rows, 0]] += 1
+        borders[self._spans[rows, 1]] -= 1
+        known = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
+        ends = np.concatenate([[0], np.cumsum(self._spans[rows, 1] - self._spans[rows, 0])])
         self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
-        self._text, self._written = text, len(gathered)
+        self._text = grown(known, max(2 * (known.size + letters), 1024))
+        self._written = known.size
 
 
 def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:

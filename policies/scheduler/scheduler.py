@@ -48,7 +48,8 @@ class CrawlScheduler(PacedScheduler):
     Pages come and go by :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; it takes note
     of signals (:meth:`signal`) and of fetches (:meth:`report`), and answers :meth:`next` and
     :meth:`next_batch`. Times are numbers in any unit, which is that of all rates. Ids are all
-    strings or all integers. All arguments for pages are arrays; there is no Python object per page.
+    strings, of 65,536 bytes in UTF-8 at most, or all integers. All arguments for pages are arrays;
+    there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
     The page of the largest crawl value is found exactly, with several sources of signals but for
