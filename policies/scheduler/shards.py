@@ -67,7 +67,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
             of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
-            cannot be read, of an older format, or in use.
+            cannot be read, of another version, or in use.
         ImportError: Ray is not installed.
     """
 

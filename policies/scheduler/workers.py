@@ -39,7 +39,7 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     """Make the folder of shards of these settings.
 
     Raises:
-        ValueError: it is of other settings or of an older format, or they cannot be read.
+        ValueError: it is of other settings or of another version, or they cannot be read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "shards"
@@ -51,7 +51,7 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
     if not isinstance(held, dict) or set(held) != set(settings):
-        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of an older format")
+        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of another version")
     for name, value in settings.items():
         if value != held[name]:
             raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
