@@ -6,8 +6,8 @@ from calendar import timegm
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from crawl_envs.types.urls import host_of as host_of
 from policies.live.copies import Copy, digest
 from policies.live.messages import SECONDS_PER_DAY, Scheduler
 
@@ -103,11 +103,6 @@ def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
     """Ask the host of a URL not before a time, nor before it may be asked by what is known."""
     host = host_of(url)
     scheduler.hold(host, max(scheduler.opens(host), until))
-
-
-def host_of(url: str) -> str:
-    """Return the host of an address, without its port; "" without one."""
-    return urlsplit(url).hostname or ""
 
 
 def retry_after(told: str, now: float) -> float | None:

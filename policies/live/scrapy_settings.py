@@ -163,7 +163,8 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         if table is not None:
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
-    pages = DurableScheduler(folder, new)
+    policy = options.policy if ":" in options.policy else None  # a folder names no code
+    pages = DurableScheduler(folder, new, policy=policy)
     check_fixed(pages, options, fixed)
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it

@@ -88,7 +88,7 @@ class PageTables:
         rows = self.ids.rows(given)
         gone = given[self.are_gone(rows)]
         if gone.size:
-            raise ValueError(f"ids must be known, {gone[0].item()!r} is gone")
+            raise ValueError(f"ids must be known, {gone.item(0)!r:.80} is gone")
         return rows
 
     def known(self, ids: NDArray[Any], *, gone: bool = True) -> tuple[BoolArray, IntArray]:
@@ -141,14 +141,14 @@ class PageTables:
 
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the numbers of hosts, (n,)."""
-        names, places = np.unique(labels, return_inverse=True)
-        known = len(self.hosts)
-        found = [self.hosts.setdefault(name, len(self.hosts)) for name in names.tolist()]
-        codes = np.array(found, np.int64)
+        known, names = len(self.hosts), labels.tolist()
+        self.hosts |= {
+            name: known + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
+        }
         self.make_room()
         for name, limit in self.host_limits.items():
             getattr(self.choices, name)[known : len(self.hosts)] = limit
-        return codes[places.reshape(labels.shape)]
+        return np.array([self.hosts[name] for name in names], np.int64)
 
     # Columns and values
 
@@ -302,7 +302,6 @@ class PageTables:
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size
-        groups["choices"].setdefault("failure_time", np.full(room, -np.inf))  # older snapshots
         self.choices = Choices(**groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])

@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
+from policies.base.registry import POLICIES
 from policies.scheduler.calls import Noted
 from policies.scheduler.choices import hand_out, look, take, worth
 from policies.scheduler.describing import description, overview, reason, states_at
 from policies.scheduler.files import Record
+from policies.scheduler.ids import first_of_each
 from policies.scheduler.learning import LEARNED, PageLearner
 from policies.scheduler.pacing import SAVED, Fetch, PacedScheduler
+from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.pages import PageTables
 from policies.scheduler.price import Price
 from policies.scheduler.reading import (
@@ -45,7 +48,8 @@ class CrawlScheduler(PacedScheduler):
     Pages come and go by :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; it takes note
     of signals (:meth:`signal`) and of fetches (:meth:`report`), and answers :meth:`next` and
     :meth:`next_batch`. Times are numbers in any unit, which is that of all rates. Ids are all
-    strings or all integers. All arguments for pages are arrays; there is no Python object per page.
+    strings, of 65,536 bytes in UTF-8 at most, or all integers. All arguments for pages are arrays;
+    there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
     The page of the largest crawl value is found exactly, with several sources of signals but for
@@ -641,22 +645,27 @@ class CrawlScheduler(PacedScheduler):
     def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
         """Return a scheduler with the state of another one.
 
-        ``policy`` is needed where that one's policy has no name.
+        ``policy`` is needed where that one's policy has no name in the registry: a state names no
+        code that would be imported.
+
+        Raises:
+            ValueError: the state has other names than this version's, or needs a ``policy``.
         """
         values, arrays = state
-        chosen = values["policy"] if policy is None else policy
-        settings = {"num_sources": values["num_sources"], "learn": values["learns"]}
-        scheduler = cls(chosen, values["bandwidth"], **settings)
+        settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        name = values.get("policy")
+        if policy is None and name not in POLICIES:
+            raise ValueError(f"policy must be given where that of the state is {name!r}")
+        if isinstance(policy, str) and name not in (None, policy):
+            raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
+        chosen = name if policy is None else policy
+        scheduler = cls(chosen, values.get("bandwidth", 0.0), **settings)
+        some = {f"columns.{name}" for name in COLUMNS}
+        some |= {f"learner.{name}" for name in PageLearner(1.0, 0).arrays()}
+        if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - some:
+            raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
         for name in SAVED:
             setattr(scheduler, name, values[name])
-        if "price" in values:
-            scheduler.price.restore(values["price"])
+        scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays, scheduler.bandwidth, scheduler.time)
         return scheduler
-
-
-def first_of_each(entries: NDArray[Any]) -> BoolArray:
-    """Return which entries are the first of their kind, (n,)."""
-    first = np.zeros(entries.size, np.bool_)
-    first[np.unique(entries, return_index=True)[1]] = True
-    return first

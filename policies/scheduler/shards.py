@@ -17,11 +17,11 @@ from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.calls import CALLS, locked, wrapped
 from policies.scheduler.files import Record, decoded
-from policies.scheduler.ids import PageIds, shards_of
+from policies.scheduler.ids import PageIds, first_of_each, shards_of
 from policies.scheduler.pacing import PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
-from policies.scheduler.scheduler import CrawlScheduler, first_of_each
+from policies.scheduler.scheduler import CrawlScheduler
 from policies.scheduler.workers import BACKENDS, check, check_folder, encoded
 
 UNLIMITED = 1e9
@@ -67,7 +67,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
             of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
-            cannot be read, of an older format, or in use.
+            cannot be read, of another version, or in use.
         ImportError: Ray is not installed.
     """
 
@@ -270,7 +270,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
             answers = self._ask("next_batch", {k: {"count": n} for k, n in some.items()})
             for shard, answer in answers.items():
-                ids, level = answer.arrays["answer"], answer.values["level"]
+                ids, level = as_ids(answer.named["answer"]), answer.values["level"]
                 parts.append(ids)
                 some[shard] -= ids.size
                 if level > 0.0:
@@ -327,7 +327,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             known, unknown = where >= 0, labels[where < 0]
             arrays = {key: array[..., known] for key, array in arrays.items()}
             answers = self._route(name, where[known], arrays, **arguments)
-        return call.join([{**each.values, **each.arrays} for each in answers.values()], unknown)
+        return call.join([each.named for each in answers.values()], unknown)
 
     def _check_open(self) -> None:
         if not self._workers:
@@ -341,9 +341,10 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def _open(self, states: Answers) -> None:
         """Take note of the pages, the time and the bandwidths of the shards."""
         for shard, state in states.items():
-            if state.arrays["ids"].size:
-                self._place(state.arrays["ids"], shard)
-                self._columns = dict.fromkeys(state.arrays["columns"].tolist())
+            ids = as_ids(state.named["ids"])
+            if ids.size:
+                self._place(ids, shard)
+                self._columns = dict.fromkeys(state.values["columns"])
         shares = np.array([state.values["bandwidth"] for state in states.values()])
         self.time = max(state.values["time"] for state in states.values())
         self.bandwidth, self._balance = float(shares.sum()), Balance(shares)
