@@ -14,7 +14,8 @@ advertisements: copies of another content have changed. A handler sees the pages
 have changed, all that are answered in full where :meth:`~ScheduledRequests.found` is used, and a
 page again after it raised an error, which is no failure of the fetch. A fetch of which nothing was
 told has failed. Pages that are gone (:func:`policies.live.fetches.note_fetch`) stay away as long as
-the scheduler remembers them (``keep_gone``). Failed pages wait by the scheduler's rules, not by
+the scheduler remembers them (``keep_gone``), but for urls of ``run``. The kind of a redirect is not
+known, so redirected pages keep their urls. Failed pages wait by the scheduler's rules, not by
 Crawlee's retries, so each fetch counts for the bandwidth.
 """
 
@@ -33,9 +34,11 @@ from crawlee.errors import ContextPipelineInterruptedError
 from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
+from crawl_envs.types.arguments import quantity
 from policies.live.copies import Copies, Copy, digest
 from policies.live.fetches import Answer, host_of, note_fetch
-from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of, take_back
+from policies.live.outages import Outages, bring_back
 
 WAIT = 1.0 / SECONDS_PER_DAY
 """The longest wait for a page in one call, in days."""
@@ -49,12 +52,20 @@ class ScheduledRequests(RequestManager):
             are under way there were interrupted, so nothing else fetches its pages.
         folder: a folder for the requests and what is known of the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
+        max_retry_after: days for which a Retry-After is respected at most.
     """
 
     def __init__(
-        self, scheduler: Scheduler, folder: Path, columns: Mapping[str, Any] | None = None
+        self,
+        scheduler: Scheduler,
+        folder: Path,
+        columns: Mapping[str, Any] | None = None,
+        max_retry_after: float = 1.0,
     ) -> None:
         self.scheduler, self.columns = scheduler, dict(columns or {})
+        take_back(scheduler, day_of(None))
+        longest = quantity("max_retry_after", max_retry_after)
+        self.outages = Outages(scheduler, longest)
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
         if (lost := scheduler.under_way).size:  # of a process before
@@ -76,6 +87,7 @@ class ScheduledRequests(RequestManager):
                     self.scheduler.report([url], now, "failed")
                     continue
                 self.sent[request.url] = str(url), now
+                self.outages.ask(host_of(str(url)), now)
                 return request
             if min(self.ask_again, end) <= now:
                 return None
@@ -121,10 +133,8 @@ class ScheduledRequests(RequestManager):
         page, sent = self.sent.pop(request.url, (_page(request), now))
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
-        outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
-        if outcome == "gone":
-            self.copies.remove(page)
-        elif copy is not before:
+        _, copy = note_fetch(self.scheduler, page, before, answer, sent, now, self.outages)
+        if copy is not before:
             self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
         return _processed(request, True)
 
@@ -147,6 +157,8 @@ class ScheduledRequests(RequestManager):
         urls = list(reversed(found))
         hosts = [host_of(url) for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
+        starts = {_page(request) for request in added if request.crawl_depth == 0}
+        bring_back(self.scheduler, [*starts])
         self.ask_again = -math.inf
 
     async def get_handled_count(self) -> int:

@@ -8,6 +8,7 @@ a line of input                                                   the line of ou
 ``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
 ``{"remove": ["u"]}``                                             ``{"pages": 0}``
 ``{"move": ["u"], "to": ["v"]}``                                  ``{"pages": 1}``
+``{"revive": ["u"]}``                                             ``{"unknown": 0}``
 ``{"limit": ["host"], "gap": 0.0001, "most": 2}``                 ``{"pages": 1}``
 ``{"hold": "host", "until": 1.5}``                                ``{"pages": 1}``
 ``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
@@ -17,6 +18,7 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"reset_clock": 1.4}``                                          ``{"clock": 1.4}``
 ``{"ask": "u", "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"due": "u"}``                                                  ``{"due": true, ..}``
 ``{"describe": "u"}``                                             ``{"state": "ready", ..}``
@@ -31,13 +33,18 @@ nothing happens, null for never. The answer to ``signal`` has ``unknown``, the u
 pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
 is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
 ``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
-hosts with null. A bad line is answered by ``{"error": "..."}`` and changes nothing.
+hosts with null. ``hold`` with a time that has passed releases a host. ``revive`` brings back pages
+that are gone, and ends the waits of those that failed. A time of ``next``, ``ask`` or ``bandwidth``
+must be at most a day after this machine's clock; ``reset_clock`` takes the scheduler's clock back,
+with null to now. A bad line is answered by ``{"error": "..."}`` and changes nothing.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
+import time as clocks
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -50,6 +57,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_DAYS = 2_900_000.0
 """Days from 1970 to almost the year 9999, after which there are no dates."""
 
+MAX_AHEAD = 1.0
+"""Days by which a clock may be ahead of the machine's."""
+START = [-math.inf]
+"""The latest time in seconds at which the machine can have started."""
+logger = logging.getLogger(__name__)
+
 Scheduler = CrawlScheduler | DurableScheduler
 Message = Mapping[str, Any]
 
@@ -57,11 +70,14 @@ Message = Mapping[str, Any]
 def day_of(time: Any) -> float:
     """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
 
+    Now never goes back, and goes on where the clock of the machine was put back.
+
     Raises:
         ValueError: the time is neither.
     """
     if time is None:
-        return datetime.now(UTC).timestamp() / SECONDS_PER_DAY
+        START[0] = max(START[0], datetime.now(UTC).timestamp() - clocks.monotonic())
+        return (START[0] + clocks.monotonic()) / SECONDS_PER_DAY
     if isinstance(time, str):
         try:
             moment = datetime.fromisoformat(time)
@@ -74,6 +90,26 @@ def day_of(time: Any) -> float:
     if abs(time) > MOST_DAYS:
         raise ValueError(f"time must be days, at most {MOST_DAYS:g}, got {time!r}: perhaps seconds")
     return float(time)
+
+
+def clock_time(scheduler: Scheduler, message: Message) -> float:
+    """Return the time of a message that moves the clock; ValueError for one of the future."""
+    time, now = day_of(message.get("time")), day_of(None)
+    if scheduler.time <= now + MAX_AHEAD < time:
+        way_out = "reset_clock takes a scheduler's clock back"
+        raise ValueError(
+            f"time must be at most a day after {date_of(now)}, got {time:g}; {way_out}"
+        )
+    return time
+
+
+def take_back(scheduler: Scheduler, now: float) -> None:
+    """Take a scheduler's clock back that is ahead by more than a minute, with a warning."""
+    ahead = scheduler.time - now
+    if ahead * SECONDS_PER_DAY > 60.0:
+        scheduler.reset_clock(now)
+        words = "was ahead of this machine's and is taken back; waits have as long to go as before"
+        logger.warning(f"the scheduler's clock {words}: by {ahead:.4g} days, to {date_of(now)}")
 
 
 def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
@@ -160,7 +196,7 @@ def date_of(day: float) -> str | None:
 
 
 def _ask(scheduler: Scheduler, message: Message) -> Message:
-    fetch = scheduler.ask(day_of(message.get("time")), message["ask"])
+    fetch = scheduler.ask(clock_time(scheduler, message), message["ask"])
     return {"fetch": [] if fetch.id is None else [fetch.id], "ask_again": _finite(fetch.ask_again)}
 
 
@@ -186,7 +222,7 @@ def _report(scheduler: Scheduler, message: Message) -> Message:
 
 
 def _next(scheduler: Scheduler, message: Message) -> Message:
-    time, count = day_of(message.get("time")), message["next"]
+    time, count = clock_time(scheduler, message), message["next"]
     fetch = [_plain(page) for page in scheduler.next_batch(time, count)]
     clock = {"clock": scheduler.time} if time < scheduler.time else {}
     if fetch:
@@ -201,8 +237,13 @@ def _plain(page: Any) -> Any:
 
 
 def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.configure(day_of(message.get("time")), bandwidth=message["bandwidth"])
+    scheduler.configure(clock_time(scheduler, message), bandwidth=message["bandwidth"])
     return {"bandwidth": message["bandwidth"]}
+
+
+def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.reset_clock(day_of(message["reset_clock"]))
+    return {"clock": scheduler.time}
 
 
 class Call(NamedTuple):
@@ -220,6 +261,8 @@ CALLS = {
     "update": Call(_update, ()),
     "remove": Call(lambda pages, told: pages.remove(told["remove"]), ()),
     "move": Call(lambda pages, told: pages.move(told["move"], told["to"]), ("to",)),
+    "revive": Call(lambda pages, told: {"unknown": pages.revive(told["revive"])}, ()),
+    "reset_clock": Call(_reset_clock, ()),
     "limit": Call(_limit, ("gap", "most")),
     "hold": Call(lambda pages, told: pages.hold(told["hold"], day_of(told["until"])), ("until",)),
     "source_gap": Call(

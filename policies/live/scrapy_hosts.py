@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
@@ -14,6 +15,8 @@ from twisted.internet.defer import Deferred
 from policies.live.fetches import host_of, leave_alone
 from policies.live.scrapy_settings import SECOND
 from policies.scheduler import DurableScheduler
+
+logger = logging.getLogger(__name__)
 
 
 class Hosts:
@@ -62,6 +65,36 @@ class Hosts:
         """Let a host's pages wait for its gap after a request that is none of them."""
         if self.gap(url) > 0.0:
             leave_alone(self.pages, url, now + self.gap(url))
+
+
+class Report:
+    """Warns of pages of a crawl that need attention, once in ten minutes if their numbers change.
+
+    They are stats as well: ``recrawl/gone_pages``, and so on for held hosts and those that
+    :meth:`CrawlScheduler.overview` counts.
+    """
+
+    def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
+        self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()
+        self.due = -math.inf
+
+    def pass_time(self, now: float) -> None:
+        """Write it if ten minutes have passed."""
+        if now >= self.due:
+            self.due = now + 600.0 * SECOND
+            self.write()
+
+    def write(self) -> None:
+        """Set the stats, and warn of numbers that have changed."""
+        known = self.pages.overview()
+        names = "failing", "starved", "late", "held"
+        counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
+        for name, count in counts.items():
+            self.crawler.stats.set_value(f"recrawl/{name}_pages", count)
+        if any(counts.values()) and counts != self.counts:
+            words = ", ".join(f"{count} {name}" for name, count in counts.items())
+            logger.warning(f"pages that need attention: {words}")
+        self.counts = counts
 
 
 def forget_robots(crawler: Crawler) -> None:

@@ -24,8 +24,10 @@ from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.feeds import Polls
 from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
 from policies.live.listings import Listing
-from policies.live.messages import SECONDS_PER_DAY, day_of
-from policies.live.scrapy_hosts import Hosts, forget_robots
+from policies.live.messages import SECONDS_PER_DAY, day_of, take_back
+from policies.live.moves import Moves
+from policies.live.outages import Outages, bring_back
+from policies.live.scrapy_hosts import Hosts, Report, forget_robots
 from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
 from policies.live.scrapy_turns import Turns
 
@@ -66,6 +68,7 @@ class RecrawlScheduler:
         crawler.signals.connect(self._unprocessed, signals.spider_error)
         self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str | None, float]] = {}
+        self.starts: list[str] = []
         self.timer = CallLaterOnce(self._wake)
 
     @classmethod
@@ -84,6 +87,8 @@ class RecrawlScheduler:
         self.robots_until = now + options.robots * SECOND
         folder.mkdir(parents=True, exist_ok=True)
         self.pages = open_pages(options, settings, now)
+        take_back(self.pages, now)
+        self.outages = Outages(self.pages, options.max_retry_after * SECOND)
         self.pages.report(self.pages.under_way, now, "interrupted")  # by a kill
         self.hosts = Hosts(self.pages, settings, options.host_gap)
         self.turns = Turns(
@@ -96,6 +101,7 @@ class RecrawlScheduler:
         spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
         self.pages.warm()
         self.copies = Copies(folder / "copies.sqlite")
+        self.moves, self.report = Moves(self.pages, self.copies), Report(self.pages, self.crawler)
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
@@ -103,6 +109,7 @@ class RecrawlScheduler:
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
+        self.report.write()
         self.copies.close()
         self.count("pages", len(self.pages))
         self.pages.close()
@@ -121,6 +128,8 @@ class RecrawlScheduler:
     def enqueue_request(self, request: Request) -> bool:
         """Take a page, the next step of a redirect, or a request with a body."""
         page, now = request.meta.get(PAGE), self.clock()
+        if request.meta.get("is_start_request"):
+            self.starts.append(urldefrag(request.url).url)
         if request.meta.get(FEED) or page in self.sent:  # redirected
             name = str(page or request.meta[FEED])
             late = self.turns.redirect(name, request, now)
@@ -142,6 +151,8 @@ class RecrawlScheduler:
         now = self.clock()
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
+        self.moves.make(now - SETTLED * SECOND, self.sent)
+        self.report.pass_time(now)
         if now >= self.robots_until:
             self.robots_until = now + self.options.robots * SECOND
             forget_robots(self.crawler)
@@ -165,6 +176,7 @@ class RecrawlScheduler:
     def _request(self, page: str, now: float) -> Request:
         """Return the request of a page, as it was found but for its validators."""
         self.sent[page] = now
+        self.outages.ask(host_of(page), now)
         name, arguments = json.loads(self.copies[page].parser or "[null, {}]")
         callback = None if name is None else getattr(self.spider, name, None)
         about = {PAGE: page, "dont_retry": True, "dont_cache": True}
@@ -186,6 +198,8 @@ class RecrawlScheduler:
         hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
         added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
         self.count("added", added)
+        bring_back(self.pages, self.starts)
+        self.starts = []
 
     def wake_in(self, seconds: float) -> None:
         """Let the engine ask again in some seconds, if not before."""
@@ -203,20 +217,21 @@ class RecrawlScheduler:
 
     # What fetches find
 
-    def observe(self, page: str, response: Response) -> bool:
+    def observe(self, page: str, response: Response, request: Request) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         self.hosts.answered(page)
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
+        reasons = outcome not in ("failed", "gone") and request.meta.get("redirect_reasons")
+        for_good = bool(reasons) and {*reasons} <= {301, 308}
+        self.moves.note(page, urldefrag(response.url).url if for_good else "", self.clock())
         return outcome not in ("not_modified", "unchanged")
 
     def note(self, page: str, answer: Answer = NONE) -> str:
         """Take note of the end of a page's fetch; return its outcome, as of ``note_fetch``."""
         now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
-        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now)
-        if outcome == "gone":
-            self.copies.remove(page)
-        elif copy is not before:
+        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now, self.outages)
+        if copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
         self.count(outcome)
         return outcome
@@ -248,7 +263,7 @@ class RecrawlScheduler:
             faults = self.polls.take(self.pages, feed, listing, *told)
         else:
             faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
-            respect(self.pages, feed, answer, now)
+            respect(self.pages, feed, answer, now, self.outages.max_retry_after)
         for fault in faults:
             self.spider.logger.warning(fault)
         self.count("bad_feeds" if faults else "feeds")

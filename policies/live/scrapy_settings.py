@@ -17,7 +17,8 @@ from policies.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
 POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
-NUMBERS = (*POSITIVE, "RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW")
+LIMITS = ("RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW", "RECRAWL_MAX_RETRY_AFTER")
+NUMBERS = (*POSITIVE, *LIMITS)
 """The settings that are numbers > 0, and those >= 0."""
 
 
@@ -34,6 +35,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
+    max_retry_after: float = 86_400.0
     compare: Any = __name__ + ".text_of"
 
 

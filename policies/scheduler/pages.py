@@ -162,6 +162,11 @@ class PageTables:
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
         self.restore(*self.state(), bandwidth, now)
 
+    def count(self, host: str) -> int:
+        """Return the number of pages of a host, those included that are gone."""
+        there = self.choices.status != ABSENT
+        return int((there & (self.choices.host == self.hosts.get(host, -2))).sum())
+
     def failed_since(self, host: str, since: float) -> NDArray[Any]:
         """Return the pages of a host that failed or are gone since a time, or its last copy."""
         choices = self.choices

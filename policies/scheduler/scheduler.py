@@ -500,7 +500,7 @@ class CrawlScheduler(PacedScheduler):
         pages = self.pages
         pages.allocate(self.bandwidth, self.time)
         rows = np.zeros(count, np.int64)
-        if count:
+        if count or not len(pages):  # pages that are gone are forgotten in time
             taken = ready(take)(*pages.arguments, pages.values.value, self.time, rows)
             rows = rows[:taken]
             pages.forget()

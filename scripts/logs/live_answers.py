@@ -41,6 +41,8 @@ def answer(
             typer.echo(sentence, err=True)
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
+        if scheduler is None:
+            messages.take_back(asked, messages.day_of(None))
         planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder):
             if table is not None:

@@ -115,7 +115,7 @@ class NaiveScheduler:
         return 0
 
     def reset_clock(self, time):
-        """Take the clock back: what waits has as long to wait as before, from a copy at most now."""
+        """Take the clock back: what waits has as long to wait as before."""
         by, self.time = self.time - time, time
         for key, page in self.pages.items():
             page.copy = None if page.copy is None else min(page.copy, time)
