@@ -117,7 +117,7 @@ def tell(
 ) -> None:
     """Tell a scheduler what is new in a listing, then note that it was told.
 
-    A page that is gone comes back, as it is listed anew, for one fetch if it is gone still.
+    A page that is gone comes back, as it is listed anew; it waits longer each time it was gone.
 
     Args:
         scheduler: its ids are URLs.
@@ -131,11 +131,11 @@ def tell(
         scheduler.source_gap(source, memory.polled)
     found = memory.signals(listing, now)
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+        urls = list(dict.fromkeys(url for url, _ in some))
         if columns is not None:
-            urls = list(dict.fromkeys(url for url, _ in some))
             hosts = [host_of(url) for url in urls]
-            if scheduler.add(urls, known="skip", host=hosts, **columns) < len(urls):
-                bring_back(scheduler, urls)
+            scheduler.add(urls, known="skip", host=hosts, **columns)
+        bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)
             scheduler.signal(list(told), list(days), source)

@@ -109,10 +109,10 @@ class Outages:
             logger.warning(f"{name} is back: {len(lost)} pages that failed or were gone are due")
 
 
-def bring_back(scheduler: Scheduler, urls: Sequence[str]) -> None:
-    """Let those of some pages come back that are gone."""
+def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
+    """Let those of some pages come back that are gone, as by ``revive``."""
     if urls:
         known, rows = scheduler.pages.known(as_ids(urls))
         gone = as_ids(urls)[known][scheduler.pages.are_gone(rows)]
         if gone.size:
-            scheduler.revive(gone)
+            scheduler.revive(gone, wait)

@@ -131,14 +131,18 @@ def dismiss(
             choices.least[page] = 0.0
 
 
-@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, types.float64))
-def revive(table: IntArray, search: IntArray, value: Any, pages: IntArray, now: float) -> None:
-    """Let gone pages be chosen after their waits; forget the failures and waits of others."""
+@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, types.boolean, types.float64))
+def revive(
+    table: IntArray, search: IntArray, value: Any, pages: IntArray, waits: bool, now: float
+) -> None:
+    """Let gone pages be chosen, perhaps after waits; forget the failures and waits of others."""
     choices, lazy = choices_at(table), lazy_at(search)
     for page in pages:
         status = choices.status[page]
         if status != GONE:
-            choices.fails[page], choices.retry_at[page] = 0, -math.inf
+            choices.fails[page] = 0
+        if status != GONE or not waits:
+            choices.retry_at[page] = -math.inf
         if status in (GONE, WAITING):
             leave_state(choices, lazy, page, now)
             make_ready(choices, lazy, value, page, now)

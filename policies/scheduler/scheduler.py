@@ -233,11 +233,11 @@ class CrawlScheduler(PacedScheduler):
             codes = pages.host_codes(labels)
             pages.choices.host[rows] = codes
 
-    def revive(self, ids: Ids) -> int:
+    def revive(self, ids: Ids, wait: bool = False) -> int:
         """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
 
-        A page that was gone keeps what was learned of it. It waits by its failures since then, of
-        which being gone is one. All other pages have no failures any more.
+        A page that was gone keeps what was learned of it and its failures, of which being gone is
+        one; with ``wait`` it waits by them, from then on. Other pages have no failures any more.
         """
         labels, pages = as_ids(ids), self.pages
         _, rows = pages.known(labels)
@@ -247,7 +247,7 @@ class CrawlScheduler(PacedScheduler):
             pages.write_learned(gone, self.bandwidth)
         pages.weigh(gone)
         pages.allocated &= pages.values.apart
-        ready(revive)(*pages.arguments, pages.values.value, rows, self.time)
+        ready(revive)(*pages.arguments, pages.values.value, rows, flag("wait", wait), self.time)
         return int(labels.size - rows.size)
 
     def __contains__(self, page_id: object) -> bool:

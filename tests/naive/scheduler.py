@@ -103,12 +103,14 @@ class NaiveScheduler:
         page.state, page.signals, page.failure_time = "gone", [], -math.inf
         return 0
 
-    def revive(self, key):
+    def revive(self, key, wait):
         page = self.pages.get(key)
         if page is None:
             return 1
         if page.state != "gone":
-            page.fails, page.retry_at = 0, -math.inf
+            page.fails = 0
+        if page.state != "gone" or not wait:
+            page.retry_at = -math.inf
         if page.state in ("gone", "waiting"):
             self.leave(key, self.time)
             self.make_ready(key)

@@ -138,7 +138,9 @@ class Both:
 
     def revive(self, rng):
         keys = [int(key) for key in rng.choice([*self.naive.pages, -1], size=3)]
-        assert self.scheduler.revive(keys) == sum(self.naive.revive(key) for key in keys)
+        wait = bool(rng.random() < 0.5)
+        unknown = sum(self.naive.revive(key, wait) for key in keys)
+        assert self.scheduler.revive(keys, wait) == unknown
 
     def reset(self, rng):
         """The clock was ahead, perhaps by a choice, and is taken back."""
