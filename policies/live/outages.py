@@ -16,12 +16,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from policies.live.messages import Scheduler
-from policies.scheduler.reading import as_ids
 
 MAX_RUN, MIN_RUN = 10, 3
 MAX_FAILURES = 5
-"""Answers 404 in a row by which a page is gone without a good answer of its host since the first."""
+"""Answers 404 in a row after which a page is gone though nothing of its host was answered since."""
 MAX_HOLD, MAX_OUTAGE = 1.0, 7.0
 """Days between two fetches of a host that is down, and of an outage."""
 MAX_HOSTS = 10_000
@@ -67,11 +68,10 @@ class Outages:
         if page not in host.failing:
             host.failing[page] = sent
             host.run, host.begin = host.run + 1, host.begin if host.run else sent
-        if host.is_down and sent >= host.asked:
-            self.ask(name, now, 2.0)
-        elif not host.is_down and host.run >= MIN_RUN:
-            if host.run >= min(MAX_RUN, self.scheduler.pages.count(name) - 1):
-                self._begin(name, host, now)
+        if host.is_down:
+            self.ask(name, now, 2.0) if sent >= host.asked else None
+        elif MIN_RUN <= host.run >= min(MAX_RUN, self.scheduler.pages.count(name) - 1):
+            self._begin(name, host, now)
 
     def ask(self, name: str, now: float, factor: float = 1.0) -> None:
         """Hold a host that is down, as one page of it is fetched; ``factor`` is of its wait."""
@@ -112,7 +112,7 @@ class Outages:
 def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
     """Let those of some pages come back that are gone, as by ``revive``."""
     if urls:
-        known, rows = scheduler.pages.known(as_ids(urls))
-        gone = as_ids(urls)[known][scheduler.pages.are_gone(rows)]
+        known, rows = scheduler.pages.known(np.asarray(urls))
+        gone = np.asarray(urls)[known][scheduler.pages.are_gone(rows)]
         if gone.size:
             scheduler.revive(gone, wait)

@@ -17,7 +17,6 @@ setting                   meaning
                           its robots.txt has a longer Crawl-delay (Scrapy >= 2.18)
 ``RECRAWL_RETRY``         seconds from a first failure to the next fetch, 3600; they double
 ``RECRAWL_KEEP_GONE``     days for which pages that are gone are remembered, 30
-``RECRAWL_MAX_RETRY_AFTER``  seconds for which a Retry-After is respected at most, 86400
 ``RECRAWL_FEEDS``         feeds and sitemaps: ``{url: number of the source of signals, from 0 on}``
 ``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
 ``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
@@ -33,9 +32,10 @@ a page is new or has changed, not for 304 or the same content, and again after i
 
 A page is gone after 410, or after 404 right after another failure, unless its host is down
 (:mod:`policies.live.outages`). It comes back at a start if it is a start URL, when a feed or
-sitemap lists it with a new date, and by a link when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or
-another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error
-is a failure.
+sitemap lists it with a new date, and by a link when ``RECRAWL_KEEP_GONE`` has passed. A page that
+robots.txt or another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``.
+Every other error is a failure. ``RECRAWL_MAX_RETRY_AFTER`` is the longest wait that a server may
+ask for, in seconds, 86400.
 Requests with a body, or of another method than GET, are made once, at once. The rules of a
 CrawlSpider would be lost: it is refused.
 """

@@ -68,25 +68,17 @@ class Hosts:
 
 
 class Report:
-    """Warns of pages of a crawl that need attention, once in ten minutes if their numbers change.
-
-    They are stats as well: ``recrawl/gone_pages``, and so on for held hosts and those that
-    :meth:`CrawlScheduler.overview` counts.
-    """
+    """Warns of pages that need attention, and counts them in stats: ``recrawl/gone_pages``, .."""
 
     def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
         self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()
         self.due = -math.inf
 
-    def pass_time(self, now: float) -> None:
-        """Write it if ten minutes have passed."""
-        if now >= self.due:
-            self.due = now + 600.0 * SECOND
-            self.write()
-
-    def write(self) -> None:
-        """Set the stats, and warn of numbers that have changed."""
-        known = self.pages.overview()
+    def write(self, now: float) -> None:
+        """Set the stats, once in ten minutes, and warn if they have changed."""
+        if now < self.due:
+            return
+        self.due, known = now + 600.0 * SECOND, self.pages.overview()
         names = "failing", "starved", "late", "held"
         counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
         for name, count in counts.items():

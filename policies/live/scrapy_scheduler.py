@@ -109,7 +109,7 @@ class RecrawlScheduler:
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
-        self.report.write()
+        self.report.write(math.inf)
         self.copies.close()
         self.count("pages", len(self.pages))
         self.pages.close()
@@ -152,7 +152,7 @@ class RecrawlScheduler:
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
         self.moves.make(now - SETTLED * SECOND, self.sent)
-        self.report.pass_time(now)
+        self.report.write(now)
         if now >= self.robots_until:
             self.robots_until = now + self.options.robots * SECOND
             forget_robots(self.crawler)
@@ -222,9 +222,9 @@ class RecrawlScheduler:
         self.hosts.answered(page)
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
-        reasons = outcome not in ("failed", "gone") and request.meta.get("redirect_reasons")
-        for_good = bool(reasons) and {*reasons} <= {301, 308}
-        self.moves.note(page, urldefrag(response.url).url if for_good else "", self.clock())
+        reasons = set(request.meta.get("redirect_reasons", ()))
+        moved = outcome not in ("failed", "gone") and reasons and reasons <= {301, 308}
+        self.moves.note(page, urldefrag(response.url).url if moved else "", self.clock())
         return outcome not in ("not_modified", "unchanged")
 
     def note(self, page: str, answer: Answer = NONE) -> str:

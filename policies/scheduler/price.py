@@ -69,10 +69,6 @@ class Price:
         self.credit = max(self.credit - 1.0, 0.0)
         return True
 
-    def turn_back(self, by: float) -> None:
-        """Let all times be earlier by as much."""
-        self.time, self.asked = self.time - by, None if self.asked is None else self.asked - by
-
     def state(self) -> list[float | None]:
         """Return what changes."""
         return [self.log, self.time, self.asked, self.credit]

@@ -335,7 +335,8 @@ class CrawlScheduler(PacedScheduler):
         wait as before. Waits that are over stay over, and forgotten pages stay forgotten.
         """
         by = self._turn_back(time)
-        self.price.turn_back(by)
+        self.price.time -= by
+        self.price.asked = None if self.price.asked is None else self.price.asked - by
         self.pages.turn_back(time, by, self.bandwidth)
 
     # Events

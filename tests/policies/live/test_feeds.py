@@ -256,7 +256,7 @@ def test_entries_that_were_lost_are_a_gap(memory: Memory) -> None:
     assert gaps(a, now=6.0, kind="sitemap") == []
 
 
-def test_pages_are_added_and_gone_ones_come_back_where_they_are_listed_anew(
+def test_pages_are_added_and_gone_ones_come_back_as_new_entries(
     memory: Memory, tmp_path: Path
 ) -> None:
     fresh = CrawlScheduler("Greedy", 100.0, learn=True, keep_gone=30.0)
