@@ -131,11 +131,12 @@ def tell(
         scheduler.source_gap(source, memory.polled)
     found = memory.signals(listing, now)
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
-        urls = list(dict.fromkeys(url for url, _ in some))
+        urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
             hosts = [host_of(url) for url in urls]
-            scheduler.add(urls, known="skip", host=hosts, **columns)
-        bring_back(scheduler, urls, wait=True)
+            added = scheduler.add(urls, known="skip", host=hosts, **columns)
+        if added < len(urls):
+            bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)
             scheduler.signal(list(told), list(days), source)

@@ -16,8 +16,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from policies.live.messages import Scheduler
 
 MAX_RUN, MIN_RUN = 10, 3
@@ -111,8 +109,5 @@ class Outages:
 
 def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
     """Let those of some pages come back that are gone, as by ``revive``."""
-    if urls:
-        known, rows = scheduler.pages.known(np.asarray(urls))
-        gone = np.asarray(urls)[known][scheduler.pages.are_gone(rows)]
-        if gone.size:
-            scheduler.revive(gone, wait)
+    if gone := [url for url in urls if url not in scheduler]:
+        scheduler.revive(gone, wait)

@@ -82,7 +82,8 @@ class Report:
         names = "failing", "starved", "late", "held"
         counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
         for name, count in counts.items():
-            self.crawler.stats.set_value(f"recrawl/{name}_pages", count)
+            what = "hosts" if name == "held" else "pages"
+            self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
         if any(counts.values()) and counts != self.counts:
             words = ", ".join(f"{count} {name}" for name, count in counts.items())
             logger.warning(f"pages that need attention: {words}")

@@ -44,9 +44,13 @@ class Unchanged(IgnoreRequest):
 
 
 def steady() -> Callable[[], float]:
-    """Return a clock, in days since 1970, that no change of the machine's clock moves."""
-    start = day_of(None) - time.monotonic() * SECOND
-    return lambda: start + time.monotonic() * SECOND
+    """Return a clock, in days since 1970, that no change of the machine's clock moves.
+
+    Where the system has such a clock, it goes on while the machine sleeps.
+    """
+    running = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    start = day_of(None) - time.clock_gettime(running) * SECOND
+    return lambda: start + time.clock_gettime(running) * SECOND
 
 
 class RecrawlScheduler:

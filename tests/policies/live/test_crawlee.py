@@ -116,7 +116,7 @@ def test_pages_are_fetched_again_when_they_are_due(
         assert Site.visits["/gone"] == 1
         assert Site.visits["/broken"] == 1  # it waits for the minute of the timeout
         assert told[2]["state"] == "gone"
-        assert [page["failures"] for page in told] == [0, 0, 0, 1, 0]
+        assert [page["failures"] for page in told] == [0, 0, 1, 1, 0]
         assert told[3]["copy"] is None
         visits = {path: Site.visits[f"/{path}"] for path in PATHS}
         assert 4 < visits["news"] <= sum(visits.values()) <= most
