@@ -30,13 +30,14 @@ class Moves:
 
     def note(self, page: str, end: str, now: float) -> None:
         """Take note of a fetch of a page; ``end`` is "" unless it was redirected for good."""
-        again = self.ends.pop(page, "") == end
-        self.due.pop(page, None)
+        before = self.ends.pop(page, "")
+        if before:
+            self.due.pop(page, None)
         if not end:
             return
         self.ends[page] = end
         source = self.sources.setdefault(end, page)
-        if source == page and again:
+        if source == page and before == end:
             self.due[page] = end, now
         elif source not in ("", page):
             self.sources[end] = ""

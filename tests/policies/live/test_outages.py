@@ -125,6 +125,17 @@ def test_deleted_pages_are_gone(dead: int, pages: int, status: int) -> None:
     assert set(crawl.fetches(90.0, 96.0)) >= {*range(pages)} - {*crawl.gone}
 
 
+def test_pages_that_were_deleted_in_an_outage_do_not_begin_another_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def site(page: int, hour: float) -> Answer:
+        return Answer(404 if 5.0 <= hour < (1e9 if page < 20 else 11.0) else 200)
+
+    crawl = Crawl(40, 60.0, site).run(24.0 * 9.0)
+    assert crawl.gone == [*range(20)]
+    assert [message.split()[2] for message in caplog.messages] == ["down:", "back:"]
+
+
 # Moves
 
 
