@@ -39,6 +39,7 @@ from policies.live.listings import (
     sitemaps_of,
 )
 from policies.live.messages import Scheduler, day_of
+from policies.live.outages import bring_back
 
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as where a cache held it back."""
@@ -116,7 +117,7 @@ def tell(
 ) -> None:
     """Tell a scheduler what is new in a listing, then note that it was told.
 
-    A page that the scheduler keeps as gone does not come back.
+    A page that is gone comes back, as it is listed anew; it waits longer each time it was gone.
 
     Args:
         scheduler: its ids are URLs.
@@ -130,10 +131,12 @@ def tell(
         scheduler.source_gap(source, memory.polled)
     found = memory.signals(listing, now)
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+        urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
-            urls = list(dict.fromkeys(url for url, _ in some))
             hosts = [host_of(url) for url in urls]
-            scheduler.add(urls, known="skip", host=hosts, **columns)
+            added = scheduler.add(urls, known="skip", host=hosts, **columns)
+        if added < len(urls):
+            bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)
             scheduler.signal(list(told), list(days), source)

@@ -8,6 +8,7 @@ a line of input                                                   the line of ou
 ``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
 ``{"remove": ["u"]}``                                             ``{"pages": 0}``
 ``{"move": ["u"], "to": ["v"]}``                                  ``{"pages": 1}``
+``{"revive": ["u"]}``                                             ``{"unknown": 0}``
 ``{"limit": ["host"], "gap": 0.0001, "most": 2}``                 ``{"pages": 1}``
 ``{"hold": "host", "until": 1.5}``                                ``{"pages": 1}``
 ``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
@@ -17,6 +18,7 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"reset_clock": 1.4}``                                          ``{"clock": 1.4}``
 ``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
 ``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
 ``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
@@ -31,7 +33,10 @@ nothing happens, null for never. The answer to ``signal`` has ``unknown``, the u
 pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
 is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
 ``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
-hosts with null. A bad line is answered by ``{"error": "..."}`` and changes nothing.
+hosts with null. ``hold`` with a time that has passed releases a host. ``revive`` brings back pages
+that are gone, and ends the waits of those that failed. A time of ``next``, ``ask`` or ``bandwidth``
+must be at most a day after this machine's clock; ``reset_clock`` takes the scheduler's clock back,
+with null to now. A bad line is answered by ``{"error": "..."}`` and changes nothing.
 
 A ``url`` is an id of at most 65,536 bytes: a URL or any other text, or all of them whole numbers.
 Spellings of a URL are one page, whose id is the first of: the spelling itself, where it is known;
@@ -47,7 +52,9 @@ name that an object has twice, or a number that is not finite, is an error.
 from __future__ import annotations
 
 import json
+import logging
 import math
+import time as clocks
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -65,8 +72,14 @@ MAX_BYTES = 16 * 2**20
 """Bytes of the longest line, and of the largest body of a request."""
 MAX_PAGES = 10_000
 """Entries of the longest list of a message, and pages of the largest batch."""
-PAGES = {"remove", "move", "to", "ask", "due", "describe", "signal", "report"}
+PAGES = {"remove", "revive", "move", "to", "ask", "due", "describe", "signal", "report"}
 """Names of messages whose values are pages."""
+
+MAX_AHEAD = 1.0
+"""Days by which a clock may be ahead of the machine's."""
+START = [-math.inf]
+"""The latest time in seconds at which the machine can have started."""
+logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler
 Message = Mapping[str, Any]
@@ -75,11 +88,14 @@ Message = Mapping[str, Any]
 def day_of(time: Any) -> float:
     """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
 
+    Now never goes back, and goes on where the clock of the machine was put back.
+
     Raises:
         ValueError: the time is neither.
     """
     if time is None:
-        return datetime.now(UTC).timestamp() / SECONDS_PER_DAY
+        START[0] = max(START[0], datetime.now(UTC).timestamp() - clocks.monotonic())
+        return (START[0] + clocks.monotonic()) / SECONDS_PER_DAY
     if isinstance(time, str):
         try:
             moment = datetime.fromisoformat(time)
@@ -93,6 +109,26 @@ def day_of(time: Any) -> float:
         what = f"at most {MOST_DAYS:g}, got {time!r:.80}: perhaps seconds"
         raise ValueError(f"time must be days, {what}")
     return float(time)
+
+
+def clock_time(scheduler: Scheduler, message: Message) -> float:
+    """Return the time of a message that moves the clock; ValueError for one of the future."""
+    time, now = day_of(message.get("time")), day_of(None)
+    if scheduler.time <= now + MAX_AHEAD < time:
+        way_out = "reset_clock takes a scheduler's clock back"
+        raise ValueError(
+            f"time must be at most a day after {date_of(now)}, got {time:g}; {way_out}"
+        )
+    return time
+
+
+def take_back(scheduler: Scheduler, now: float) -> None:
+    """Take a scheduler's clock back that is ahead by more than a minute, with a warning."""
+    ahead = scheduler.time - now
+    if ahead * SECONDS_PER_DAY > 60.0:
+        scheduler.reset_clock(now)
+        words = "was ahead of this machine's and is taken back; waits have as long to go as before"
+        logger.warning(f"the scheduler's clock {words}: by {ahead:.4g} days, to {date_of(now)}")
 
 
 def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
@@ -225,7 +261,7 @@ def date_of(day: float) -> str | None:
 
 
 def _ask(scheduler: Scheduler, message: Message) -> Message:
-    time, page = day_of(message.get("time")), message["ask"]
+    time, page = clock_time(scheduler, message), message["ask"]
     if new := page not in scheduler:
         try:
             _add(scheduler, {"add": [{"url": page}]})
@@ -265,7 +301,7 @@ def _report(scheduler: Scheduler, message: Message) -> Message:
 
 
 def _next(scheduler: Scheduler, message: Message) -> Message:
-    time, count = day_of(message.get("time")), message["next"]
+    time, count = clock_time(scheduler, message), message["next"]
     fetch = scheduler.next_batch(time, count).tolist()
     clock = {"clock": scheduler.time} if time < scheduler.time else {}
     if fetch:
@@ -275,8 +311,13 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
 
 
 def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.configure(day_of(message.get("time")), bandwidth=message["bandwidth"])
+    scheduler.configure(clock_time(scheduler, message), bandwidth=message["bandwidth"])
     return {"bandwidth": message["bandwidth"]}
+
+
+def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.reset_clock(day_of(message["reset_clock"]))
+    return {"clock": scheduler.time}
 
 
 class Call(NamedTuple):
@@ -294,6 +335,8 @@ CALLS = {
     "update": Call(_update, ()),
     "remove": Call(lambda pages, told: pages.remove(told["remove"]), ()),
     "move": Call(lambda pages, told: pages.move(told["move"], told["to"]), ("to",)),
+    "revive": Call(lambda pages, told: {"unknown": pages.revive(told["revive"])}, ()),
+    "reset_clock": Call(_reset_clock, ()),
     "limit": Call(_limit, ("gap", "most")),
     "hold": Call(lambda pages, told: pages.hold(told["hold"], day_of(told["until"])), ("until",)),
     "source_gap": Call(

@@ -30,9 +30,9 @@ from policies.scheduler.reading import (
     host_labels,
     read,
 )
-from policies.scheduler.reports import change_timeout, fail, give_back, reopen
+from policies.scheduler.reports import fail, give_back, reopen, revive
 from policies.scheduler.signal_log import count_signals, signals_until
-from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, SENT
+from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, PARKED, SENT
 
 REWRITTEN = 500
 """Pages whose estimates follow new shared distributions with each report."""
@@ -221,14 +221,38 @@ class CrawlScheduler(PacedScheduler):
         rows = self.pages.ids.remove(as_ids(ids))
         self.pages.dismiss(rows, np.full(rows.size, self.time))
 
-    def move(self, ids: Ids, new_ids: Ids) -> None:
-        """Give pages other ids, as after a redirect, and keep all else.
+    def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
+        """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
 
         Raises:
-            ValueError: an id is unknown, a new one is there already, or one of them is twice there.
+            ValueError: an id is unknown, a new one is there already, or one of them is twice there;
+                a host is given for a page that is handed out, or parked as its host is closed.
         """
-        self.pages.rows(ids)
-        self.pages.ids.move(as_ids(ids), as_ids(new_ids))
+        pages, rows = self.pages, self.pages.rows(ids)
+        hosts = read({"host": host}, rows.size, self.num_sources)
+        if hosts and np.isin(pages.choices.status[rows], (SENT, PARKED)).any():
+            raise ValueError("host must be left out for pages that are handed out or parked")
+        pages.ids.move(as_ids(ids), as_ids(new_ids))
+        for labels in hosts.values():
+            codes = pages.host_codes(labels)
+            pages.choices.host[rows] = codes
+
+    def revive(self, ids: Ids, wait: bool = False) -> int:
+        """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
+
+        A page that was gone keeps what was learned of it and its failures, of which being gone is
+        one; with ``wait`` it waits by them, from then on. Other pages have no failures any more.
+        """
+        labels, pages = as_ids(ids), self.pages
+        _, rows = pages.known(labels)
+        gone = rows[pages.are_gone(rows)]
+        pages.lazy.pages["counted"][gone] = 0.0
+        if pages.learner is not None and gone.size:
+            pages.write_learned(gone, self.bandwidth)
+        pages.weigh(gone)
+        pages.allocated &= pages.values.apart
+        ready(revive)(*pages.arguments, pages.values.value, rows, flag("wait", wait), self.time)
+        return int(labels.size - rows.size)
 
     def __contains__(self, page_id: object) -> bool:
         """Return whether a page is there, and not gone."""
@@ -302,10 +326,22 @@ class CrawlScheduler(PacedScheduler):
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in given:
-            change_timeout(self.pages.arguments[0], given["timeout"])
+            sent = self.pages.choices.status == SENT
+            self.pages.delay(sent, given["timeout"] - lines["timeout"][0])
         for name, value in given.items():
             lines[name] = value
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back, where it was wrong; ValueError if that is not before it.
+
+        Copies and signals of the future count as of the new time, and what waits has as long to
+        wait as before. Waits that are over stay over, and forgotten pages stay forgotten.
+        """
+        by = self._turn_back(time)
+        self.price.time -= by
+        self.price.asked = None if self.price.asked is None else self.price.asked - by
+        self.pages.turn_back(time, by, self.bandwidth)
 
     # Events
 
@@ -469,7 +505,7 @@ class CrawlScheduler(PacedScheduler):
         pages = self.pages
         pages.allocate(self.bandwidth, self.time)
         rows = np.zeros(count, np.int64)
-        if count:
+        if count or not len(pages):  # pages that are gone are forgotten in time
             taken = ready(take)(*pages.arguments, pages.values.value, self.time, rows)
             rows = rows[:taken]
             pages.forget()
@@ -631,6 +667,7 @@ class CrawlScheduler(PacedScheduler):
         other.source_gap(0, 0.0)
         other.describe(0)
         other.report([1], 90.0, "gone")
+        other.revive([1])
 
     # State
 

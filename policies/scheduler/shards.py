@@ -174,7 +174,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._route("remove", self._leave(given), {"ids": given})
 
     def move(self, ids: Ids, new_ids: Ids) -> None:
-        """Give pages other ids; see :meth:`CrawlScheduler.move`."""
+        """Give pages other ids; their hosts stay; see :meth:`CrawlScheduler.move`."""
         given, others = as_ids(ids), as_ids(new_ids)
         where = self._where[self.ids.rows(given)]
         self.ids.move(given, others)
@@ -197,6 +197,13 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._change_pace(time, bandwidth, burst)
         self._ask_all("configure", time=self.time, **settings)
         self._set_shares()
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
+        self._set_shares()  # lets the time pass
+        self._turn_back(time)
+        self._ask_all("reset_clock", time=time)
+        self._exchange = None
 
     def source_gap(self, source: int, since: float) -> None:
         """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""

@@ -50,6 +50,8 @@ def answer(
     durable = None if folder is None else DurableScheduler(folder, scheduler, **named)
     with nullcontext(scheduler) if durable is None else durable as asked:
         assert asked is not None
+        if scheduler is None:
+            messages.take_back(asked, messages.day_of(None))
         planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder) as polls:
             if table is not None:

@@ -166,6 +166,9 @@ class Told:
 
         return call
 
+    def __contains__(self, page: str) -> bool:
+        return True
+
     def signals(self) -> list[tuple[str, float]]:
         found = [
             pair
@@ -256,7 +259,9 @@ def test_entries_that_were_lost_are_a_gap(memory: Memory) -> None:
     assert gaps(a, now=6.0, kind="sitemap") == []
 
 
-def test_pages_are_added_and_gone_ones_stay_away(memory: Memory, tmp_path: Path) -> None:
+def test_pages_are_added_and_gone_ones_come_back_as_new_entries(
+    memory: Memory, tmp_path: Path
+) -> None:
     fresh = CrawlScheduler("Greedy", 100.0, learn=True, keep_gone=30.0)
     with DurableScheduler(tmp_path / "state", fresh) as scheduler:
         tell(scheduler, memory, listed(entry("/1", 0.5)), 1.0)
@@ -268,7 +273,12 @@ def test_pages_are_added_and_gone_ones_stay_away(memory: Memory, tmp_path: Path)
         scheduler.limit_hosts("a.example", most=1)
         both = listed(entry("/2", 1.8), entry("/3", 1.9))
         tell(scheduler, memory, both, 2.0, columns={"importance": 2.0})
-        assert "https://a.example/2" not in scheduler
+        assert "https://a.example/2" in scheduler
+        scheduler.report(["https://a.example/2"], 2.0, "gone")
+        tell(scheduler, memory, both, 2.1, columns={"importance": 2.0})
+        assert "https://a.example/2" not in scheduler  # it is the same entry
+        tell(scheduler, memory, listed(entry("/2", 2.2)), 2.2)
+        assert scheduler.describe("https://a.example/2")["due"] == 3.0  # gone twice
         assert scheduler.describe("https://a.example/3")["signals"] == 1
         assert len(scheduler.next_batch(3.0, 5)) == 1
 

@@ -86,6 +86,52 @@ def test_failures_hosts_moves_and_gaps_are_told() -> None:
     assert "ids must be known" in said[12]["error"]
 
 
+def test_hosts_are_released_pages_come_back_and_clocks_go_back() -> None:
+    scheduler, now = CrawlScheduler("GreedyNCIS", 10.0, keep_gone=9.0), day_of(None)
+    said = asked(
+        scheduler,
+        {"add": [{**page, "host": "h"} for page in PAGES]},
+        {"hold": "h", "until": "2999-01-01"},
+        {"next": 1, "time": 1.0},
+        {"hold": "h", "until": 0.5},
+        {"next": 1, "time": 1.1},
+        {"report": ["b"], "time": 1.1, "status": "gone"},
+        {"revive": ["b", "unknown"]},
+        {"describe": "b"},
+        {"next": 1, "time": now + 0.9},
+        {"reset_clock": 2.0},
+        {"reset_clock": 3.0},
+        {"next": 1, "time": "2999-01-01"},
+        {"next": 1, "time": now * 86_400.0},
+        {"next": 1, "time": float("nan")},
+        {"ask": "a", "time": now + 2.0},
+        {"bandwidth": 5, "time": now + 2.0},
+        {"reset_clock": None},
+    )
+    assert [line["fetch"] for line in (said[2], said[4])] == [[], ["b"]]
+    assert said[6] == {"unknown": 1}
+    assert said[7]["state"] == "ready"
+    assert said[9] == {"clock": 2.0}
+    assert "time must be before the clock, 2, got 3" in said[10]["error"]
+    assert "time must be at most a day after" in said[11]["error"]
+    assert all("time must be" in line["error"] for line in said[12:])
+    assert (scheduler.time, scheduler.bandwidth) == (2.0, 10.0)
+    ahead = CrawlScheduler("Greedy", 10.0, start=now + 5.0)  # a simulation
+    assert "error" not in asked(ahead, {"next": 1, "time": now + 6.0})[0]
+
+
+def test_now_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = day_of(None)
+
+    class Past(messages.datetime):
+        @classmethod
+        def now(cls, zone: Any = None) -> Any:
+            return cls.fromtimestamp(0.0, zone)
+
+    monkeypatch.setattr(messages, "datetime", Past)
+    assert before < day_of(None) < before + 0.01
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

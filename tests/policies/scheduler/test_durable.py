@@ -62,6 +62,10 @@ def calls(seed, count):
             yield "move", {"ids": known[:1], "new_ids": [10**6 + turn]}
         elif turn % 31 == 0:
             yield "report", {"ids": known[:1], "times": now, "status": "gone"}
+        elif turn % 35 == 0:
+            yield "revive", {"ids": known}
+        elif turn % 38 == 0:
+            yield "reset_clock", {"time": now - 0.2}
         elif turn % 37 == 0:
             yield "hold", {"host": rng.choice(HOSTS), "until": now + 1.0}
         elif turn % 41 == 0:
