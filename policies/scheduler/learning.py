@@ -5,12 +5,17 @@ signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24
 the distributions from which a page without data starts. These are learned as well, whenever the
 number of fetches has doubled, from the pages with data and some of a prior. The prior has the scale
 of all pages: one change in the mean time between two fetches of a page.
+
+Rates may change, and a page that is believed to change too often to be worth a fetch would never
+show it. So a page that was not fetched for ``MAX_AGE`` mean intervals has the change rate at which
+its fetch is worth most, until it is fetched (optimism in the face of uncertainty; Auer, Cesa-Bianchi
+and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +30,12 @@ from policies.scheduler.ids import grown
 from policies.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
-GIVEN = 4.0
-"""Changes that a given rate counts for."""
+GIVEN = 1.0
+"""Changes that a given rate counts for: a unit information prior (Kass and Wasserman 1995)."""
+MAX_AGE = 10.0
+"""Mean intervals between two fetches of a page after which the rate of a page is unknown again."""
+BEST_CHANGES = 1.793282
+"""Expected changes since a copy at which a fetch is worth most, where exp(x) = 1 + x + x^2."""
 MOST_POOLED = 10_000
 """Pages from which shared distributions are learned."""
 PRIOR_PAGES = 10
@@ -83,10 +92,18 @@ class PageLearner:
         none = np.zeros((1, self.least.size))
         return {name: x[..., 0] for name, x in self._columns(none, 0.0).items()}
 
-    def begin(self, rows: IntArray, columns: Mapping[str, FloatArray] | None) -> None:
-        """Forget what was learned of pages, and take given columns, (.., n) each, for data."""
+    def begin(
+        self, rows: IntArray, columns: Mapping[str, FloatArray], names: Collection[str]
+    ) -> None:
+        """Forget what was learned of pages, and take the columns of some names for data.
+
+        Args:
+            rows: the pages, (n,).
+            columns: all of ``LEARNED``, (n,) or (S, n) each.
+            names: those of them that are given; the others are assumptions.
+        """
         self.counts[rows] = self.exposures[rows] = 0.0
-        if columns is None:
+        if not names:
             return
         sources = {name: np.atleast_2d(columns[name]) for name in LEARNED[1:]}
         change, (recall, false), shape_rate = columns[LEARNED[0]], sources.values(), self.shared
@@ -96,8 +113,10 @@ class PageLearner:
         given = np.concatenate([(missed * change)[None], evidence, signals]).T
         given = np.maximum(given, self.least)
         counts = np.maximum(GIVEN, given * rate)
-        self.counts[rows] = counts
-        self.exposures[rows] = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        is_data = np.full(shape.size, any(name in names for name in LEARNED[1:]))
+        is_data[0] = LEARNED[0] in names
+        exposures = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        self.counts[rows], self.exposures[rows] = counts * is_data, exposures * is_data
 
     def learn(
         self, rows: IntArray, elapsed: FloatArray, signals: FloatArray, changed: BoolArray
@@ -122,6 +141,13 @@ class PageLearner:
         rows = np.arange(begin, min(begin + most, len(self.counts)))
         self.fetches[2] += rows.size
         return rows
+
+    def rows_in_turn(self, count: int, num_pages: int) -> IntArray:
+        """Return the rows to look at after a number of fetches: all, in as many as there are pages."""
+        room = len(self.counts)
+        per_fetch = -(-room // max(num_pages, 1))
+        end = per_fetch * int(self.fetches[0])
+        return np.unique(np.arange(max(end - per_fetch * count, end - room), end) % room)
 
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
