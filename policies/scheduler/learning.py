@@ -6,10 +6,11 @@ the distributions from which a page without data starts. These are learned as we
 number of fetches has doubled, from the pages with data and some of a prior. The prior has the scale
 of all pages: one change in the mean time between two fetches of a page.
 
-Rates may change, and a page that is believed to change too often to be worth a fetch would never
-show it. So a page that was not fetched for ``MAX_AGE`` mean intervals has the change rate at which
-its fetch is worth most, until it is fetched (optimism in the face of uncertainty; Auer, Cesa-Bianchi
-and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem").
+A page that is believed to change too often to be worth a fetch would never show that this is wrong,
+or has changed. So what was learned of a page that was not fetched for ``MAX_AGE`` mean intervals is
+forgotten, and until its next fetch it has the change rate at which a fetch is worth most: optimism
+in the face of uncertainty (Auer, Cesa-Bianchi and Fischer 2002, "Finite-time Analysis of the
+Multiarmed Bandit Problem").
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LEARNED = ("change_rate", "recall", "false_signal_rate")
 GIVEN = 1.0
 """Changes that a given rate counts for: a unit information prior (Kass and Wasserman 1995)."""
 MAX_AGE = 10.0
-"""Mean intervals between two fetches of a page after which the rate of a page is unknown again."""
+"""Mean intervals between two fetches of a page, after which what was learned is forgotten."""
 BEST_CHANGES = 1.793282
 """Expected changes since a copy at which a fetch is worth most, where exp(x) = 1 + x + x^2."""
 MOST_POOLED = 10_000
@@ -143,7 +144,7 @@ class PageLearner:
         return rows
 
     def rows_in_turn(self, count: int, num_pages: int) -> IntArray:
-        """Return the rows to look at after a number of fetches: all, in as many as there are pages."""
+        """Return rows to look at after fetches; all in turn, in as many fetches as pages."""
         room = len(self.counts)
         per_fetch = -(-room // max(num_pages, 1))
         end = per_fetch * int(self.fetches[0])

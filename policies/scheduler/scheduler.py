@@ -462,13 +462,15 @@ class CrawlScheduler(PacedScheduler):
         self._explore(np.setdiff1d(looked, rows))
 
     def _explore(self, rows: IntArray) -> None:
-        """Give pages that were not fetched for long the rate at which a fetch is worth most."""
+        """Forget what was learned of pages without a fetch for long, and value them highly."""
         pages, max_age = self.pages, MAX_AGE * len(self.pages.ids) / self.bandwidth
+        assert pages.learner is not None
         ages = self.time - pages.lazy.pages["last_crawl"][rows]
         old = (ages > max_age) & ~np.isin(pages.choices.status[rows], (ABSENT, GONE, SENT))
         if not old.any():
             return
         rows, columns = rows[old], pages.of(rows[old])
+        pages.learner.begin(rows, columns, ())
         columns |= {"change_rate": BEST_CHANGES / ages[old], "recall": 0.0 * columns["recall"]}
         pages.write(rows, columns, pages.values.table(columns, self.bandwidth))
         pages.weigh(rows)

@@ -248,7 +248,9 @@ def test_an_old_page_has_the_rate_at_which_a_fetch_is_worth_most() -> None:
     for time in np.arange(1.0, 12.0):
         scheduler.configure(time)
         scheduler.report(["a"], time, changed=[True])
-    state = scheduler.describe("b", 11.0)
+    state, learner = scheduler.describe("b", 11.0), scheduler.pages.learner
+    assert learner is not None
+    assert [counts.any() for counts in learner.counts[:2]] == [True, False]  # b is unknown again
     for factor in np.geomspace(0.1, 10.0, 21):
         other = greedy_ncis(
             11.0,
