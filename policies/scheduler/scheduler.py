@@ -17,7 +17,7 @@ from policies.scheduler.choices import hand_out, look, take, worth
 from policies.scheduler.describing import description, overview, reason, states_at
 from policies.scheduler.files import Record
 from policies.scheduler.ids import first_of_each
-from policies.scheduler.learning import LEARNED, PageLearner
+from policies.scheduler.learning import BEST_CHANGES, LEARNED, MAX_AGE, PageLearner
 from policies.scheduler.pacing import SAVED, Fetch, PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.pages import PageTables
@@ -183,7 +183,7 @@ class CrawlScheduler(PacedScheduler):
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
             learned = set(columns) & set(LEARNED)
-            pages.learner.begin(rows if learned else rows[~back], arrays if learned else None)
+            pages.learner.begin(rows if learned else rows[~back], arrays, learned)
             if not learned and back.any():
                 pages.write_learned(rows[back], self.bandwidth)
         codes = pages.host_codes(own["host"]) if "host" in own else -1
@@ -208,7 +208,7 @@ class CrawlScheduler(PacedScheduler):
             changed = pages.of(rows) | known
             pages.write(rows, changed, pages.parameters(changed, self.bandwidth))
             if pages.learner is not None and set(known) & set(LEARNED):
-                pages.learner.begin(rows, changed)
+                pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
         if least is not None:
             pages.choices.least[rows] = least
@@ -498,6 +498,23 @@ class CrawlScheduler(PacedScheduler):
         following = following[~np.isin(pages.choices.status[following], (ABSENT, GONE))]
         pages.write_learned(np.union1d(rows[used], following), self.bandwidth)
         pages.admit(following, self.time, only_ready=True)
+        looked = np.union1d(following, learner.rows_in_turn(used.size, len(pages.ids)))
+        self._explore(np.setdiff1d(looked, rows))
+
+    def _explore(self, rows: IntArray) -> None:
+        """Forget what was learned of pages without a fetch for long, and value them highly."""
+        pages, max_age = self.pages, MAX_AGE * len(self.pages.ids) / self.bandwidth
+        assert pages.learner is not None
+        ages = self.time - pages.lazy.pages["last_crawl"][rows]
+        old = (ages > max_age) & ~np.isin(pages.choices.status[rows], (ABSENT, GONE, SENT))
+        if not old.any():
+            return
+        rows, columns = rows[old], pages.of(rows[old])
+        pages.learner.begin(rows, columns, ())
+        columns |= {"change_rate": BEST_CHANGES / ages[old], "recall": 0.0 * columns["recall"]}
+        pages.write(rows, columns, pages.values.table(columns, self.bandwidth))
+        pages.weigh(rows)
+        pages.admit(rows, self.time, only_ready=True)
 
     # Choices
 
