@@ -58,8 +58,8 @@ LIVE_AT_ONCE = 2
 
 ABOUT = """# A site crawled live
 
-Made by `python -m tests.policies.live.own_site`. 200 pages change by Poisson processes, with log-normal
-rates (sigma 1.5, mean 1 per unit of time), and are fetched 200 times per unit. The feed has a
+Made by `python -m tests.policies.live.own_site`. 200 pages change by Poisson processes, with
+log-normal rates (sigma 1.5, mean 1 per unit of time), and are fetched 200 times per unit. The feed has a
 precision of .8; a lying sitemap gives each page a false date once per unit. Both are polled every
 quarter of a unit. The live scheduler learns all rates.
 
