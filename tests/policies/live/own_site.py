@@ -59,9 +59,9 @@ LIVE_AT_ONCE = 2
 ABOUT = """# A site crawled live
 
 Made by `python -m tests.policies.live.own_site`. 200 pages change by Poisson processes, with
-log-normal rates (sigma 1.5, mean 1 per unit of time), and are fetched 200 times per unit. The feed has a
-precision of .8; a lying sitemap gives each page a false date once per unit. Both are polled every
-quarter of a unit. The live scheduler learns all rates.
+log-normal rates (sigma 1.5, mean 1 per unit of time), and are fetched 200 times per unit. The feed
+has a precision of .8; a lying sitemap gives each page a false date once per unit. Both are polled
+every quarter of a unit. The live scheduler learns all rates.
 
 Numbers are the share of the pages' time without a fresh copy after a warm-up, with 95% intervals
 over tenths of that time. *Live*: a crawler and a web server on one machine, by the wall clock, on
