@@ -56,8 +56,7 @@ def names(
     """Return the names of policies that :func:`make` knows, in alphabetical order.
 
     Args:
-        action: keep only policies that act in this form of action; ``probe`` stands for the form
-            ``page`` where pages can be probed.
+        action: keep only policies that act in this form of action.
         fragments: whether pages have fragments, which adds the policies for these. They act in the
             forms ``page``, ``scores`` and ``refresh``; the last one needs the argument
             ``threshold`` (``UniformRefresh``: ``interval``) at which they refresh.

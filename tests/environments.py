@@ -32,15 +32,14 @@ FORMS = {
 }
 RATES = {"action": "rates"}
 HIDDEN = {**RATES, "reveal": "importance", "bucket": 2.0}
-PROBES = {"action": "page", "probe": True}
 
 
 def forms_of(name):
     """The forms of action that tests of every id try, with their arguments."""
     if name != OFFERS:
         hidden = {"hidden rates": HIDDEN} if name == HARMONIC else {}
-        return {**FORMS, "rates": RATES, **hidden, "probes": PROBES}
-    return {"rates": RATES, **FORMS, "scores": {"action": "scores"}, "probes": PROBES}
+        return {**FORMS, "rates": RATES, **hidden}
+    return {"rates": RATES, **FORMS, "scores": {"action": "scores"}}
 
 
 HAS_WINDOW = find_spec("pygame") is not None

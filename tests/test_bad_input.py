@@ -32,7 +32,6 @@ OF_FAMILIES: dict[str, tuple[Any, ...]] = {
     "bandwidth": (0, -1.0, NAN, INF, "x", [1]),
     "crawl_cost": (-1, "x", NAN),
     "overspend": ("x", 3),
-    "probe": ("x", 3),
     "resample": ("x", 3),
 }
 OF_ONE: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -61,7 +60,6 @@ OF_ONE: dict[str, dict[str, tuple[Any, ...]]] = {
         "epoch": (0.0, NAN, "day"),
         "bucket": (0.5, -1.0, NAN, INF, "big"),
         "batch": (2, 0, 1.5),
-        "probe": (True,),
         "reward": ("praise", "requests"),
         "num_sources": (2, 0),
     },
@@ -90,7 +88,7 @@ def test_arguments_of_environments(env_id: str, name: str, value: Any) -> None:
         gym.make(env_id, **{name: value})
     of_our_own(caught)
     assert any(word in str(caught.value) for word in words)
-    if isinstance(value, int | float | str) and name not in ("probe", "parameters"):
+    if isinstance(value, int | float | str) and name != "parameters":
         assert repr(value) in str(caught.value)
 
 

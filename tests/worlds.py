@@ -101,12 +101,11 @@ def lanes_of(
     *,
     action: str = "page",
     batch: int = 1,
-    probe: bool = False,
     horizon: float = 5.0,
     tape: Tape | None = None,
     **more: Any,
 ) -> Lanes:
-    form = action_form(action, instance.num_pages, batch, probe)
+    form = action_form(action, instance.num_pages, batch)
     return Lanes(num_lanes, Always(instance), form, horizon=horizon, tape=tape, **more)
 
 

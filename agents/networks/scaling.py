@@ -13,7 +13,7 @@ column                 scaled
 ``importance``         L(importance / mean importance)
 ``signals``            log(1 + signals)
 ``recall``             artanh((2 recall - 1) / 1.02), half its log-odds, bounded
-in [-1, 1]             as they are: ``changed``, ``alive``, ``probed``, ``complete``
+in [-1, 1]             as they are: ``changed``, ``alive``, ``complete``
 any other              sign(x) log(1 + abs(x))
 =====================  ============================================================
 
@@ -48,7 +48,7 @@ RECALL_BOUND = 1.02
 """Recalls 0 and 1 remain distinct from 0.01 and 0.99, not from 0.001 and 0.999."""
 LEAST_WEIGHT = 1e-12
 """Lower bound of the mean importance as a divisor."""
-PLAIN = ("changed", "alive", "probed", "complete", "recall")
+PLAIN = ("changed", "alive", "complete", "recall")
 POWERS = {"elapsed": 1, "age": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
 """Power of T in the divisor of the columns that L scales."""
 

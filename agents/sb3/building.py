@@ -52,8 +52,6 @@ class ModelTraits:
     """Time to crawl every page once, m / R, > 0."""
     batch: int = 1
     """Pages per action of the form ``scores``, in [1, m]."""
-    probing: bool = False
-    """Whether an action of the form ``page`` may be a probe."""
     highest: float = 1.0
     """Highest rate of the form ``rates``, >= 1."""
 
@@ -90,7 +88,6 @@ class ModelTraits:
             action_form=form,
             cycle=float(cycle),
             batch=core.batch if form == "scores" else 1,
-            probing=form == "page" and int(acts.n) > seen.shape[0],
             highest=float(acts.high.max()) if form == "rates" else 1.0,
         )
 
@@ -101,7 +98,7 @@ class ModelTraits:
     def action_space(self) -> Space[Any]:
         """Return the space of actions."""
         if self.action_form in SLOT_FORMS:
-            return action_form(self.action_form, self.num_pages, self.batch, self.probing).space()
+            return action_form(self.action_form, self.num_pages, self.batch).space()
         if self.action_form == "shares":
             return BandwidthShares(self.num_pages).space()
         return CrawlRates(self.num_pages, self.highest).space()

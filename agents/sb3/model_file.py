@@ -116,7 +116,10 @@ def read_description(path: Path) -> Description:
         ):
             raise ValueError(f"its rewards must have {MOMENTS} finite moments, got {rewards!r:.80}")
         arguments = TrainArguments.from_json(json.dumps(entries["arguments"]))
-        return Description(arguments, ModelTraits(**entries["traits"]), progress, rewards)
+        traits = dict(entries["traits"])
+        if traits.pop("probing", False):  # in files of earlier versions
+            raise ValueError("it acts on pages that could be observed without a crawl")
+        return Description(arguments, ModelTraits(**traits), progress, rewards)
 
 
 def read_arguments(path: Path) -> TrainArguments:

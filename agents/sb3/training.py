@@ -117,9 +117,9 @@ def goes_on(out: Path, resume: bool) -> bool:
 def make_folder(out: Path) -> None:
     """Make a folder, claim it, and check that it is writable before any work."""
     out.mkdir(parents=True, exist_ok=True)
-    probe = out / ".writable.partial"
-    probe.touch()
-    probe.unlink()
+    trial = out / ".writable.partial"
+    trial.touch()
+    trial.unlink()
     claim(out)
 
 

@@ -106,12 +106,11 @@ def _crawls(log: CrawlLog) -> Iterator[str]:
     if not log.page.size:
         yield "nothing crawled yet"
     for number, page in enumerate(log.page[:MOST_CRAWLS]):
-        did = "probed" if log.probe[number] else "crawled"
         outcome = "it had changed" if log.changed[number] else "it had not changed"
         signals = log.signals[..., number]
         plural = "" if signals.sum() == 1 else "s"
         received = f", {counted(signals)} signal{plural}" if signals.any() else ""
-        yield f"{did} page {page} after {log.elapsed[number]:.3g}{received}: {outcome}"
+        yield f"crawled page {page} after {log.elapsed[number]:.3g}{received}: {outcome}"
     if log.page.size > MOST_CRAWLS:
         changed = np.count_nonzero(log.changed)
         yield f"and more: {log.page.size} crawls in all, {changed} had changed"

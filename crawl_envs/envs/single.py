@@ -149,9 +149,8 @@ class CrawlEnv(LaneAccess, SingleEnv):
     def action_masks(self) -> BoolArray:
         """Return a new mask of the choices that may be made, in the form of sb3-contrib.
 
-        Of the pages that exist, (m,) bool, and with probes of their probes, (2 m,); with
-        ``action="refresh"`` for each page that it is left, which is always allowed, and that it is
-        crawled, (2 m,).
+        Of the pages that exist, (m,) bool; with ``action="refresh"`` for each page that it is left,
+        which is always allowed, and that it is crawled, (2 m,).
         """
         masks: BoolArray = self.lanes.choice_masks()[0]
         return masks

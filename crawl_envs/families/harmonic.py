@@ -55,7 +55,7 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same with rates in units of the current
       bandwidth; action a is the share or probability (a + 1) / 2.
     - ``action="page"``, ``"scores"`` or ``"refresh"``: one crawl per slot of 1 / R, on the same
-      events; as in ``CrawlNCIS-v0``, ``probe=True`` included.
+      events, as in ``CrawlNCIS-v0``.
 
     ## Observation Space
 
@@ -98,7 +98,7 @@ class CrawlHarmonic(PageFamily, SingleEnv):
     - ``action`` ("rates"): the action form. With ``rates`` and ``shares``: ``epoch`` (None), the
       length of an epoch, by default 1; ``overspend`` (None), by default ``scale``; ``bucket``
       (None), the size in crawls of a token bucket, which starts full and is refilled at the
-      bandwidth, by default no limit. With others: ``batch`` (1), ``probe`` (False).
+      bandwidth, by default no limit. With others: ``batch`` (1).
     - ``objective`` ("harmonic"): or ``binary``, C(n) = 1 for n > 0, or a concave table C(0), C(1),
       ..., C(K) that starts at 0.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).

@@ -160,7 +160,6 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     | elapsed | [0, horizon] | days since the last crawl |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found an update; -1 before the first |
-    | probed | -1, 0, 1 | the same of the last probe since then; -1 none; with ``probe=True`` |
     | alive | 0, 1 | whether the page exists; of traces |
     | importance | [0, 1e6] | W of eq. 1 |
     | change_rate | [0, 1e6] | updates per day of all its regions; with ``reveal="parameters"`` |
@@ -205,9 +204,9 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
     - ``instance`` ("quality"): ``quality``, ``random``, or a trace.
     - ``signals`` (None): ``none`` (the default), ``partial`` or ``noisy``, as in ``CrawlNCIS-v0``,
       on the same pages; for traces ``directory`` (the default), ``mentions``, ``both`` or ``none``.
-    - ``action`` ("page"), ``batch`` (1), ``probe`` (False): the action form, crawls per decision of
-      ``scores``, and whether pages can be probed. With ``rates``: ``epoch`` (None), ``overspend``
-      (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
+    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
+      With ``rates``: ``epoch`` (None), ``overspend`` (None) and ``bucket`` (None), as in
+      ``CrawlHarmonic-v0``.
     - ``objective`` ("fragments"), ``crawl_cost`` (0.0): see above.
     - ``base_versions`` (2): number of earlier copies that a new one is compared with, h.
     - ``sketch_size`` (None): number of fragments in a sketch, those with the smallest hashes; None

@@ -65,8 +65,6 @@ class CrawlNCIS(PageFamily, SingleEnv):
     - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the pages
       of the ``batch`` highest scores; ties go to the lowest index.
-    - with ``probe=True``, ``page`` is ``Discrete(2 m)``: m + i probes page i. A probe uses the slot
-      and observes whether the page has changed since its last crawl, without refreshing it.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
       is in the ledger, and in the reward with ``crawl_cost``. ``action_masks()`` has two entries
       per page, (2 m,), as MaskablePPO expects it.
@@ -85,7 +83,6 @@ class CrawlNCIS(PageFamily, SingleEnv):
     | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
-    | probed | -1, 0, 1 | result of the last probe since then; -1 none; with ``probe=True`` |
     | importance | [0, 1e6] | mu, saturated |
     | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
     | recall | [0, 1] | with ``reveal="parameters"`` |
@@ -96,8 +93,7 @@ class CrawlNCIS(PageFamily, SingleEnv):
 
     With ``observation="flat"`` the rows follow each other in a vector, (m F,). With ``"dict"`` and
     ``"flat_dict"`` the observation is a dictionary of ``observation``, (m, F) or (m F,), and
-    ``action_mask``, int8: 1 for pages that exist, (m,), and with ``probe=True`` for their probes,
-    (2 m,).
+    ``action_mask``, int8: 1 for pages that exist, (m,).
 
     The box is for networks. ``env.unwrapped.tracker()`` has the exact values, and
     ``env.unwrapped.last_log()`` the crawls and signals of the last step.
@@ -136,9 +132,9 @@ class CrawlNCIS(PageFamily, SingleEnv):
       ``cold``; also those of ``CrawlHarmonic-v0``: ``mixed``, ``lambdacrawl`` and the path of an
       imported table of URLs, which ends in ``.parquet``; and ``quality`` and ``random`` of
       ``CrawlLongevity-v0``, with pages that are either fresh or stale.
-    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``;
-      ``probe`` (False): whether pages can be probed. With ``rates`` and ``shares``:
-      ``epoch`` (None), ``overspend`` (None) and ``bucket`` (None), as in ``CrawlHarmonic-v0``.
+    - ``action`` ("page"), ``batch`` (1): the action form, and crawls per decision of ``scores``.
+      With ``rates`` and ``shares``: ``epoch`` (None), ``overspend`` (None) and ``bucket`` (None),
+      as in ``CrawlHarmonic-v0``.
     - ``objective`` ("binary"): or ``harmonic``, or a table of penalties, as in
       ``CrawlHarmonic-v0``; ``reward`` (None): ``freshness``, ``requests`` or ``penalty``; by
       default ``freshness`` with the binary objective, else ``penalty``, which is negative;

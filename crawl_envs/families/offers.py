@@ -96,8 +96,6 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
       ties go to the lowest index. If b is not an integer, some steps crawl fewer.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of offers.
     - ``action="page"``: ``Discrete(m)``, the offer to crawl in this slot; crawl j happens at j / R.
-      With ``probe=True`` it is ``Discrete(2 m)``: m + i probes offer i. A probe uses the slot and
-      observes whether the held price is wrong, without replacing it.
 
     ## Observation Space
 
@@ -148,8 +146,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``horizon`` (7.0): days of an episode.
     - ``first_day`` (9): first day of an episode in the year, from 0; day 0 is a Monday.
     - ``world`` (0): number of the world of merchants, categories and brands.
-    - ``action`` ("rates"), ``overspend`` ("scale"): see above; ``probe`` (False): with ``page``,
-      whether offers can be probed.
+    - ``action`` ("rates"), ``overspend`` ("scale"): see above.
     - ``observation`` ("table"): form of observations, as in ``CrawlNCIS-v0``.
     - ``objective`` ("clicks"), ``reward`` ("freshness"), ``crawl_cost`` (0.0): see above.
     - ``price_history`` ("log"): the price changes that the features count: ``log``, all of them,
@@ -165,7 +162,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     ## Version History
 
     - v1: price changes at the moment of a decision are counted before it; the reward is an integral
-      over the step; ``page``, ``refresh`` and probes.
+      over the step; ``page`` and ``refresh``.
     - v0: first version.
     """
 
@@ -178,7 +175,6 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         first_day: int = 9,
         world: int = 0,
         action: PageAction = "rates",
-        probe: bool = False,
         overspend: Overspend = "scale",
         objective: OfferObjective = "clicks",
         reward: OfferReward = "freshness",
@@ -196,7 +192,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         make_lanes = partial(
             OfferLanes,
             generator=generator,
-            form=offer_form(action, num_pages, generator.bandwidth, probe),
+            form=offer_form(action, num_pages, generator.bandwidth),
             horizon=horizon,
             observation=observation,
             reveal=reveal,

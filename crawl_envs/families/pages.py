@@ -25,7 +25,6 @@ class PageArguments(TypedDict, total=False):
     """Types of the keywords of :class:`PageFamily`, for ``**common`` of its subclasses."""
 
     batch: int
-    probe: bool
     epoch: float | None
     overspend: Overspend | None
     bucket: float | None
@@ -77,7 +76,6 @@ class PageFamily(CrawlEnv):
         /,
         *,
         batch: int = 1,
-        probe: bool = False,
         epoch: float | None = None,
         overspend: Overspend | None = None,
         bucket: float | None = None,
@@ -91,7 +89,7 @@ class PageFamily(CrawlEnv):
         make_lanes = partial(
             make,
             generator=generator,
-            **_deciding(action, generator, batch, probe, epochs),
+            **_deciding(action, generator, batch, epochs),
             observation=observation,
             reveal=reveal,
             resample=resample,
@@ -99,22 +97,17 @@ class PageFamily(CrawlEnv):
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
-def _deciding(
-    action: str, generator: Any, batch: int, probe: bool, epochs: dict[str, Any]
-) -> dict[str, Any]:
+def _deciding(action: str, generator: Any, batch: int, epochs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of lanes for an action form; those of epochs are None by default."""
     given = {name: value for name, value in epochs.items() if value is not None}
     if action in ("rates", "shares"):
-        if batch != 1 or probe:
-            raise ValueError(
-                "batch and probe are for actions of slots, got "
-                f"{batch!r} and {probe!r} with action {action!r}"
-            )
+        if batch != 1:
+            raise ValueError(f"batch is for actions of slots, got {batch!r} with action {action!r}")
         pages, steps = generator.num_pages, generator.bandwidth_steps
         highest = max(generator.bandwidth, *(rate for _, rate in steps), 0.0)
         rates = CrawlRates(pages, highest) if action == "rates" else BandwidthShares(pages)
         return {"form": rates, "epoch": EPOCH, **given}
-    form = action_form(action, generator.num_pages, batch, probe)
+    form = action_form(action, generator.num_pages, batch)
     for name, value in given.items():
         raise ValueError(
             f"{name} is for actions 'rates' and 'shares', got {value!r} with action {action!r}"

@@ -39,7 +39,7 @@ class CrawlTrace(PageFamily, SingleEnv):
     As in ``CrawlNCIS-v0``: ``page``, ``scores``, ``refresh``, ``rates`` or ``shares``, over all
     pages that ever existed. A crawl of a page that does not exist is wasted and counted
     (``ledger().wasted``); ``info["action_mask"]`` (int8) and ``action_masks()`` are the masks of
-    existing pages, (m,), with ``probe=True`` twice, (2 m,).
+    existing pages, (m,).
 
     ## Observation Space
 
@@ -77,10 +77,9 @@ class CrawlTrace(PageFamily, SingleEnv):
       seed).
     - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
-    - ``action`` ("page"), ``batch`` (1), ``probe`` (False), ``epoch`` (None), ``overspend`` (None),
-      ``bucket`` (None), ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation``
-      ("table"), ``reveal`` ("parameters"), ``resample`` (False), ``render_mode`` (None): as in
-      ``CrawlNCIS-v0``.
+    - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
+      ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation`` ("table"), ``reveal``
+      ("parameters"), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
 
     ## Version History
 

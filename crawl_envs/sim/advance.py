@@ -103,7 +103,6 @@ def clear_page(page: Any, changed: int) -> None:
     page.changes = 0
     page.signals = 0
     page.changed = changed
-    page.probed = -1
 
 
 @inlined()
@@ -145,7 +144,6 @@ def restart(state: State, lane: int) -> None:
     record.requests = 0
     record.hits = 0
     record.crawls = 0
-    record.probes = 0
     record.denied = 0
     record.wasted = 0
     record.changes = 0
@@ -198,30 +196,23 @@ def close_slots(state: State) -> None:
 
 @inlined(forceinline=True)
 def crawl_page(state: State, lane: int, number: int) -> None:
-    """Crawl a page now and log it; m + i is a probe of page i.
+    """Crawl a page now and log it.
 
-    A crawl refreshes the copy; a probe only observes whether the page has changed. Both are wasted
-    on a page that does not exist. The log must not be full.
+    A crawl of a page that does not exist is wasted. The log must not be full.
     """
-    record, num_pages = state.lanes[lane], state.pages.shape[1]
-    probe = number >= num_pages
-    number -= num_pages * probe
-    page = state.pages[lane, number]
+    record, page = state.lanes[lane], state.pages[lane, number]
     changed, place = page.changes > 0, record.slot_crawls
     entry: Any = state.crawl_log[lane, place]
     entry.page, entry.time = number, record.time
     entry.elapsed = (record.time - state.last_crawl[lane, number]) * page.alive
-    entry.signals, entry.changed, entry.probe = page.signals, changed, probe
+    entry.signals, entry.changed = page.signals, changed
     for source in range(state.source_signals.shape[1]):
         state.crawl_signals[lane, source, place] = state.source_signals[lane, source, number]
-        state.source_signals[lane, source, number] *= probe
+        state.source_signals[lane, source, number] = 0
     record.slot_crawls += 1
     record.crawls += 1
-    record.probes += probe
     if not page.alive:
         record.wasted += 1
-    elif probe:
-        page.probed = changed
     else:
         record.changes_found += changed
         if changed:
@@ -251,7 +242,7 @@ def renew(state: State, lane: int, number: int) -> None:
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
 
-    Page number plus m stands for a probe of the page. Idle lanes are unchanged.
+    Idle lanes are unchanged.
     """
     for lane in range(state.lanes.shape[0]):
         record = state.lanes[lane]

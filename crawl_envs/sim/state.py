@@ -39,12 +39,11 @@ LANE = np.dtype(
         ("idle", np.bool_),
         ("slot", np.int64),
         # slot of the first decision, slots per decision, end of the episode, whether pages are
-        # born and die, whether outcomes of probes are shown
+        # born and die
         ("first_slot", np.int64),
         ("batch", np.int64),
         ("horizon", np.float64),
         ("mortal", np.bool_),
-        ("probing", np.bool_),
         # sums over existing pages of importance, of that of fresh pages, of weight, and of weight
         # times divergence; time up to which the last two are integrated
         ("alive_weight", np.float64),
@@ -70,7 +69,6 @@ LANE = np.dtype(
         ("requests", np.int64),
         ("hits", np.int64),
         ("crawls", np.int64),
-        ("probes", np.int64),
         ("denied", np.int64),
         ("wasted", np.int64),
         ("changes", np.int64),
@@ -105,12 +103,11 @@ LANE = np.dtype(
 PAGE = np.dtype(
     [
         ("importance", np.float64),
-        # changes and signals since ``last_crawl``; whether the last crawl found a change, and the
-        # last probe since then (-1 none); whether the page exists
+        # changes and signals since ``last_crawl``; whether the last crawl found a change, -1 before
+        # the first; whether the page exists
         ("changes", np.int32),
         ("signals", np.int32),
         ("changed", np.int8),
-        ("probed", np.int8),
         ("alive", np.bool_),
     ],
     align=True,
@@ -127,7 +124,6 @@ CRAWL_ENTRY = np.dtype(
         ("elapsed", np.float64),
         ("signals", np.int64),
         ("changed", np.bool_),
-        ("probe", np.bool_),
     ],
     align=True,
 )

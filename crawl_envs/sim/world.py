@@ -109,7 +109,6 @@ class World:
         epoch: length of a slot in units of time; None for slots of one crawl each. With an epoch
             the first decision is at time 0, else at the end of the first batch of slots.
         requests: whether requests are simulated.
-        probing: whether pages can be probed, and outcomes of probes are shown.
         bucket: size of the token bucket of crawls at random instants.
         **layout: fields of :class:`Layout`.
     """
@@ -123,7 +122,6 @@ class World:
         batch: int = 1,
         epoch: float | None = None,
         requests: bool = True,
-        probing: bool = False,
         bucket: float = np.inf,
         **layout: Any,
     ) -> None:
@@ -140,7 +138,7 @@ class World:
         lanes["column_bits"] = column_bits(num_sources)
         lanes["horizon"], lanes["batch"] = horizon, batch
         lanes["first_slot"] = batch if epoch is None else 0
-        lanes["probing"], lanes["bucket"] = probing, bucket
+        lanes["bucket"] = bucket
         lanes["recorded"] = lanes["mortal"] = tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
         lanes["by_day"] = plan.priced
@@ -248,7 +246,7 @@ class World:
         received = crawls["signals"].copy()
         if self.num_sources > 1:
             received = self.state.crawl_signals[lane, :, : crawls.size].astype(np.int64)
-        crawled = ("page", "time", "elapsed", "changed", "probe")
+        crawled = ("page", "time", "elapsed", "changed")
         arrived = ("page", "time", "source")
         columns: dict[str, Any] = {name: crawls[name].copy() for name in crawled}
         columns |= {f"signal_{name}": signals[name].copy() for name in arrived}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.compiled.lazy_argmax import kth_largest
 from crawl_envs.types import IntArray
-from crawl_envs.types.arguments import flag, one_of, whole
+from crawl_envs.types.arguments import one_of, whole
 
 INT64 = np.dtype(np.int64)
 SLOT_FORMS = ("page", "scores", "refresh")
@@ -35,8 +35,6 @@ class ActionForm(ABC):
         name: one of ACTION_FORMS.
         batch: slots per decision.
         most: largest number of pages crawled at one decision.
-        choices: number of pages, plus that of probes with ``probing``.
-        probing: whether pages can be probed, that is observed without refresh.
         of_bandwidth: whether rates are in units of the bandwidth.
         shape: shape of an action of one lane.
     """
@@ -44,11 +42,10 @@ class ActionForm(ABC):
     name: str
     batch = 1
     most = 1
-    probing = False
     of_bandwidth = False
 
     def __init__(self, num_pages: int) -> None:
-        self.num_pages = self.choices = num_pages
+        self.num_pages = num_pages
         self.shape: tuple[int, ...] = (num_pages,)
 
     @abstractmethod
@@ -100,28 +97,25 @@ class ActionForm(ABC):
 
 
 class PageChoice(ActionForm):
-    """``page``: number of the page to crawl; with ``probing``, m + i is a probe of page i.
-
-    A probe takes a slot and observes whether the page has changed, without a refresh.
-    """
+    """``page``: number of the page to crawl."""
 
     name = "page"
 
-    def __init__(self, num_pages: int, probing: bool = False) -> None:
+    def __init__(self, num_pages: int) -> None:
         super().__init__(num_pages)
-        self.probing, self.choices, self.shape = probing, num_pages << probing, ()
+        self.shape = ()
         self._one: tuple[IntArray, IntArray] = np.zeros((1, 1), np.int64), np.ones(1, np.int64)
         self._counts = self._one[1]
 
     def space(self) -> Discrete:
-        """Return Discrete(m), or Discrete(2 m) with probes."""
-        return Discrete(self.choices)
+        """Return Discrete(m)."""
+        return Discrete(self.num_pages)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's page."""
         pages = actions if isinstance(actions, np.ndarray) else None
         if pages is None or pages.dtype is not INT64 or pages.shape != (num_lanes,):
-            pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.choices})")
+            pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.num_pages})")
             pages = pages.astype(np.int64)
         if len(self._counts) != num_lanes:
             self._counts = np.ones(num_lanes, np.int64)
@@ -129,7 +123,7 @@ class PageChoice(ActionForm):
 
     def decode_one(self, action: Any) -> Actions:
         """Return the page in a reused array, which the next call overwrites."""
-        if type(action) in (int, np.int64) and 0 <= action < self.choices:
+        if type(action) in (int, np.int64) and 0 <= action < self.num_pages:
             self._one[0][0, 0] = action
             return self._one
         return super().decode_one(action)
@@ -249,19 +243,17 @@ def top_pages(scores: Any, batch: int) -> IntArray:
     return pages
 
 
-def action_form(name: str, num_pages: int, batch: int = 1, probe: bool = False) -> ActionForm:
+def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
     """Return the slot form of that name.
 
     Raises:
         ValueError: ``name`` is unknown, ``batch`` is outside [1, m], or the form does not support
-            batches or probes.
+            batches.
     """
     one_of("action", name, ACTION_FORMS)
     whole("batch", batch, 1, num_pages)
-    if flag("probe", probe) and name != "page":
-        raise ValueError(f"probe must be False with action {name!r}, got True")
     if name == "scores":
         return TopScores(num_pages, batch)
     if batch != 1:
         raise ValueError(f"batch must be 1 with action {name!r}, got {batch!r}")
-    return PageChoice(num_pages, probe) if name == "page" else RefreshSet(num_pages)
+    return PageChoice(num_pages) if name == "page" else RefreshSet(num_pages)

@@ -24,15 +24,12 @@ ObservationArray: TypeAlias = NDArray[np.float32]
 ObservationForm: TypeAlias = Literal["table", "flat", "dict", "flat_dict"]
 """Form of observations: ``table`` is (m, F), a row per page, and ``flat`` (m * F,), row by row.
 
-``dict`` has ``observation``, the table, and ``action_mask``, (n,) int8, the mask of the n pages, or
-pages and probes, that may be chosen; ``flat_dict`` is the same with it flat.
+``dict`` has ``observation``, the table, and ``action_mask``, (m,) int8, the mask of the pages that
+may be chosen; ``flat_dict`` is the same with it flat.
 """
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
-"""Columns with one source of signals; each further source shifts the last two by one.
-
-The result of the last probe follows, if pages can be probed.
-"""
+"""Columns with one source of signals; each further source shifts the last two by one."""
 OFFER_CHANGED = 1
 """Column of ``changed`` of offers, which have no signals."""
 SIGNAL_CAP = 1000.0
@@ -54,7 +51,6 @@ def feature_names(
     mortal: bool,
     num_sources: int = 1,
     *,
-    probed: bool = False,
     complete: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the columns of an observation, in order.
@@ -70,8 +66,6 @@ def feature_names(
     names = ["elapsed", *by_source("signals"), "changed"]
     if mortal:
         names.append("alive")
-    if probed:
-        names.append("probed")
     names.append("importance")
     if complete:
         names.append("complete")
@@ -91,20 +85,17 @@ def observation_space(
     num_pages: int,
     horizon: float,
     form: ObservationForm,
-    choices: int,
 ) -> Space[Any]:
     """Return the space of observations of a form, float32 with finite bounds.
-
-    ``choices`` is the number n of choices that masks have.
 
     Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
     those of one page, which hold for all.
     """
     highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
-    shares = ("changed", "probed", "alive", "complete", "recall", "divergence")
+    shares = ("changed", "alive", "complete", "recall", "divergence")
     highs.update(dict.fromkeys(shares, 1.0))
     names = [without_source(feature)[0] for feature in features]
-    unknown = ("changed", "probed", "divergence", "age")
+    unknown = ("changed", "divergence", "age")
     lows = [-1.0 if name in unknown else 0.0 for name in names]
     low = np.array(lows, np.float32)
     high = np.array([highs.get(name, RATE_CAP) for name in names], np.float32)
@@ -114,7 +105,7 @@ def observation_space(
     box.low_repr, box.high_repr = (f"[{' '.join(f'{x:g}' for x in row)}]" for row in (low, high))
     if "dict" not in form:
         return cast(Space[Any], box)
-    return Dict({"action_mask": Box(0, 1, (choices,), np.int8), "observation": box})
+    return Dict({"action_mask": Box(0, 1, (num_pages,), np.int8), "observation": box})
 
 
 def batched(space: Any, num_lanes: int) -> Space[Any]:
@@ -158,9 +149,7 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 
 @inlined(forceinline=True)
-def write_page(
-    page: Any, shown: Any, lane: int, number: int, extra: int, mortal: bool, probing: bool
-) -> None:
+def write_page(page: Any, shown: Any, lane: int, number: int, extra: int, mortal: bool) -> None:
     """Write the features of a page, except elapsed time, into ``shown``, (N, F, m).
 
     The total of its signals is in the first of ``1 + extra`` columns.
@@ -169,8 +158,6 @@ def write_page(
     shown[lane, CHANGED + extra, number] = page.changed
     if mortal:
         shown[lane, ALIVE + extra, number] = page.alive
-    if probing:
-        shown[lane, ALIVE + extra + mortal, number] = page.probed
 
 
 @inlined()
@@ -221,7 +208,7 @@ def write_observations(state: State) -> None:
         record.moved = False
         if shown.shape[1] == 0:
             continue
-        now, horizon, mortal, probing = record.time, record.horizon, record.mortal, record.probing
+        now, horizon, mortal = record.time, record.horizon, record.mortal
         for number in range(num_pages):
             shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
         if now > horizon:
@@ -237,11 +224,11 @@ def write_observations(state: State) -> None:
             if priced:
                 shown[lane, OFFER_CHANGED, number] = page.changed
                 continue
-            write_page(page, shown, lane, number, extra, mortal, probing)
+            write_page(page, shown, lane, number, extra, mortal)
             if copied:
                 write_copy(state, lane, number)
         for position in range(record.logged * (not record.reshaped)):
             number = signal_log[lane, position].page
-            write_page(pages[lane, number], shown, lane, number, extra, mortal, probing)
+            write_page(pages[lane, number], shown, lane, number, extra, mortal)
         if extra > 0:
             write_sources(shown, state.source_signals, lane)

@@ -15,8 +15,8 @@ class Ledger:
     of all existing pages; ``hits`` is the number of requests served fresh, ``changes_found`` that
     of crawls of changed pages, ``wasted`` that of crawls of pages that do not exist.
     ``penalty_time`` is the integral over time of the sum over existing pages of importance times
-    the penalty of undetected changes, None if not counted. ``probes`` is the number of crawls
-    without refresh, ``denied`` that of crawls prevented by an empty token bucket.
+    the penalty of undetected changes, None if not counted. ``denied`` is the number of crawls
+    prevented by an empty token bucket.
 
     Ledgers of one kind are equal if all totals are, where NaN equals NaN.
     """
@@ -32,7 +32,6 @@ class Ledger:
     changes_found: int
     signals: int
     penalty_time: float | None = None
-    probes: int = 0
     denied: int = 0
 
     def __eq__(self, other: object) -> bool:

@@ -323,8 +323,6 @@ class Tracker(NamedTuple):
         signals: signals since the last crawl, (m,) int64, or (S, m) from S >= 2 sources.
         changed: result of the last crawl: 1 a change, 0 none, -1 never crawled; (m,) int8.
         alive: whether the page exists, (m,) bool.
-        probed: result of the last probe since the last crawl: 1 a change, 0 none, -1 no probe;
-            (m,) int8.
         offers: features of shopping offers on the current day, else None.
         copies: data on the copies of pages with fragments, else None.
     """
@@ -336,7 +334,6 @@ class Tracker(NamedTuple):
     signals: IntArray
     changed: NDArray[np.int8]
     alive: BoolArray
-    probed: NDArray[np.int8]
     offers: OfferFeatures | None = None
     copies: Copies | None = None
 
@@ -346,8 +343,7 @@ class CrawlLog(NamedTuple):
 
     Crawls, in order: ``page`` (int64), ``time``, ``elapsed`` since the previous crawl, ``signals``
     in that time, (n,), or (S, n) from S >= 2 sources, ``changed`` (whether the page had changed,
-    bool), ``probe`` (bool: observed without refresh, so the next ``elapsed`` counts from the
-    same crawl), and for shopping offers ``price``, the observed price in cents, 0 if the offer is
+    bool), and for shopping offers ``price``, the observed price in cents, 0 if the offer is
     withdrawn; else None. For pages with fragments, else None: ``divergence`` and ``age``, the
     distance of the new copy from each base version, and how much older that is, (n, h), NaN if
     there is none (:class:`crawl_envs.types.copies.Copies`), and ``sketch``, sketches of the new
@@ -366,7 +362,6 @@ class CrawlLog(NamedTuple):
     signal_page: IntArray
     signal_time: FloatArray
     signal_source: IntArray
-    probe: BoolArray
     price: IntArray | None = None
     divergence: FloatArray | None = None
     age: FloatArray | None = None

@@ -143,7 +143,6 @@ class Lanes(Episodes):
             batch=form.batch if epoch is None else 1,
             epoch=epoch,
             requests=requests,
-            probing=form.probing,
             bucket=np.inf if bucket is None else bucket,
             num_sources=self.num_sources,
             num_features=len(self.features) * observed,
@@ -163,8 +162,7 @@ class Lanes(Episodes):
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         """Return the names of the columns; with ``complete`` that of complete observation."""
-        signs = {"probed": self.form.probing, "complete": complete}
-        return feature_names(self.reveal, self.mortal, self.num_sources, **signs)
+        return feature_names(self.reveal, self.mortal, self.num_sources, complete=complete)
 
     @property
     def crawls_at_random(self) -> bool:
@@ -276,7 +274,7 @@ class Lanes(Episodes):
             self._finish(status, play_lanes)
         elif status != DONE:
             raise ValueError(
-                f"action must be a page in [0, {self.form.choices}), got {pages[status, 0]} "
+                f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
                 f"in lane {status}"
             )
         return self.world.outcomes
@@ -319,7 +317,7 @@ class Lanes(Episodes):
     def observation_space(self) -> Space[Any]:
         """Return the space of the observations of a lane."""
         size = (self.features, self.num_pages, self.horizon)
-        return observation_space(*size, self.observation_form, self.form.choices)
+        return observation_space(*size, self.observation_form)
 
     def observations(self, copy: bool = True) -> Any:
         """Return the observations of all lanes in their form, as arrays (N, ...).
@@ -347,12 +345,9 @@ class Lanes(Episodes):
         return {"action_mask": self.action_masks()[lanes].astype(np.int8), "observation": rows}
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the pages that exist and may be chosen, (N, m) bool.
-
-        With probes it is (N, 2 m).
-        """
+        """Return a new mask of the pages that exist and may be chosen, (N, m) bool."""
         alive: BoolArray = self.world.state.pages["alive"]
-        return np.tile(alive, 2) if self.form.probing else alive.copy()
+        return alive.copy()
 
     def choice_masks(self) -> BoolArray:
         """Return the mask as learners expect it: with bits of pages a pair for each, (N, 2 m)."""
@@ -374,7 +369,6 @@ class Lanes(Episodes):
             signals=self.world.signals(lane),
             changed=pages["changed"].copy(),
             alive=alive,
-            probed=pages["probed"].copy(),
         )
 
     def last_log(self, lane: int) -> CrawlLog:
@@ -439,7 +433,6 @@ class Lanes(Episodes):
         return {
             "action": self.form.name,
             "batch": self.form.batch,
-            "probe": self.form.probing,
             "horizon": self.horizon,
             "reveal": self.reveal,
             "objective": None if self.penalty is None else list(self.penalty),

@@ -34,11 +34,11 @@ NO_RATES = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
 
 
 @inlined(forceinline=True)
-def bad_lane(crawls: IntArray, counts: IntArray, num_choices: int) -> int:
-    """Return a lane with an invalid page to crawl or probe, or DONE if there is none."""
+def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
+    """Return a lane with an invalid page to crawl, or DONE if there is none."""
     for lane in range(counts.shape[0]):
         for position in range(counts[lane]):
-            if not 0 <= crawls[lane, position] < num_choices:
+            if not 0 <= crawls[lane, position] < num_pages:
                 return lane
     return DONE
 
@@ -50,8 +50,7 @@ def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
     With NO_CRAWLS it only plays.
     """
     state = state_at(table)
-    num_pages = state.last_crawl.shape[1]
-    bad = bad_lane(crawls, counts, num_pages << state.lanes[0].probing)
+    bad = bad_lane(crawls, counts, state.last_crawl.shape[1])
     if bad != DONE:
         return bad
     if counts.shape[0] > 0:

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, Tracker
+from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import one_of, share
 from policies.base.binders import RATE_FORMS, CrawlCore
 from policies.offers.rates import LaneRates, RateSource, rate_source
@@ -124,23 +124,21 @@ def max_crawls(core: CrawlCore, tracker: Tracker) -> int:
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
     """Return the weighted share of crawls that found a change, Han et al. (2020), eq. 2.
 
-    In [0, 1]; 0 if no page of positive weight was crawled. Weights are >= 0, (m,); probes do not
-    count.
+    In [0, 1]; 0 if no page of positive weight was crawled. Weights are >= 0, (m,).
     """
-    crawled, changed = _crawled(log, weights)
+    crawled = weights[log.page]
     spent = float(crawled.sum())
-    return min(float(crawled[changed].sum()) / spent, 1.0) if spent > 0.0 else 0.0
+    return min(float(crawled[log.changed].sum()) / spent, 1.0) if spent > 0.0 else 0.0
 
 
 def gained_share(log: CrawlLog, weights: FloatArray) -> float:
     """Return the weight of the crawls that found a change, as a share of that of all pages.
 
     At least 0, and at most 1 if no page is crawled twice; 0 if all weights are 0. Weights are
-    >= 0, (m,); probes do not count.
+    >= 0, (m,).
     """
-    crawled, changed = _crawled(log, weights)
     total = float(weights.sum())
-    return float(crawled[changed].sum()) / total if total > 0.0 else 0.0
+    return float(weights[log.page[log.changed]].sum()) / total if total > 0.0 else 0.0
 
 
 def sure_bound(weights: FloatArray, crawls: int) -> float:
@@ -152,8 +150,3 @@ def sure_bound(weights: FloatArray, crawls: int) -> float:
     if crawls >= weights.size or total <= 0.0:
         return 1.0
     return float(np.partition(weights, -crawls)[-crawls:].sum()) / total
-
-
-def _crawled(log: CrawlLog, weights: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return the weight of each crawl, 0 for probes, and whether it found a change."""
-    return np.where(log.probe, 0.0, weights[log.page]), log.changed

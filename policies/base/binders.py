@@ -240,7 +240,7 @@ def bind(
     if features is not None:
         return ToColumns(name, features, action_form or "page", int(size))
     if isinstance(env, Problem):
-        form = action_form or (*acts, "page")[0].replace("probe", "page")
+        form = action_form or (*acts, "page")[0]
         env = Description(env, action_form=form, batch=size)
     elif action_form is not None or batch is not None:
         raise ValueError("action_form and batch are the environment's where env is given")

@@ -291,8 +291,7 @@ class ActingPolicy(ABC):
             page = int(choice[0]) if choice.dtype is INT64 else -1
             if 0 <= page < num_pages:
                 return np.asarray(page, dtype=np.int64)  # what most policies choose, at once
-        form, probes = self.action_form, "probe" in self.acts
-        return page_action(self.name, choice, form, num_pages, batch=self.batch, probes=probes)
+        return page_action(self.name, choice, self.action_form, num_pages, batch=self.batch)
 
 
 class LearningPolicy(ActingPolicy):

@@ -13,7 +13,7 @@ from crawl_envs.types import IntArray
 
 
 def page_action(
-    name: str, choice: Any, form: str, num_pages: int, *, batch: int = 1, probes: bool = False
+    name: str, choice: Any, form: str, num_pages: int, *, batch: int = 1
 ) -> NDArray[Any]:
     """Return chosen pages as an action of the form ``page``, ``scores`` or ``refresh``.
 
@@ -23,7 +23,6 @@ def page_action(
         form: the form of action.
         num_pages: m.
         batch: crawls per decision in the form ``scores``.
-        probes: whether m + i may be chosen for a probe of page i.
 
     Raises:
         ValueError: the pages are not integers in [0, m), or repeat in ``scores``; there are none in
@@ -38,9 +37,9 @@ def page_action(
     if pages.size == 0 and form != "refresh":
         raise ValueError(f"{name} must choose a page in the form {form!r}, got none")
     if form == "page":
-        page, choices = int(pages[0]), num_pages << probes
-        if not 0 <= page < choices or (pages.size > 1 and not _within(pages, choices)):
-            raise ValueError(_outside(name, choices, choice))
+        page = int(pages[0])
+        if not 0 <= page < num_pages or (pages.size > 1 and not _within(pages, num_pages)):
+            raise ValueError(_outside(name, num_pages, choice))
         return np.asarray(page, dtype=np.int64)
     given = np.ascontiguousarray(pages, dtype=np.int64)
     if form == "refresh":
@@ -56,13 +55,13 @@ def page_action(
     return scores
 
 
-def _within(pages: NDArray[Any], choices: int) -> bool:
-    """Return whether all pages lie in [0, choices)."""
-    return bool(((pages >= 0) & (pages < choices)).all())
+def _within(pages: NDArray[Any], num_pages: int) -> bool:
+    """Return whether all pages lie in [0, m)."""
+    return bool(((pages >= 0) & (pages < num_pages)).all())
 
 
-def _outside(name: str, choices: int, choice: Any) -> str:
-    return f"{name} must choose pages in [0, {choices}), got {choice!r}"
+def _outside(name: str, num_pages: int, choice: Any) -> str:
+    return f"{name} must choose pages in [0, {num_pages}), got {choice!r}"
 
 
 @compiled(types.boolean(types.int64[::1], types.int8[::1]))

@@ -58,7 +58,7 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
             ready, (self.learner.learn, self.learner.on_birth_or_death, self.learner.on_signal)
         )
         received = log.signals.reshape(num_sources, -1).T.astype(np.float64)
-        for k in np.flatnonzero(~log.probe):
+        for k in range(log.page.size):
             page, time = int(log.page[k]), float(log.time[k])
             outcome = float(log.elapsed[k]), np.ascontiguousarray(received[k]), bool(log.changed[k])
             learn(memory, page, time, *outcome)

@@ -138,7 +138,7 @@ class LivePages(Description):
             raise ValueError(f"alive must have shape ({m},), got {self._alive.shape}")
         self._last_crawl = np.zeros(m)
         self._signals = np.zeros((s, m), np.int64)
-        self._changed, self._probed = np.full((2, m), -1, np.int8)
+        self._changed = np.full(m, -1, np.int8)
         self._sizes = np.zeros(m, np.int64)
         if self.sketches is not None:
             self._sizes = np.diff(self.sketches.start)
@@ -158,7 +158,6 @@ class LivePages(Description):
             signals=(self._signals if len(self._signals) > 1 else self._signals[0]).copy(),
             changed=self._changed.copy(),
             alive=self._alive.copy(),
-            probed=self._probed.copy(),
             offers=self.offers,
             copies=copies,
         )
@@ -223,18 +222,13 @@ class LivePages(Description):
             )
 
     def _crawl(self, log: CrawlLog) -> None:
-        """Take in the crawls and probes of a log."""
-        exists = self._alive[log.page] & (log.time >= self._last_crawl[log.page])
-        made = exists & ~log.probe
+        """Take in the crawls of a log."""
+        made = self._alive[log.page] & (log.time >= self._last_crawl[log.page])
         pages = log.page[made]
         for total, answered in zip(self._signals, np.atleast_2d(log.signals), strict=True):
             np.subtract.at(total, pages, answered[made])
-        self._changed[pages], self._probed[pages] = log.changed[made], -1
+        self._changed[pages] = log.changed[made]
         np.maximum.at(self._last_crawl, pages, log.time[made])
-        number, latest = np.arange(log.page.size), np.full(self._alive.size, -1)
-        np.maximum.at(latest, pages, number[made])
-        seen = exists & log.probe & (number > latest[log.page])
-        self._probed[log.page[seen]] = log.changed[seen]
         if log.divergence is not None and log.age is not None and log.sketch is not None:
             if self._bases is None:
                 shape = 2, log.divergence.shape[1], self._alive.size
@@ -245,7 +239,7 @@ class LivePages(Description):
 
     def _clear(self, page: int) -> None:
         self._signals[:, page] = 0
-        self._changed[page] = self._probed[page] = -1
+        self._changed[page] = -1
         if self._bases is not None:
             self._bases[:, :, page] = np.nan
 
@@ -262,7 +256,6 @@ def empty_log(num_sources: int = 1) -> CrawlLog:
         signal_page=whole_numbers,
         signal_time=times,
         signal_source=whole_numbers,
-        probe=np.zeros(0, np.bool_),
     )
 
 

@@ -36,7 +36,6 @@ PAPERS: Mapping[str, Paper] = {
     "Longevity": Paper("Olston and Pandey 2008", "information-longevity-olston-and-pandey-2008"),
     "Offers": Paper("Han et al. 2020", "shopping-offers-han-et-al-2020"),
     "Learning to Crawl": Paper("Upadhyay et al. 2020"),
-    "MirrorSync": Paper("Kolobov, Bubeck and Zimmert 2020"),
     "Lagrangian index": Paper("Avrachenkov, Borkar and Shah 2024"),
     "EXP3-IX": Paper("Neu 2015", "shopping-offers-han-et-al-2020"),
     "EXP3++": Paper("Seldin and Lugosi 2017", "shopping-offers-han-et-al-2020"),
@@ -51,7 +50,7 @@ class Tags(NamedTuple):
         kind: what it is, a key of ``KINDS``.
         paper: short name of the paper that defines it, a key of ``PAPERS``; empty if none does.
         family: what it is for: ``pages`` of any environment, pages with ``fragments``, ``offers``.
-        acts: its forms of action; ``probe`` is the form ``page`` where pages can be probed.
+        acts: its forms of action.
         oracle: whether it reads the true events.
         learns: whether it learns from the results of its crawls.
         compiled: whether it has a compiled form.

@@ -1,4 +1,4 @@
-"""The LambdaCrawl policies, and policies that learn change rates or do without them.
+"""The LambdaCrawl policies, and policies that learn change rates.
 
 Public module: known_rates.
 """
@@ -10,11 +10,8 @@ from policies.lambdacrawl.learned_rates import (
     LambdaLearnAndCrawlApprox,
     LambdaLearnAndCrawlBinary,
 )
-from policies.lambdacrawl.mirror_sync import AsyncMirrorSync, AsyncPSGDSync, MirrorSync
 
 __all__ = [
-    "AsyncMirrorSync",
-    "AsyncPSGDSync",
     "BinaryLambdaCrawl",
     "ExploreThenCommit",
     "LambdaCrawl",
@@ -22,5 +19,4 @@ __all__ = [
     "LambdaLearnAndCrawl",
     "LambdaLearnAndCrawlApprox",
     "LambdaLearnAndCrawlBinary",
-    "MirrorSync",
 ]

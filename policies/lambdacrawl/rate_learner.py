@@ -32,7 +32,7 @@ class LearnedRates:
     ``initial``; from the first crawl of any page on, a page without crawls has that of its
     imaginary intervals. Of each page the last MOST_CRAWLS crawls are used. Where observation is
     complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
-    the crawls of such pages, and probes, add no information.
+    the crawls of such pages add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
@@ -91,8 +91,8 @@ class LearnedRates:
         return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
 
     def _read_crawls(self) -> None:
-        page, probe, *columns = self._new("page", "probe", "elapsed", "changed", "time")
-        used = ~(self.complete[page] | probe)
+        page, *columns = self._new("page", "elapsed", "changed", "time")
+        used = ~self.complete[page]
         elapsed, changed, time = (column[used] for column in columns)
         self._crawls.append(page[used], elapsed=elapsed, changed=changed, time=time)
         if self._crawls.count.any():

@@ -121,9 +121,8 @@ class DivergenceBounds(RefreshPolicy):
     def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
         assert self.limit is not None
         pages = self.profiles.learn(log)
-        times, elapsed = log.time[~log.probe], log.elapsed[~log.probe]
         reset_periods(
-            *(pages, times, elapsed, self.profiles.kept, self.limit, self.risk),
+            *(pages, log.time, log.elapsed, self.profiles.kept, self.limit, self.risk),
             *(tracker.problem.importance, self.reference, self.period, self.cut_short),
         )
         if self.action_form != "refresh" and pages.size:

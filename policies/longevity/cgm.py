@@ -107,7 +107,7 @@ class ChoGarciaMolina(RefreshPolicy):
             )
 
     def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
-        used = ~log.probe & (log.elapsed > 0.0)
+        used = log.elapsed > 0.0
         pages, elapsed, changed = log.page[used], log.elapsed[used], log.changed[used]
         np.add.at(self.crawls, pages, 1)
         np.add.at(self.changes, pages, changed)

@@ -273,9 +273,8 @@ class ContextualBandit(LearningPolicy):
         """Learn from the crawls of a step, with the context at the time of the crawls."""
         if self.first_log:
             return
-        crawls, signals = ~log.probe, np.atleast_2d(log.signals).sum(axis=0)
-        context = log.page[crawls], log.elapsed[crawls], signals[crawls]
-        self.model.learn(*context, log.changed[crawls], self.changed)
+        signals = np.atleast_2d(log.signals).sum(axis=0)
+        self.model.learn(log.page, log.elapsed, signals, log.changed, self.changed)
         self.changed = tracker.changed.copy()
         self.model.renew(tracker)
 

@@ -146,9 +146,9 @@ def check_folder(folder: Path, *, shared: bool = False) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".{os.getpid()}.part"
-        probe.touch()
-        probe.unlink()
+        trial = folder / f".{os.getpid()}.part"
+        trial.touch()
+        trial.unlink()
     except OSError as error:
         raise ValueError(
             f"cannot write to {folder}: {error.strerror}; name another --out"

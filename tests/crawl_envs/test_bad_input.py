@@ -160,14 +160,13 @@ BAD_ARGUMENTS = [  # of an environment, single and vector
     *(("bandwidth", x) for x in (0.0, -1.0, NAN, INF)),
     *(("crawl_cost", x) for x in (-1.0, NAN)),
     *(("instance", "loud"), ("action", "guess"), ("objective", "profit"), ("reward", "praise")),
-    *(("reveal", "everything"), ("resample", "no"), ("probe", "yes"), ("probe", 1)),
+    *(("reveal", "everything"), ("resample", "no")),
 ]
 BAD_RATES = [  # of an environment whose actions are rates
     ({"objective": [0.0, 1.0, 3.0]}, "objective", "concave"),
     ({"action": "page", "epoch": 2.0}, "epoch", "2.0", "'page'"),
     ({"action": "scores", "bucket": 3.0}, "bucket", "3.0", "'scores'"),
     ({"action": "page", "overspend": "error"}, "overspend", "'error'"),
-    ({"probe": True}, "probe", "True", "'rates'"),
     ({"batch": 3}, "batch", "3", "'rates'"),
     ({"instance": "no-such-file.parquet"}, "no-such-file.parquet"),
 ]
@@ -210,7 +209,6 @@ BAD = [
         (lambda x=x: made(instance="sources", num_sources=x), "num_sources", x)
         for x in (1, 16, 2.5)
     ),
-    *((lambda x=x: made(action=x, probe=True), "probe", True) for x in ("scores", "refresh")),
     (lambda: made(instance="noisy", num_sources=2), "num_sources", "'noisy'"),
     (lambda: made(instance=["noisy"]), "instance"),
     (lambda: made("CrawlTrace-v0", trace=3), "trace"),

@@ -36,7 +36,7 @@ SETTINGS = {
         "bandwidth_steps": [[2.25, 40.0]],
     },
     "harmonic": {"id": "CrawlHarmonic-v0", "action": "page", "instance": "lambdacrawl"},
-    "probes": {"id": "CrawlNCIS-v0", "probe": True, "objective": "harmonic", "instance": "noisy"},
+    "noisy": {"id": "CrawlNCIS-v0", "objective": "harmonic", "instance": "noisy"},
     "offers": {"id": "CrawlOffers-v1", "num_pages": 60, "reveal": "parameters"},
     "offers, scores": {
         "id": "CrawlOffers-v1",

@@ -48,7 +48,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "bandwidth": 4.0,
         "horizon": 6.0,
         "action": "page",
-        "probe": True,
     },
     "CrawlOffers-v1": {"num_pages": 100, "bandwidth": 50.0, "horizon": 1.5, "first_day": 325},
     "CrawlOffers-v1 scores": {

@@ -304,22 +304,20 @@ class Tracker:
         self.latest = [offer.last_change(0) for offer in self.market.offers]
         self.crawls = [[] for _ in self.true]  # (time, changed)
         self.time, self.day = 0.0, -1
-        self.clicks = self.hits = self.changes = self.probes = 0
+        self.clicks = self.hits = self.changes = 0
         self.days, self.areas = [], []
         self.events = happening(self.market)
         self.coming = next(self.events)
 
-    def crawl(self, chosen, probe=False):
-        """Crawl or probe offers; return the log: (offer, time, elapsed, changed, price, probe)."""
+    def crawl(self, chosen):
+        """Crawl offers; return the log: (offer, time, elapsed, changed, price)."""
         log = []
         for offer in chosen:
             last = self.crawls[offer][-1][0] if self.crawls[offer] else 0.0
             changed = self.held[offer] != self.true[offer]
-            self.probes += probe
-            if not probe:
-                self.held[offer] = self.true[offer]
-                self.crawls[offer].append((self.time, changed))
-            log.append((offer, self.time, self.time - last, changed, self.true[offer], probe))
+            self.held[offer] = self.true[offer]
+            self.crawls[offer].append((self.time, changed))
+            log.append((offer, self.time, self.time - last, changed, self.true[offer]))
         return log
 
     def advance(self, until):
@@ -367,7 +365,7 @@ class Tracker:
         return [offer for offer, held in enumerate(self.held) if self.true[offer] == held]
 
     def num_crawls(self):
-        return sum(len(crawls) for crawls in self.crawls) + self.probes
+        return sum(len(crawls) for crawls in self.crawls)
 
     def num_found(self):
         return sum(changed for crawls in self.crawls for _, changed in crawls)

@@ -216,7 +216,6 @@ class Page:
     changes: int = 0
     signals: list = field(default_factory=list)  # the source of each since then
     changed: int = -1  # outcome of the last crawl: 1 a change, 0 none, -1 no crawl yet
-    probed: int = -1  # outcome of the last probe since then
     first_change: float = math.nan  # time of the first change since then
     area: float = 0.0  # integral of the divergence since then
 
@@ -232,7 +231,7 @@ class Page:
     def renew(self, time, changed):
         """Reset the page: nothing has happened to it since ``time``."""
         self.since, self.changes, self.signals, self.changed = time, 0, [], changed
-        self.probed, self.first_change, self.area = -1, math.nan, 0.0
+        self.first_change, self.area = math.nan, 0.0
 
 
 @dataclass
@@ -243,7 +242,7 @@ class Slot:
     divergent_time: float = 0.0  # of the weights of divergence
     requests: int = 0
     hits: int = 0
-    crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed, probe)
+    crawls: list = field(default_factory=list)  # (page, time, elapsed, signals, changed)
     signals: list = field(default_factory=list)  # (page, time, source)
 
 
@@ -267,7 +266,7 @@ class World:
             Page(weight, bool(there)) for weight, there in zip(weights, alive, strict=True)
         ]
         self.time, self.integrated, self.slot_number, self.played = 0.0, 0.0, 0, 0
-        counts = "requests hits crawls probes denied wasted changes changes_found signals"
+        counts = "requests hits crawls denied wasted changes changes_found signals"
         self.ledger = dict.fromkeys(counts.split(), 0)
         self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
         self.divergence_time = 0.0
@@ -282,10 +281,7 @@ class World:
         """
         self.slot = Slot()
         for number in pages:
-            if number >= len(self.pages):
-                self.probe(number - len(self.pages))
-            else:
-                self.crawl(number)
+            self.crawl(number)
         until = self.next_decision()
         while self.next_event_time() <= until:
             if self.next_event_time() == until and self.events[self.played][2] < PRICE:
@@ -335,14 +331,14 @@ class World:
         self.ledger["crawls"] += 1
         if not page.alive:
             self.ledger["wasted"] += 1
-            self.slot.crawls.append((number, self.time, None, self.counted([]), False, False))
+            self.slot.crawls.append((number, self.time, None, self.counted([]), False))
             return
         self.integrate()
         changed = not page.fresh
         self.ledger["changes_found"] += changed
         elapsed = self.time - page.since
         signals = self.counted(page.signals)
-        self.slot.crawls.append((number, self.time, elapsed, signals, changed, False))
+        self.slot.crawls.append((number, self.time, elapsed, signals, changed))
         self.renew(number, int(changed))
 
     def renew(self, number, changed):
@@ -350,19 +346,6 @@ class World:
         self.pages[number].renew(self.time, changed)
         if self.divergence is not None:
             self.divergence.renew(number, self.pages[number])
-
-    def probe(self, number):
-        """Look, and refresh nothing."""
-        page = self.pages[number]
-        self.ledger["crawls"] += 1
-        self.ledger["probes"] += 1
-        self.ledger["wasted"] += not page.alive
-        changed = page.alive and not page.fresh
-        elapsed = self.time - page.since if page.alive else None
-        signals = self.counted(page.signals)
-        self.slot.crawls.append((number, self.time, elapsed, signals, changed, True))
-        if page.alive:
-            page.probed = int(changed)
 
     def happen(self, page, number, kind):
         if kind in (BIRTH, DEATH) and page.alive == (kind == DEATH):
@@ -420,7 +403,6 @@ class World:
         shown = {
             "elapsed": min(self.time - page.since, horizon) if page.alive else 0.0,
             "changed": page.changed,
-            "probed": page.probed,
             "complete": int(bool(instance.complete[number])),
             "alive": int(page.alive),
         }

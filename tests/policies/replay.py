@@ -58,7 +58,6 @@ class ReplayLane:
             elapsed=known.elapsed[crawled],
             signals=known.signals[crawled],
             changed=changed,
-            probe=np.zeros(crawled.size, np.bool_),
             signal_page=np.array([page for page, _ in signals], np.int64),
             signal_time=np.array([time for _, time in signals]),
             signal_source=np.zeros(len(signals), np.int64),

@@ -34,7 +34,7 @@ class SmallWorld(CrawlEnv):
         tape = Tape.of_events(m, changes=(times, pages), signals=(times[seen], pages[seen]))
         self.change_rate, self.bandwidth, self.horizon = change_rate, bandwidth, horizon
         self.declared, self.crawls = None, np.zeros(m, np.int64)
-        slotted = partial(lanes_of, action=form, probe=more.get("probe", False))
+        slotted = partial(lanes_of, action=form)
         instance = Instance(importance, change_rate, 1.0 * complete, bandwidth=bandwidth)
         given = {"horizon": horizon, "tape": tape, "reveal": "importance", "requests": False}
         lanes = partial(epochs_of if form == "rates" else slotted, instance, **given)
@@ -56,7 +56,7 @@ class SmallWorld(CrawlEnv):
     def step(self, action):
         result = super().step(action)
         log = self.last_log()
-        np.add.at(self.crawls, log.page[~log.probe], 1)
+        np.add.at(self.crawls, log.page, 1)
         return result
 
 

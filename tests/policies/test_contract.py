@@ -23,7 +23,6 @@ PLACES = {
     "hidden": ("CrawlNCIS-v0", {**NCIS, "reveal": "importance"}),
     "sources": ("CrawlNCIS-v0", {**NCIS, "instance": "sources"}),
     "delayed": ("CrawlNCIS-v0", {**NCIS, "instance": "delayed"}),
-    "probe": ("CrawlNCIS-v0", {**NCIS, "probe": True}),
     "rates": ("CrawlHarmonic-v0", LAMBDA),
     "stepped": ("CrawlHarmonic-v0", {**LAMBDA, "instance": "mixed", "action": "rates", **STEPPED}),
     "shares": ("CrawlHarmonic-v0", {**LAMBDA, "action": "shares"}),
@@ -183,7 +182,7 @@ def follow(pages, core):
     known, log = core.tracker(), core.last_log()
     start, crawled = known.time - known.elapsed, np.zeros(known.alive.size)
     crawled[:] = pages.time - pages.tracker().elapsed
-    np.maximum.at(crawled, log.page[~log.probe], log.time[~log.probe])
+    np.maximum.at(crawled, log.page, log.time)
     born = known.alive & (~pages.tracker().alive | (start > crawled + 1e-9 * known.time))
     births = {int(page): float(start[page]) for page in np.flatnonzero(born)}
     deaths = np.flatnonzero(pages.tracker().alive & ~known.alive)
@@ -194,7 +193,7 @@ def follow(pages, core):
 def assert_same_tracker(mine, known):
     assert mine.time == known.time
     np.testing.assert_allclose(mine.elapsed, known.elapsed, rtol=1e-12, atol=1e-9)
-    for name in ("signals", "changed", "alive", "probed"):
+    for name in ("signals", "changed", "alive"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(known, name), err_msg=name)
         assert getattr(mine, name).dtype == getattr(known, name).dtype
     assert mine.offers is known.offers

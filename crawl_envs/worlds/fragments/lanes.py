@@ -59,9 +59,6 @@ def estimate_divergences(table: IntArray, sketch_size: int) -> None:
                 base = seen[slot]
                 if np.isnan(base.made):
                     break
-                if entry.probe:
-                    base.divergence = held[slot].divergence
-                    continue
                 older = smallest_at(spells, first, last, base.made, sketch_size)
                 base.divergence = divergence(older, newest, sketch_size)
                 if held[slot].made == base.made:

@@ -91,24 +91,22 @@ class OfferDay(NamedTuple):
         return self.hits / self.clicks if self.clicks else math.nan
 
 
-def offer_form(action: str, num_pages: int, bandwidth: float, probe: bool = False) -> ActionForm:
+def offer_form(action: str, num_pages: int, bandwidth: float) -> ActionForm:
     """Return an action form for offers at a bandwidth in crawls per day.
 
     ``page`` decides at every crawl, the others every two hours.
 
     Raises:
-        ValueError: an unknown form, or probes of another form than ``page``.
+        ValueError: an unknown form.
     """
-    if action == "rates" and not probe:
+    if action == "rates":
         return SampledRates(num_pages, float(STEPS_PER_DAY))
-    if action == "shares" and not probe:
+    if action == "shares":
         return BandwidthShares(num_pages)
-    if action == "scores" and not probe:
+    if action == "scores":
         per_step = math.ceil(bandwidth * EPOCH * (1.0 - ROUNDING))
         return TopScores(num_pages, max(min(per_step, num_pages), 1))
-    if action not in ("rates", "shares", "scores"):
-        return action_form(action, num_pages, probe=probe)
-    raise ValueError(f"probe must be False with action {action!r}, got True")
+    return action_form(action, num_pages)
 
 
 class OfferLanes(Lanes):

@@ -123,7 +123,7 @@ def note_found_changes(table: IntArray, found: FoundChanges) -> None:
         for position in range(record.slot_crawls * (not record.idle)):
             entry = state.crawl_log[lane, position]
             new = np.float32(entry.time) > found.today[lane, entry.page]
-            if new and entry.changed and not entry.probe:
+            if new and entry.changed:
                 row = int(entry.time) % RING
                 count = found.counts[lane, row, entry.page]
                 found.counts[lane, row, entry.page] = min(count + 1, 255)

@@ -134,12 +134,10 @@ class ChangeProfiles:
         return profiles
 
     def learn(self, log: CrawlLog) -> IntArray:
-        """Take in the refreshes of a step, without probes; return their pages, in order."""
+        """Take in the crawls of a step; return their pages, in order."""
         assert log.sketch is not None
-        pages = log.page[~log.probe]
-        sketches = _of_rows(log.sketch.start, log.sketch.hashes, ~log.probe)
-        self._take(pages, log.time[~log.probe], *sketches)
-        return pages
+        self._take(log.page, log.time, log.sketch.start, log.sketch.hashes)
+        return log.page
 
     def _take(self, page: IntArray, time: FloatArray, start: IntArray, hashes: HashArray) -> None:
         wanted = int(self._used[0] + np.ceil(GROWTH * hashes.size) + page.size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +37,14 @@ from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
 NAME, TITLE = "lambdacrawl-learners", "Learning while crawling, one page per slot"
-CLAIM = (
-    "Ours: LLC comes near LC with known rates. MirrorSync and AsyncMirrorSync, which model no "
-    "changes and descend the gradient of the binary cost, still cost more than LLC in that cost "
-    "on pages without signals after as many crawls, and more than the optimum after four times "
-    "as many."
-)
+CLAIM = "Ours: LLC comes near LC with known rates."
 METRIC = "last_J_h"
 REPETITIONS, QUICK_REPETITIONS = 6, 2
 ID = "CrawlHarmonic-v0"
 
 GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
-LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
-ETC, MIRROR, ASYNC = "ETC", "MirrorSync", "AsyncMirrorSync"
+LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
 REFERENCE, KNOWN = GREEDY, "LC, Poisson, known rates"
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
@@ -63,41 +56,30 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     LLCA: learning.LambdaLearnAndCrawlApprox,
     BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
     ETC: learning.ExploreThenCommit,
-    MIRROR: learning.MirrorSync,
-    ASYNC: learning.AsyncMirrorSync,
 }
-PROBING = (MIRROR, ASYNC)
 FORMULAS = (LC, BOUND, BINARY_BOUND)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 LIMITS = {J_H: "J_h_limit", J_B: "J_b_limit"}
 
 KINDS = (MIXED, UNOBSERVED)
-ALONE = (UNOBSERVED,)
-"""Where policies with and without use of signals are compared."""
-EARLY_TIMES = (0.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
-TIMES = (*EARLY_TIMES, 10000.0, 20000.0)
-"""Bounds of the windows of costs; only policies without a model go beyond EARLY_TIMES."""
+TIMES = (0.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
+"""Bounds of the windows of costs."""
 NUM_PAGES, QUICK_PAGES, QUICK_TIMES = 100, 30, TIMES[:6]
 
 REGRET, SLOPE, ROOT = "regret", "slope", "proportional to sqrt(T)"
 REGRET_SETTING = "regret"
 HORIZONS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
 QUICK_HORIZONS = HORIZONS[:3]
-COMMON = len(EARLY_TIMES) - 2
-"""The last window of all policies: 2,000 to 5,000."""
 LAST, EARLY = {J_H: "last_J_h", J_B: "last_J_b"}, "early_J_h"
-"""Costs in the common window, and from 10 to 20."""
+"""Costs in the last window, and from 10 to 20."""
 ABOVE = {J_H: "J_h_above", J_B: "J_b_above"}
-"""Cost in the common window over that of LC, even, with known change rates, minus 1."""
+"""Cost in the last window over that of LC, even, with known change rates, minus 1."""
 EXCESS = {J_H: "J_h_over_bound", J_B: "J_b_over_bound"}
-ENDS = {J_H: "J_h_over_bound_at_end", J_B: "J_b_over_bound_at_end"}
-"""Cost over the least of all policies, minus 1, in the common window and in the last one."""
+"""Cost in the last window over the least of all policies, minus 1."""
 NO_PAPER = "not in the paper"
 
 EXPECTED = (
     Range(LLC, -0.03, 0.03, KINDS, "margin ours", metric=ABOVE[J_H]),
-    *(Trend(label, "above", LLC, ALONE, NO_PAPER, metric=LAST[J_B]) for label in PROBING),
-    *(Range(label, 0.0, np.inf, ALONE, "an optimum", metric=ENDS[J_B]) for label in PROBING),
     Trend(ETC, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
     Trend(LLCA, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
     Trend(LLC, "above", GREEDY, KINDS, NO_PAPER, metric=LAST[J_H]),
@@ -118,12 +100,10 @@ def played(
 ) -> Mapping[str, float]:
     """Return both costs of a policy between the given times, 0 and up."""
     instance = drawn(seed, num_pages, kind, law="mixed")
-    if label not in PROBING:
-        times = [time for time in times if time <= EARLY_TIMES[-1]]
     if label in KNOWN_RATES:
         costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
     else:
-        env = _reset_env(seed, instance, times[-1], probe=label in PROBING)
+        env = _reset_env(seed, instance, times[-1])
         costs = stepped_costs(env, LEARNERS[label](env), seed, np.array(times))
     return {
         **indexed(J_H, [cost[J_H] for cost in costs]),
@@ -140,14 +120,13 @@ def by_formula(
     return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
-def _reset_env(seed: int, instance: Instance, horizon: float, probe: bool = False) -> Any:
+def _reset_env(seed: int, instance: Instance, horizon: float) -> Any:
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
         bandwidth=instance.bandwidth,
         horizon=horizon,
         action="page",
-        probe=probe,
         reveal="importance",
     )
     env.reset(seed=seed, options={"instance": instance})
@@ -195,17 +174,15 @@ def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
         courses = gathered(rows, metric)
         limits = {row[1:4]: row.value for row in rows if row.metric == LIMITS[metric]}
         for (setting, label, seed), course in courses.items():
-            last = min(COMMON, course.size - 1)
-            metrics = {LAST[metric]: course[last]}
+            metrics = {LAST[metric]: course[-1]}
             if metric == J_H:
                 metrics[EARLY] = course[2]
             known = courses.get((setting, EVEN, seed))
             if known is not None and label != EVEN:
-                metrics[ABOVE[metric]] = course[last] / known[last] - 1.0
+                metrics[ABOVE[metric]] = course[-1] / known[-1] - 1.0
             bound = limits.get((setting, BOUNDS[metric], seed))
             if bound is not None:
-                metrics[EXCESS[metric]] = course[last] / bound - 1.0
-                metrics[ENDS[metric]] = course[-1] / bound - 1.0
+                metrics[EXCESS[metric]] = course[-1] / bound - 1.0
             for name, value in metrics.items():
                 yield Row(ID, setting, label, seed, name, float(value))
 
@@ -228,7 +205,6 @@ def growth(regret: FloatArray) -> float:
 
 
 GROUP = ("setting", "policy", "index")
-GROUPS = {"from a model of changes": (LLC, LLCA, BLLC, ETC), "by gradients": (LLC, *PROBING)}
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -236,10 +212,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     parts, rules, axes = [], [], {}
     for metric in (J_H, J_B):
         ratios, best = _over_formula(rows, metric)
-        for kind, (name, labels) in product(KINDS, GROUPS.items()):
-            panel = f"{metric}, {kind}: {name}"
-            kept = ratios.policy.isin([*labels, *KNOWN_RATES]) & (ratios.setting == kind)
-            parts.append(ratios[kept].assign(panel=panel))
+        for kind in KINDS:
+            panel = f"{metric}, {kind}"
+            parts.append(ratios[ratios.setting == kind].assign(panel=panel))
             rules.append(charts.Rule(float(best[kind]), BOUNDS[metric], ":", panel))
             axes[panel] = charts.Axis(f"{COST_NAMES[metric]} over LC's formula")
     charts.lines(

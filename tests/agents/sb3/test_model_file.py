@@ -84,7 +84,6 @@ def test_the_entropy_coefficient_of_sac_comes_back(entropy, tmp_path):
     ("env_id", "env_args"),
     [
         ("CrawlNCIS-v0", {"action": "page"}),
-        ("CrawlNCIS-v0", {"action": "page", "probe": True}),
         ("CrawlNCIS-v0", {"action": "scores", "batch": 3}),
         ("CrawlNCIS-v0", {"action": "refresh"}),
         ("CrawlHarmonic-v0", {"action": "rates"}),

@@ -185,7 +185,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
         ("traits", {"action_form": "os:system"}, "action_form must be one of page, scores"),
         ("traits", {"cycle": -1.0}, "cycle must be finite and > 0"),
         ("traits", {"batch": 5}, "batch must be an integer in"),
-        ("traits", {"probing": 1}, "probe must be True or False"),
+        ("traits", {"probing": True}, "pages that could be observed without a crawl"),
         ("traits", {"highest": 0.5}, "highest must be finite and >= 1"),
         ("traits", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("progress", {"num_timesteps": -1}, "num_timesteps must be finite and >= 0, got -1"),
@@ -198,6 +198,11 @@ def test_odd_descriptions_are_refused(mine, section, entries, message):
     with pytest.raises(ValueError, match=message) as error:
         agents.load(mine)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_description_of_an_earlier_version_is_read(mine):
+    described(mine / "model.zip", "traits", probing=False)
+    assert agents.load(mine).features
 
 
 @pytest.mark.parametrize("moments", [[1.0], [1.0] * 5 + [float("nan")], "sixsix", {"a": 1}, 3])

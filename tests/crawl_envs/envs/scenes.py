@@ -18,7 +18,6 @@ def crawled(pages, changed, elapsed=1.5, signals=2, arrived=()):
         signal_page=np.array(arrived, np.int64),
         signal_time=np.ones(len(arrived)),
         signal_source=np.zeros(len(arrived), np.int64),
-        probe=np.zeros(count, np.bool_),
     )
 
 
@@ -35,7 +34,6 @@ def scene_of(fresh, importance=None, *, log=None, alive=None, signals=0, similar
         signals=np.broadcast_to(np.array(signals, np.int64), count),
         changed=np.zeros(count, np.int8),
         alive=np.ones(count, np.bool_) if alive is None else np.array(alive),
-        probed=np.full(count, -1, np.int8),
     )
     ledger = Ledger(2.0, 3.0, 4.0, requests=5, hits=4, crawls=19, wasted=0, changes=7,
                     changes_found=3, signals=6)  # fmt: skip

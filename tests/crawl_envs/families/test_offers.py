@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -122,10 +121,6 @@ def reset(instance, **more):
 
 
 REFUSED = [
-    (
-        lambda: gym.make(OFFERS, action="scores", probe=True),
-        "probe must be False with action 'scores'",
-    ),
     (lambda: bare(OFFERS, horizon=0.05).reset(seed=0), "horizon must hold at least one epoch"),
     (lambda: reset(Instance(np.ones(80), 1.0, bandwidth=1.0)), "must be a Market"),
     (lambda: reset(lively(81)), "must have 80 pages"),

@@ -86,7 +86,7 @@ def twins_of(instances, episode, until, slots=1, penalty=None):
 
 
 def assert_same_log(log, twin):
-    made = (log.page, log.time, log.elapsed, log.signals.T, log.changed, log.probe)
+    made = (log.page, log.time, log.elapsed, log.signals.T, log.changed)
     crawls = list(zip(*(column.tolist() for column in made), strict=True))
     wasted = [elapsed is None for _, _, elapsed, *_ in twin.slot.crawls]
     if any(wasted):  # whose elapsed time has a test of its own
@@ -108,7 +108,6 @@ def assert_same_tracker(tracker, twin):
     ]
     assert tracker.signals.T.tolist() == [twin.counted(page.signals) for page in twin.pages]
     assert tracker.changed.tolist() == [page.changed for page in twin.pages]
-    assert tracker.probed.tolist() == [page.probed for page in twin.pages]
 
 
 def assert_same_observation(observation, twin, features, horizon):

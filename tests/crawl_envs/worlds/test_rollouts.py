@@ -248,12 +248,11 @@ SLOTTED = {
 }
 
 
-@pytest.mark.parametrize("probe", [False, True])
 @pytest.mark.parametrize("policy", ["Greedy", "RoundRobin", "LowDiscrepancy"])
 @pytest.mark.parametrize("world", SLOTTED)
-def test_slots_in_compiled_code(world, policy, probe, monkeypatch):
-    """The same ledger, to the last bit; also where pages could be probed."""
-    env = gym.make(**SLOTTED[world], action="page", probe=probe)
+def test_slots_in_compiled_code(world, policy, monkeypatch):
+    """The same ledger, to the last bit."""
+    env = gym.make(**SLOTTED[world], action="page")
     env.reset(seed=SEED)
     steps = play(env, policies.make(policy, env), SEED, compiled=False)
     recorded = env.unwrapped.lanes.mortal

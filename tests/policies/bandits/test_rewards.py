@@ -9,11 +9,10 @@ from policies.bandits.rewards import gained_share, literal_reward, sure_bound
 from policies.base.live import empty_log
 
 
-def log_of(pages, changed, probe=None):
+def log_of(pages, changed):
     return empty_log()._replace(
         page=np.array(pages, np.int64),
         changed=np.array(changed, np.bool_),
-        probe=np.array([False] * len(pages) if probe is None else probe, np.bool_),
     )
 
 
@@ -22,9 +21,6 @@ def test_rewards_by_hand():
     log = log_of([0, 1, 3], [True, False, True])
     assert literal_reward(log, weights) == pytest.approx(6 / 7, rel=1e-15)
     assert gained_share(log, weights) == pytest.approx(0.6, rel=1e-15)
-    looked = log_of([0, 1, 3], [True, False, True], [True, False, False])
-    assert literal_reward(looked, weights) == pytest.approx(2 / 3, rel=1e-15)
-    assert gained_share(looked, weights) == pytest.approx(0.2, rel=1e-15)
     nothing = log_of([], [])
     assert literal_reward(nothing, weights) == gained_share(nothing, weights) == 0.0
     assert literal_reward(log, np.zeros(4)) == gained_share(log, np.zeros(4)) == 0.0

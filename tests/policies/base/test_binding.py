@@ -375,17 +375,6 @@ def test_a_choice_is_checked_at_one_door_in_every_form(form, choice, words):
         chosen(choice, action=form)
 
 
-def test_an_own_probe_may_be_chosen_where_the_class_says_so():
-    class Probing(Chosen):
-        acts = ("probe", "page")
-
-    env = gym.make("CrawlNCIS-v0", num_pages=5, probe=True)
-    observation, _ = env.reset(seed=0)
-    assert Probing(env, 9).predict(observation)[0] == 9
-    with pytest.raises(ValueError, match=r"pages in \[0, 10\), got 10"):
-        Probing(env, 10).predict(observation)
-
-
 @compiled(VALUE.signature)
 def undefined_value(parameters, page, elapsed, signals):
     return np.nan if page == 2 else elapsed

@@ -8,7 +8,7 @@ import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.types import Instance, Problem
+from crawl_envs.types import Problem
 from policies.base.live import Description, LivePages, empty_log
 
 
@@ -159,23 +159,6 @@ def test_a_live_bandit_passes_every_log_to_its_arms_once():
     arm = bandit.arms.policies[0]
     assert alone.counted[:2].tolist() == [3.0, 1.0]
     assert np.array_equal(arm.counted, alone.counted)
-
-
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_probe_at_the_time_of_a_crawl_counts_if_it_comes_later(apart):
-    pages = LivePages(Instance(np.ones(2), 1.0, bandwidth=2.0).problem())
-    order = np.array([0, 0, 1, 1]), np.array([False, True, True, False])
-    for part in ([0, 2], [1, 3]) if apart else ([0, 1, 2, 3],):
-        log = empty_log()._replace(
-            page=order[0][part],
-            time=np.ones(len(part)),
-            elapsed=np.ones(len(part)),
-            signals=np.zeros(len(part), np.int64),
-            changed=np.zeros(len(part), np.bool_),
-            probe=order[1][part],
-        )
-        pages.advance(log, 1.0)
-    assert pages.tracker().probed.tolist() == [0, -1]
 
 
 @pytest.mark.parametrize("given", [{"bandwidth_steps": ((2.0, 0.0),)}, {"bandwidth": 0.0}])

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from policies.lambdacrawl import (
-    AsyncMirrorSync,
     ExploreThenCommit,
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlBinary,
-    MirrorSync,
 )
 from tests.policies.small_world import SmallWorld
 
@@ -19,10 +17,6 @@ def world(form="rates", **more):
 
 def learner(**given):
     return lambda: LambdaLearnAndCrawl(world(), **given)
-
-
-def mirror(**given):
-    return lambda: MirrorSync(world("page", probe=True), **given)
 
 
 def explorer(**given):
@@ -55,26 +49,6 @@ BAD = [
     (explorer(objective="jaccard"), "objective must be one of .* got 'jaccard'"),
     (explorer(initial=0.0), "initial must be finite and > 0, got 0.0"),
     (explorer(smoothing=0.0), "smoothing must be finite and > 0, got 0.0"),
-    (mirror(step_size=0.0), "step_size must be finite and > 0, got 0.0"),
-    (mirror(probing=1.0), r"probing must lie in \(0, 1\), got 1.0"),
-    (mirror(probing=-0.1), "probing must be finite and > 0, got -0.1"),
-    (mirror(slowest=0.99), r"slowest must be at most 1 / \(1 \+ probing\)"),
-    (mirror(fastest=0.5), "fastest must be finite and >= 1, got 0.5"),
-    (mirror(penalty="linear"), "penalty must be one of .* got 'linear'"),
-    (lambda: mirror()().rates(), "lane must be one that predict was called for, got 0"),
-    (
-        lambda: AsyncMirrorSync(world("page", probe=True), cycle=0),
-        "cycle must be finite and > 0, got 0",
-    ),
-    (
-        lambda: first_step(MirrorSync, world("page", probe=True), penalty="harmonic"),
-        "penalty must be 'binary' where pages lack complete",
-    ),
-    (
-        lambda: first_step(MirrorSync, world("page")),
-        r"env must let pages be probed \(probe=True\).* got 3 act",
-    ),
-    (lambda: MirrorSync(world()), "action_form must be 'page' for MirrorSync, got 'rates'"),
 ]
 
 

@@ -233,7 +233,7 @@ def crawl_log(page, elapsed, changed, time, signal_page=(), signal_time=()):
     n = len(page)
     return empty_log()._replace(
         **{"page": np.array(page, np.int64), "time": time, "elapsed": elapsed, "changed": changed},
-        **{"signals": np.zeros(n, np.int64), "probe": np.zeros(n, np.bool_)},
+        signals=np.zeros(n, np.int64),
         signal_page=np.array(signal_page, np.int64),
         signal_time=np.array(signal_time, np.float64),
         signal_source=np.zeros(len(signal_page), np.int64),
@@ -304,13 +304,3 @@ def test_signals_before_learning_began_do_not_count():
     none = np.zeros(0)
     learned.add(crawl_log([], none, none, none, [0, 0, 0], [1.5, 2.25, 2.75]), 3.0)
     assert learned.estimate()[0] == pytest.approx((2 + 0.5) / (1.0 + 0.5))
-
-
-def test_probes_tell_nothing():
-    """Of two looks at one interval only the crawl that ends it counts."""
-    times, changed = np.array([1.0, 2.0, 3.0]), np.array([False, True, True])
-    log = crawl_log([0, 0, 0], times, changed, times)._replace(probe=times < 3.0)
-    learned = LearnedRates(np.zeros(1, np.bool_), by_likelihood)
-    learned.add(log, 3.0)
-    expected = fit_change_rates([3.0], [True], smoothing=0.5).change_rate
-    np.testing.assert_allclose(learned.estimate(), expected, rtol=1e-11)

@@ -6,13 +6,10 @@ import pytest
 
 from crawl_envs.instances import make as make_instance
 from policies.lambdacrawl import (
-    AsyncMirrorSync,
-    AsyncPSGDSync,
     ExploreThenCommit,
     LambdaLearnAndCrawl,
     LambdaLearnAndCrawlApprox,
     LambdaLearnAndCrawlBinary,
-    MirrorSync,
 )
 from policies.ncis.learning_greedy import LearningGreedyNCIS
 
@@ -22,10 +19,8 @@ RATES = (
     LambdaLearnAndCrawlBinary,
     ExploreThenCommit,
 )
-PROBING = (MirrorSync, AsyncMirrorSync, AsyncPSGDSync)
 EVERY = [
     *((policy, {"action": form}) for policy in RATES for form in ("rates", "page")),
-    *((policy, {"action": "page", "probe": True}) for policy in PROBING),
     (LearningGreedyNCIS, {"action": "page"}),
 ]
 EVERY = pytest.mark.parametrize(

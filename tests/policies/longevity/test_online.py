@@ -278,7 +278,7 @@ def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
         log = empty_log()._replace(
             page=few,
             **dict.fromkeys(("time", "elapsed"), np.full(5, now)),
-            **dict.fromkeys(("changed", "probe"), np.zeros(5, bool)),
+            changed=np.zeros(5, bool),
             signals=np.zeros(5, np.int64),
             sketch=Sketches.of_rows([pages.sketches.row(page) for page in few]),
         )

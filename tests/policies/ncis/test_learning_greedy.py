@@ -140,7 +140,7 @@ def test_learner_believes_the_memory_that_predicts_best():
             elapsed = rng.exponential(1.0, 1)
             changed = rng.poisson(rate * elapsed) > 0
             row = (np.array([page]), np.zeros(1), elapsed, np.zeros(1, np.int64), changed)
-            learner.learn(CrawlLog(*row, none, np.zeros(0), none, np.zeros(1, np.bool_)))
+            learner.learn(CrawlLog(*row, none, np.zeros(0), none))
 
     crawl(2.0, 200)
     assert learner.best == 0

@@ -111,7 +111,6 @@ class OfferStandIn:
             elapsed=(self.steps - self.last[pages]) * EPOCH,
             signals=np.zeros(pages.size, np.int64),
             changed=self.stale[pages].copy(),
-            probe=np.zeros(pages.size, np.bool_),
         )
 
 

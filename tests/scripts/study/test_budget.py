@@ -41,7 +41,6 @@ def shares(policy: Any, env_id: str = "CrawlNCIS-v0", **arguments: Any) -> list[
     ("action", "given", "share"),
     [
         (2, {}, 1.0),
-        (PAGES + 1, {"probe": True}, 1.0),
         (np.linspace(-1.0, 1.0, PAGES), {"action": "scores", "batch": 3}, 1.0),
         ([1, 0, 0, 0, 1, 0], {"action": "refresh"}, 2.0),
         ([0] * PAGES, {"action": "refresh"}, 0.0),

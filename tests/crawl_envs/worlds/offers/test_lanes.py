@@ -21,10 +21,7 @@ from tests.naive import pages as naive
 STEPS, SEED = 12, 5
 BANDWIDTHS = (20.0, 7.3)
 """Crawls per day of two lanes; neither is a whole number of crawls per step."""
-FORMS = {
-    **{form: {"action": form} for form in ("rates", "scores", "refresh", "page")},
-    "probe": {"action": "page", "probe": True},
-}
+FORMS = ("rates", "scores", "refresh", "page")
 
 
 class Pair:
@@ -66,8 +63,7 @@ class Pair:
         twin, lane = self.twin, self.lane
         clicks, hits = twin.clicks, twin.hits
         chosen = self.chosen(action)
-        probe = self.form == "page" and action >= self.market.num_pages
-        log = twin.crawl(chosen, probe)
+        log = twin.crawl(chosen)
         start, self.steps = self.decision(), self.steps + 1
         fresh, expected, offers = twin.advance(self.decision())
         shares = (
@@ -85,7 +81,7 @@ class Pair:
         """Compare the log of the last step, and what the lane knows and holds."""
         env, lane, twin = self.env, self.lane, self.twin
         mine = env.last_log(lane)
-        columns = (mine.page, mine.time, mine.elapsed, mine.changed, mine.price, mine.probe)
+        columns = (mine.page, mine.time, mine.elapsed, mine.changed, mine.price)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == log
         assert env.held_prices(lane).tolist() == twin.held
         assert np.flatnonzero(env.lanes.fresh(lane)).tolist() == twin.fresh()
@@ -99,7 +95,6 @@ class Pair:
         counts = (ledger.requests, ledger.hits, ledger.crawls, ledger.changes, ledger.changes_found)
         found = (twin.num_crawls(), twin.changes, twin.num_found())
         assert counts == (twin.clicks, twin.hits, *found)
-        assert ledger.probes == twin.probes
 
     def assert_same_day(self):
         """Compare the features as a day begins, and the records of days."""
@@ -139,7 +134,7 @@ def assert_twins(kind, form, objective, price_history, horizon=2.5, episodes=2):
         objective=objective,
         price_history=price_history,
         autoreset_mode="SameStep",
-        **FORMS[form],
+        action=form,
     ).unwrapped
     env.reset(seed=SEED, options={"instance": markets})
     env.action_space.seed(SEED)

@@ -38,12 +38,11 @@ class NaiveProfiles:
         return sorted((age, np.mean(values)) for age, values in by_age.items())
 
 
-def log_of(pages, times, versions, probe=None):
+def log_of(pages, times, versions):
     rows = [sketch_of(sorted(version)) for version in versions]
     return SimpleNamespace(
         page=np.array(pages, np.int64),
         time=np.array(times, np.float64),
-        probe=np.zeros(len(pages), bool) if probe is None else np.array(probe),
         sketch=Sketches.of_rows(rows),
     )
 
@@ -83,14 +82,6 @@ def test_retired_at_the_refresh_after_the_last_observation():
         refresh(profiles, 0, float(k), [1, 2, k])
         counts.append((float(profiles.kept.base[0, 0]), int(profiles.kept.filled[0, 0])))
     assert counts == [(0, 0), (0, 1), (0, 2), (3, 0), (3, 1), (3, 2), (6, 0)]
-
-
-def test_probes_are_no_refreshes():
-    profiles = ChangeProfiles(2, 2, 4)
-    log = log_of([0, 1, 0], [1.0, 1.0, 2.0], [{1}, {2}, {1, 3}], [False, True, False])
-    assert profiles.learn(log).tolist() == [0, 0]
-    assert np.isnan(profiles.kept.base[1]).all()
-    assert combined(profiles, 0)[1].tolist() == [0.5]
 
 
 def test_small_sketches_are_kept_and_compared():
