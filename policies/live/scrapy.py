@@ -84,7 +84,9 @@ class RecrawlMiddleware:
         """Read a feed beside the crawl, as long ones take seconds; then :meth:`receive`."""
         listing, feed = None, request.meta.get(FEED)
         if feed is not None and response.status == 200 and self.scheduler is not None:
-            reading = deferToThread(self.scheduler.polls.read, feed, response.body, response.url)
+            content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+            answer = feed, response.body, response.url, content_type
+            reading = deferToThread(self.scheduler.polls.read, *answer)
             listing = await maybe_deferred_to_future(reading)
         return self.receive(request, response, listing)
 

@@ -153,7 +153,7 @@ class RecrawlScheduler:
                 self.polls.due[feed] = opens
                 continue
             self.hosts.ask_alone(feed, now)
-            headers, about = self.polls.conditions(feed), {FEED: feed, "dont_cache": True}
+            headers, about = self.polls.headers(feed), {FEED: feed, "dont_cache": True}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:

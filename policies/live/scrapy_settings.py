@@ -12,6 +12,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, whole
+from policies.live.listings import without_user
 from policies.live.messages import SECONDS_PER_DAY
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -56,7 +57,7 @@ def read_options(settings: BaseSettings) -> Options:
             raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
     feeds = given["RECRAWL_FEEDS"] = settings.getdict("RECRAWL_FEEDS")
     for url, source in feeds.items():
-        whole(f"RECRAWL_FEEDS[{url!r}]", source, 0)
+        whole(f"RECRAWL_FEEDS[{without_user(url)!r}]", source, 0)
     options = Options(**{names[name]: value for name, value in given.items()})
     return options._replace(compare=load_object(options.compare))
 

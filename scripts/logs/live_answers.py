@@ -82,8 +82,11 @@ def polling(
                 typer.echo(fault, err=True)
 
     def poll_on(polls: Polls) -> None:
-        while not end.wait(feeds.every * messages.SECONDS_PER_DAY):
+        while not end.wait(days_to(polls) * messages.SECONDS_PER_DAY):
             poll_due(polls)
+
+    def days_to(polls: Polls) -> float:
+        return max(min(polls.due.values()) - messages.day_of(None), 0.0)
 
     with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
         sources = {address: source for source, address in enumerate(feeds.addresses)}

@@ -437,7 +437,7 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
     again = loop.sent(100.0)
     assert again.url == FEED
     loop.answer(again, body=index, ETag=b'"\xe9"')
-    assert loop.scheduler.polls.conditions(FEED) == {"If-None-Match": b'"\xe9"'}
+    assert loop.scheduler.polls.headers(FEED) == {"If-None-Match": b'"\xe9"'}
     more = loop.sent(0.0)
     assert more.url == "https://a.example/more.xml"
     loop.answer(more, body="neither")
