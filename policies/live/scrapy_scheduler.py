@@ -23,7 +23,7 @@ from crawl_envs.types.arguments import quantity
 from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.feeds import Polls
 from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
-from policies.live.listings import Listing
+from policies.live.listings import MAX_BYTES, Listing
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.live.scrapy_hosts import Hosts, forget_robots
 from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
@@ -153,7 +153,8 @@ class RecrawlScheduler:
                 self.polls.due[feed] = opens
                 continue
             self.hosts.ask_alone(feed, now)
-            headers, about = self.polls.headers(feed), {FEED: feed, "dont_cache": True}
+            headers = self.polls.headers(feed)
+            about = {FEED: feed, "dont_cache": True, "download_maxsize": MAX_BYTES}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:

@@ -427,6 +427,7 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
     loop.scheduler.enqueue_request(Request(URL))
     poll, page = loop.sent(51.0), loop.sent(0.0)
     assert (poll.url, page.url) == (FEED, URL)
+    assert poll.meta["download_maxsize"] == 50 * 2**20
     loop.answer(page, body="one")
     rows = [ENTRY.format(number, f"2024-10-05T00:0{number}:30Z") for number in (1, 2)]
     assert loop.answer(poll, body=f"<urlset>{''.join(rows)}</urlset>") is None
