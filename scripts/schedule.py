@@ -9,7 +9,7 @@ Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budg
 With --live nothing is written: lines of JSON are read from standard input and answered on standard
 output (see policies/live/messages.py), or with --port over HTTP (policies/live/endpoint.py); with
 --folder the scheduler outlives the process. Each --feed is a source of signals, which is polled,
-and with --learn of new pages (policies/live/feeds.py).
+and with --learn of new pages (policies/live/feeds.py, the extra feeds).
 """
 
 from __future__ import annotations

@@ -139,9 +139,8 @@ def test_others_are_refused_in_words(name, message):
 def test_specs_have_arguments():
     factory = candidate_of(f"{NAME}:threshold=0.5:believed=x").factory
     assert factory.args == (NAME,)
-    given = {name: value for name, value in factory.keywords.items() if name != "digest"}
-    assert given == {"threshold": 0.5, "believed": "x"}
-    assert re.fullmatch(r"[0-9a-f]{16}", factory.keywords["digest"])
+    assert factory.keywords["arguments"] == {"threshold": 0.5, "believed": "x"}
+    assert re.fullmatch(r"[0-9a-f]{16}", factory.keywords["file_digest"])
     assert not is_oracle(NAME)
     assert not is_oracle("run:2")
     assert is_oracle("FragmentDynamic:threshold=1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from numba import types
 
 import crawl_envs.compiled.compile_notice  # noqa: F401  # registers itself
 from crawl_envs.compiled.inlining import Inlined, KnownFlags
+
+if not logging.getLogger("numba").level:  # else it logs each instruction, at DEBUG
+    logging.getLogger("numba").setLevel(logging.WARNING)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

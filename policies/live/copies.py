@@ -8,6 +8,7 @@ process; a crash of the machine may cost the last seconds.
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,14 @@ from typing import NamedTuple
 
 SETTLED = 5.0
 """Seconds from a fetch until its copy is written."""
+MARKUP = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
+CHARSET = re.compile(r"\bcharset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+START = re.compile(rb"<html\b|<!doctype html\b", re.IGNORECASE)
+META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32)([\w.:-]+)", re.I)
 
 
 class Copy(NamedTuple):
@@ -95,7 +104,34 @@ class Copies:
         self.base.close()
 
 
+def text_of(body: bytes, content_type: str = "") -> str | bytes:
+    """Return what tells copies of a page apart: the text of HTML, the bytes of anything else.
+
+    The text is without tags, scripts, styles and comments. Its charset is that of its byte order
+    mark, of ``content_type`` (the header) or of a meta tag, the first that fits, else UTF-8 or
+    Latin-1. Where the header is missing, the body is HTML if it begins as HTML.
+    """
+    kind = content_type.split(";")[0].strip().lower()
+    starts = kind in ("", "application/octet-stream") and START.search(body[:5000])
+    if "html" not in kind and not starts:
+        return body
+    names = ["utf-16"] * body.startswith((b"\xff\xfe", b"\xfe\xff")) + CHARSET.findall(content_type)
+    names += [name.decode("latin-1") for name in META.findall(body[:4096])]
+    for name in (*names, "utf-8"):
+        try:  # idna and punycode, which take quadratic time, refuse this way of errors
+            return MARKUP.sub("", body.decode(name, "surrogatepass"))
+        except (LookupError, ValueError):
+            continue
+    return MARKUP.sub("", body.decode("latin-1"))
+
+
+def without_user(url: str) -> str:
+    """Return a URL without its user and password."""
+    return re.sub(r"\A(https?://)[^/?#]*@", r"\1", url, flags=re.IGNORECASE)
+
+
 def digest(content: str | bytes) -> str:
-    """Return the hash of a content, of which white space counts as one blank."""
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.blake2b(b" ".join(data.split()), digest_size=16).hexdigest()
+    """Return the hash of a content; white space of a text counts as one blank."""
+    if isinstance(content, str):
+        content = b" ".join(content.encode("utf-8", "surrogatepass").split())
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

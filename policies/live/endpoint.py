@@ -9,7 +9,8 @@ request            answer
                    answer of each, in as many lines
 ``GET /health``    200 if the scheduler answers
 ``GET /metrics``   counters and gauges in the text format of Prometheus
-``GET /``          a page to watch: freshness, fetches, budget, hosts, signals, what comes next
+``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, pages that fail,
+                   are gone, starved or late, what comes next, trust in sources of signals
 ``GET /overview``  the data of that page
 ``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``,
                    from the first message to a day after now
@@ -30,12 +31,15 @@ else the answer is 400, and if it has an ``Origin``, this must be the same host 
 from __future__ import annotations
 
 import json
+import math
 import socket
 from collections import Counter as Counts
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic as clock
 from typing import Any
 
+import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -48,7 +52,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawl_envs.types.arguments import share
 from policies.live.messages import Message, Scheduler, answer_line, date_of, day_of
-from policies.live.overview import History, overview_of
+from policies.live.overview import History, feeds_of, overview_of, without_login
 
 JSON = "application/json"
 LARGEST_BODY = 64 * 2**20
@@ -62,12 +66,24 @@ HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ances
 
 
 class Metrics:
-    """Counters of what a scheduler is told since the start, and gauges of what it knows."""
+    """Counters of what a scheduler is told since the start, and gauges of what it knows.
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    Args:
+        scheduler: the scheduler, of which every call is counted, whoever makes it.
+        polls: its feeds (:class:`policies.live.feeds.Polls`), None for none.
+        causes: pages, and why their fetches failed.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, polls: Any = None, causes: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.scheduler, self.registry = scheduler, CollectorRegistry()
+        self.polls, self.causes = polls, causes
         self.history, self.counts = History(), Counts[str]()
         self.now: float | None = None  # of the last message, where it gives a time
+        self.begun: float | None = None  # when fetches were first asked for
+        self.until = self.allowed = 0.0
+        self.look_again, self.shown = -math.inf, dict[str, Any]()
         about: Any = {"registry": self.registry, "namespace": "crawl"}
         self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
         self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
@@ -80,30 +96,50 @@ class Metrics:
             "bandwidth": Gauge("bandwidth", "Fetches per day.", **about),
             "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
             "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
+            "failing": Gauge("failing", "Pages whose last fetch failed.", **about),
+            "starved": Gauge("starved", "Pages with a copy ten mean intervals old.", **about),
+            "late": Gauge("late", "Pages that are stale with more than 95%.", **about),
+            "held": Gauge("held", "Hosts that are not asked before a time.", **about),
         }
+        scheduler.watchers.append(self.count)
 
     def note(self, message: Message, answer: Message) -> None:
-        """Count what a message told of fetches and signals."""
-        if not message.keys() & {"next", "ask", "report", "signal"}:
-            return
-        time = day_of(message.get("time"))
-        self.now = None if message.get("time") is None else time
-        told = self.history.at(time)
-        if "expected" not in told:
-            told["expected"] = self.scheduler.overview(time)["freshness"]
-        if "next" in message or "ask" in message:
-            self.handed_out.inc(len(answer["fetch"]))
-            told["outcomes"]["handed out"] += len(answer["fetch"])
-        if "report" in message:
-            found = outcomes(message, answer["ignored"])
-            told["outcomes"] += found
+        """Show the time of a message, if it has one."""
+        if message.keys() & {"next", "ask", "report", "signal"}:
+            self.now = None if message.get("time") is None else day_of(message["time"])
+
+    def count(self, call: str, arguments: Message, answer: Any) -> None:
+        """Count the fetches and signals of a call."""
+        if call == "signal":
+            sources = np.broadcast_to(arguments.get("source", 0), np.size(arguments["ids"]))
+            for source, count in Counts(map(str, sources.tolist())).items():
+                self.counts[source] += count
+                self.signals.labels(source).inc(count)
+            self.ignored.inc(answer.ignored + len(answer.unknown))
+        elif call in ("next", "next_batch", "ask"):
+            count = answer.size if call == "next_batch" else int(answer.id is not None)
+            self.handed_out.inc(count)
+            now = self.scheduler.time
+            if self.begun is None:
+                self.begun = self.until = now
+                self.allowed = min(self.scheduler.allowance, self.scheduler.most_saved) + count
+            self.allowed += self.scheduler.bandwidth * max(now - self.until, 0.0)
+            self.until = now
+            self._bin(now)["outcomes"]["handed out"] += count
+        elif call == "report":
+            time = arguments["times"] if (end := arguments.get("ended")) is None else end
+            found = outcomes(arguments, answer)
+            if np.size(time):
+                self._bin(float(np.max(time)))["outcomes"] += found
             for outcome, count in found.items():
                 self.reports.labels(outcome).inc(count)
-        if "signal" in message:
-            source = str(message.get("source", 0))
-            self.counts[source] += len(_listed(message["signal"]))
-            self.signals.labels(source).inc(len(_listed(message["signal"])))
-            self.ignored.inc(answer["ignored"] + len(answer["unknown"]))
+
+    def _bin(self, time: float) -> dict[str, Any]:
+        """Return the bin of a time, with the freshness that is expected then."""
+        place = self.history.at(time)
+        if "expected" not in place:
+            place["expected"] = self.scheduler.overview(time)["freshness"]
+        return place
 
     def truth(self, freshness: float, time: float) -> None:
         """Take note of the true freshness at a time, from the first message to a day after now."""
@@ -111,7 +147,8 @@ class Metrics:
         first, last = self.history.begin(now), now + 1.0
         if not first <= time <= last:
             raise ValueError(f"time must be in [{first:g}, {last:g}] days, got {time:g}")
-        self.history.at(time)["true"] = freshness
+        with self.scheduler.lock:
+            self.history.at(time)["true"] = freshness
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -125,23 +162,42 @@ class Metrics:
         return generate_latest(self.registry)
 
     def overview(self) -> dict[str, Any]:
-        """Return the data of the page."""
+        """Return the data of the page: those before, where looks would take 5% of the time.
+
+        Calls of the scheduler wait for a look, which takes half a second for a million pages.
+        """
+        begin = clock()
+        if begin >= self.look_again:
+            with self.scheduler.lock:
+                self.shown = self._look()
+            self.look_again = clock() + max(20.0 * (clock() - begin) - 5.0, 0.0)
+        return self.shown
+
+    def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
-        told = overview_of(self.scheduler, now)
-        self.history.at(now)["expected"] = told["freshness"]
-        for number, source in enumerate(told["sources"]):
+        known = overview_of(self.scheduler, now)
+        self.history.at(now)["expected"] = known["freshness"]
+        for number, source in enumerate(known["sources"]):
             source["signals"] = self.counts[str(number)]
+        causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
+        for page in (*known["first"]["gone"], *known["first"]["failing"]):
+            page["cause"] = causes.get(page["url"])
+        sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
+        late = 0.0 if self.begun is None else max(now - self.until, 0.0)
+        allowed = self.allowed + late * self.scheduler.bandwidth
+        used = {"begun": self.begun, "sent": sent, "allowed": allowed}
+        feeds = [] if self.polls is None else feeds_of(self.polls)
         span = {"width": self.history.width, "history": self.history.table()}
-        return {"now": date_of(now), "time": now, **told, **span}
+        return {"now": date_of(now), "time": now, **known, "feeds": feeds, **used, **span}
 
 
-def outcomes(message: Message, ignored: int) -> Counts[str]:
+def outcomes(report: Message, ignored: int) -> Counts[str]:
     """Return the fetches of a report by outcome; which are ignored is not told.
 
     So where some are ignored and others are not, and outcomes differ, the others are ``ok``.
     """
-    count, status = len(_listed(message["report"])), message.get("status", "ok")
-    changed = _listed(message.get("changed")) if status == "ok" else [None]
+    count, status = np.size(report["ids"]), report.get("status", "ok")
+    changed: Any = np.ravel(np.asarray(report.get("changed"))) if status == "ok" else [None]
     names = [status if x is None else "changed" if x else "unchanged" for x in changed]
     found = Counts(names * count if len(names) == 1 else names)
     if ignored:
@@ -150,17 +206,14 @@ def outcomes(message: Message, ignored: int) -> Counts[str]:
     return +found
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def endpoint(scheduler: Scheduler, hosts: Sequence[str] = ()) -> Starlette:
+def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None) -> Starlette:
     """Return the application that serves a scheduler, for any server of ASGI.
 
     Its calls are made one after another. ``hosts`` are names and addresses, without ports, by which
     it may be asked beside those of the own machine, as ``Host`` has them: ``[2001:db8::1]``.
+    ``polls`` are its feeds, for the page to watch.
     """
-    metrics = Metrics(scheduler)
+    metrics = Metrics(scheduler, polls)
 
     async def due(request: Request) -> Response:
         if "url" not in request.query_params:
@@ -181,7 +234,30 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = ()) -> Starlette:
         found = [answer_line(scheduler, line, metrics.note) for line in asked]
         return _answer(*found)
 
+    async def truth(request: Request) -> Response:
+        try:
+            told = json.loads(await request.body())
+            value = share("freshness", told["freshness"])
+            metrics.truth(value, day_of(told.get("time")))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
+        return _answer({"freshness": value})
+
+    routes = [
+        Route("/", messages, methods=["POST"]),
+        Route("/truth", truth, methods=["POST"]),
+        Route("/due", due),
+    ]
+    return page_to_watch(metrics, hosts, routes)
+
+
+def page_to_watch(
+    metrics: Metrics, hosts: Sequence[str] = (), routes: Sequence[Route] = ()
+) -> Starlette:
+    """Return the application of the page to watch, which changes nothing, and of further routes."""
+
     async def health(request: Request) -> Response:
+        scheduler = metrics.scheduler
         return _answer({"pages": len(scheduler), "time": scheduler.time})
 
     async def measured(request: Request) -> Response:
@@ -193,24 +269,13 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = ()) -> Starlette:
     async def overview(request: Request) -> Response:
         return _answer(metrics.overview())
 
-    async def truth(request: Request) -> Response:
-        try:
-            told = json.loads(await request.body())
-            value = share("freshness", told["freshness"])
-            metrics.truth(value, day_of(told.get("time")))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
-        return _answer({"freshness": value})
-
     return Starlette(
         routes=[
             Route("/", page),
-            Route("/", messages, methods=["POST"]),
             Route("/overview", overview),
-            Route("/truth", truth, methods=["POST"]),
-            Route("/due", due),
             Route("/health", health),
             Route("/metrics", measured),
+            *routes,
         ],
         middleware=[
             Middleware(
@@ -244,7 +309,7 @@ def _answer(*answers: Message) -> Response:
     return Response(text, 400 if bad else 200, media_type=kind)
 
 
-def serve(scheduler: Scheduler, listening: socket.socket) -> None:
+def serve(scheduler: Scheduler, listening: socket.socket, polls: Any = None) -> None:
     """Serve a scheduler on a socket that listens, until an interrupt.
 
     It answers to ``localhost`` and to the address of the socket.
@@ -252,6 +317,6 @@ def serve(scheduler: Scheduler, listening: socket.socket) -> None:
     """
     import uvicorn
 
-    served = endpoint(scheduler, [listening.getsockname()[0]])
+    served = endpoint(scheduler, [listening.getsockname()[0]], polls)
     config = uvicorn.Config(served, log_level="warning")
     uvicorn.Server(config).run(sockets=[listening])

@@ -18,7 +18,6 @@ What is not as it should be is refused, or read as far as it goes, with a senten
 from __future__ import annotations
 
 import base64
-import hashlib
 import http.client
 import json
 import math
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from policies.live.copies import Copy, digest
+from policies.live.copies import Copy, digest, without_user
 from policies.live.fetches import host_of
 from policies.live.listings import (
     MAX_BYTES,
@@ -41,7 +40,6 @@ from policies.live.listings import (
     Listing,
     listed,
     sitemaps_of,
-    without_user,
 )
 from policies.live.messages import Scheduler, day_of
 
@@ -51,8 +49,6 @@ AT_ONCE = 1000
 """Pages of one call of a scheduler."""
 PATIENCE = 30.0
 """Seconds that an answer may take."""
-ALWAYS = 1e6
-"""Days between polls of which each is a call of :func:`poll`."""
 
 
 class Memory:
@@ -75,10 +71,8 @@ class Memory:
                 self.polled, keys = json.loads(path.read_text("utf-8"))
                 self.keys = dict.fromkeys(keys)
             except (ValueError, TypeError) as error:
-                raise ValueError(
-                    f"{path} must be what a feed listed: {error}. Delete it: all that is listed is "
-                    "told again, as at a first poll"
-                ) from None
+                fault = f"{path} must be what a feed listed, or be deleted: {error}"
+                raise ValueError(fault) from None
 
     def signals(self, listing: Listing, now: float) -> list[tuple[str, float]]:
         """Return the url of each new entry and the time of its signal, NaN for none."""
@@ -156,15 +150,9 @@ def tell(
 
 
 class Poll(NamedTuple):
-    """What the last answer of a feed was.
+    """What the last answer of a feed was: its time, validators, digest, kind, faults, sitemaps.
 
-    Attributes:
-        time: when it came, in days since 1970.
-        etag: its validator ``ETag``, None where it is to be asked in full; likewise ``modified``.
-        mark: its digest: what comes again is not read again.
-        kind: its kind, as of ``Listing``.
-        faults: what was wrong with it, in sentences.
-        sitemaps: those it lists, of an index.
+    What has the digest ``mark`` is not read again. ``sitemaps`` are those of an index.
     """
 
     time: float
@@ -189,6 +177,7 @@ class Polls:
 
     Attributes:
         due: the time of each next poll, by address without user; sitemaps of an index are feeds.
+        last: the last poll of each.
 
     Raises:
         ValueError: two feeds differ by their users only, or the file of the last polls is damaged.
@@ -211,18 +200,13 @@ class Polls:
         folder.mkdir(parents=True, exist_ok=True)
         self.file, self.last = folder / "polls.json", dict[str, Poll]()
         try:
-            if self.file.exists():
-                rows = json.loads(self.file.read_text("utf-8"))
-                self.last = {
-                    feed: Poll(day_of(time), *rest) for feed, (time, *rest) in rows.items()
-                }
-                for last in self.last.values():
-                    "".join([*last.faults, *last.sitemaps]), Copy(*last[1:3]).conditions
+            rows = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
+            self.last = {url: Poll(day_of(time), *rest) for url, (time, *rest) in rows.items()}
         except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{self.file} must be the last polls of feeds: {error}. Delete it: all are asked "
-                "at once and in full, and nothing is told twice"
-            ) from None
+            fault = (
+                f"{self.file} must be the last polls of feeds: {error}. Delete it: all are asked"
+            )
+            raise ValueError(f"{fault} in full, and nothing is told twice") from None
         self.sources, self.due = dict[str, int](), dict[str, float]()
         self._follow(now)
 
@@ -234,20 +218,18 @@ class Polls:
                 return feed
         return None
 
-    def headers(self, feed: str) -> dict[str, bytes]:
-        """Return the headers of a request: its user, and for 304 if a feed has nothing new."""
-        origin = urlsplit(feed)[:2]
+    def headers(self, feed: str, validators: bool = True) -> dict[str, bytes]:
+        """Return the headers of a request: its user, and validators for 304 if nothing is new."""
+        copy = Copy(*self._last(feed)[1:3]) if validators else Copy()
         indexes = [url for url in self.feeds if feed in self._last(url).sitemaps]
-        near = [url for url in (feed, *indexes) if urlsplit(url)[:2] == origin]
+        near = [url for url in (feed, *indexes) if urlsplit(url)[:2] == urlsplit(feed)[:2]]
         users = [{"Authorization": self.users[url]} for url in near if url in self.users]
-        return Copy(*self._last(feed)[1:3]).conditions | (users or [{}])[0]
+        return copy.conditions | (users or [{}])[0]
 
-    def read(self, feed: str, body: bytes, address: str, content_type: str = "") -> Listing | None:
+    def read(self, feed: str, body: bytes, address: str) -> Listing | None:
         """Return what an answer lists; None if it is that of the last poll."""
-        mark = digest(f"{address} {content_type}") + hashlib.sha256(body).hexdigest()
-        if self._last(feed).mark == mark:
-            return None
-        return listed(body, address, content_type)._replace(mark=mark)
+        mark = digest(address) + digest(body)
+        return None if self._last(feed).mark == mark else listed(body, address)._replace(mark=mark)
 
     def take(
         self,
@@ -270,7 +252,8 @@ class Polls:
         """
         if feed not in self.sources:
             return []
-        last = self._last(feed)._replace(time=now)
+        last = self._last(feed)
+        last = last._replace(time=now, faults=last.faults if last.mark else ())  # else of no answer
         try:
             memory = Memory(self.path(feed))
             if listing is None:
@@ -284,11 +267,10 @@ class Polls:
                     if sitemaps and feed not in self.feeds:
                         faults.append(f"{feed} is an index in an index: its sitemaps are left out")
                 elif listing.kind:
+                    known = memory.keys
                     entries = [
-                        entry
-                        if entry.key in memory.keys
-                        else entry._replace(url=self.spelled(entry.url))
-                        for entry in listing.entries
+                        each if each.key in known else each._replace(url=self.spelled(each.url))
+                        for each in listing.entries
                     ]
                     new = listing._replace(entries=entries)
                     tell(scheduler, memory, new, now, self.sources[feed], self.columns)
@@ -298,8 +280,14 @@ class Polls:
             self._follow(now)
             _write(self.file, {url: self.last[url] for url in self.sources if url in self.last})
         except (OSError, ValueError) as error:  # it is told again at the next poll
-            return [str(error)]
+            return self.note(feed, now, str(error))
         return [*last.faults]
+
+    def note(self, feed: str, now: float, fault: str) -> list[str]:
+        """Take note of a poll that has failed; return why."""
+        if feed in self.sources:
+            self.last[feed] = self._last(feed)._replace(time=now, mark=None, faults=[fault])
+        return [fault]
 
     def path(self, feed: str) -> Path:
         """Return the file that keeps what a feed has told."""
@@ -332,10 +320,11 @@ class Polls:
         ``now`` is in days since 1970, None for the time of the answer.
         """
         try:
-            body, address, validators, content_type = fetch(feed, self.headers(feed))
+            body, address, validators = fetch(feed, self.headers(feed))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            return [str(error) if feed in str(error) else f"{feed} cannot be read: {error}"]
-        listing = None if body is None else self.read(feed, body, address, content_type)
+            fault = str(error) if feed in str(error) else f"{feed} cannot be read: {error}"
+            return self.note(feed, day_of(now), fault)
+        listing = None if body is None else self.read(feed, body, address)
         return self.take(scheduler, feed, listing, address, day_of(now), validators)
 
 
@@ -355,7 +344,7 @@ def poll(
     again and again, :class:`Polls` does less.
     """
     faults, part = list[str](), folder / digest(without_user(address))
-    polls = Polls({address: source}, part, ALWAYS, day_of(now), columns)
+    polls = Polls({address: source}, part, 1e6, day_of(now), columns)
     polls.due = dict.fromkeys(polls.due, -math.inf)
     while (feed := polls.next(day_of(now))) is not None:
         faults += polls.fetch(scheduler, feed, now)
@@ -365,18 +354,16 @@ def poll(
 class SameHost(urllib.request.HTTPRedirectHandler):
     """Follows redirects; user and password are sent to the host that they are of, no other."""
 
-    def redirect_request(
-        self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any
-    ) -> Any:
+    def redirect_request(self, req: Any, *answer: Any) -> Any:
         """Return the request of the next step."""
-        request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and urlsplit(newurl)[:2] != urlsplit(req.full_url)[:2]:
+        request = super().redirect_request(req, *answer)
+        if request is not None and urlsplit(request.full_url)[:2] != urlsplit(req.full_url)[:2]:
             request.remove_header("Authorization")
         return request
 
 
-def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy, str]:
-    """Return a file of a URL or path, where it came from, its validators and its content type.
+def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
+    """Return a file of a URL or path, where it came from, and its validators.
 
     It is read as far as it is not too large, and None where a server answers 304, that it has not
     changed by the ``headers`` of the request.
@@ -386,7 +373,7 @@ def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None
     """
     if not re.match("https?://", address, re.IGNORECASE):
         with open(address, "rb") as file:
-            return file.read(MAX_BYTES + 1), address, Copy(), ""
+            return file.read(MAX_BYTES + 1), address, Copy()
     sent = {name: text.decode("latin-1") for name, text in headers.items()}
     request = urllib.request.Request(address, headers={"User-Agent": "crawl-envs", **sent})
     body, end = bytearray(), time.monotonic() + PATIENCE
@@ -397,10 +384,10 @@ def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None
                 if time.monotonic() > end:
                     raise OSError(f"no end within {PATIENCE:g} seconds")
             copy = Copy(answer.headers.get("ETag"), answer.headers.get("Last-Modified"))
-            return bytes(body), answer.url, copy, answer.headers.get("Content-Type", "")
+            return bytes(body), answer.url, copy
     except urllib.error.HTTPError as error:
         if error.code == 304:
-            return None, address, Copy(), ""
+            return None, address, Copy()
         raise
 
 

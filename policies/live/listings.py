@@ -1,52 +1,51 @@
 """What a feed, a sitemap or an index of sitemaps lists: RSS, Atom, compressed by gzip or not.
 
-Files that are damaged are read except for the entries at fault, with a sentence that says so.
+What is not as it should be is refused, or read as far as it goes, with a sentence that says so.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
+import html
 import io
 import math
 import re
 import zlib
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
-from email.utils import parsedate_tz
+from email.utils import parsedate_to_datetime
+from functools import reduce
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from policies.live.markup import ENTITY, Part, attributes_of, decode, entries_of, plain, root_of
-from policies.live.messages import SECONDS_PER_DAY, day_of
+from lxml import etree
 
-MAX_BYTES, MAX_ENTRIES = 50 * 2**20, 50_000
-"""Size of the largest file and its entries, by the protocol of sitemaps."""
-MAX_SITEMAPS, MAX_URL, MAX_LAYERS, MAX_MEMBERS = 500, 2048, 3, 2000
-GZIP = b"\x1f\x8b\x08"
-KINDS = {"urlset": "sitemap", "sitemapindex": "index", "html": "page"}
-KINDS |= dict.fromkeys(("rss", "rdf", "feed", "channel"), "feed")
+from policies.live.copies import digest, without_user
+from policies.live.messages import day_of
+
+MAX_BYTES, MAX_ENTRIES, MAX_URL, MAX_SLASHES = 50 * 2**20, 50_000, 2048, 99
+"""Size of the largest file and its entries and URLs, by the protocol of sitemaps."""
+MAX_ELEMENTS, MAX_SITEMAPS, MAX_MEMBERS, CHUNK = 1_000_000, 500, 2000, 2**16
+"""``CHUNK``: bytes that are read at once; the root begins in the first ones, no tag is longer."""
+SITEMAP, INDEX = ("sitemap", ("url",), ("loc",)), ("index", ("sitemap",), ("loc",))
+FEED = ("feed", ("item", "entry"), ("link", "guid"))
+"""The names of entries of a kind, and those of their links by rank."""
+KINDS = {"urlset": SITEMAP, "sitemapindex": INDEX, "rss": FEED, "rdf": FEED, "feed": FEED}
 DATES = ("updated", "modified", "date", "lastmod", "published", "issued", "pubdate")
-"""The names of dates; of the first two of an entry the first that can be read counts."""
-PARTS = ("link", "id", "guid", "loc", *DATES)
-HTML_TYPES = ("", "html", "xhtml", "text/html", "application/xhtml+xml")
-LINE, URL = re.compile(r"[^\r\n]*\S[^\r\n]*"), re.compile(r"https?://\S+\Z", re.IGNORECASE)
-CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
-USER = re.compile(r"\A(https?://)[^/?#]*@", re.IGNORECASE)
-NO_ENTITY = re.compile(r"&(?!#?\w+;)")
-ABSOLUTE = re.compile(r"https?://[^/?#;]+([/?#][^;]*)?\Z")
-"""Links that mean the same at any address."""
+"""The names of dates; the first that an entry has counts."""
+PARTS = {"link", "id", "guid", "loc", *DATES}
+ROOT = re.compile(rf"<!--.*?(?:-->|\Z)|<(?:[\w.-]+:)?(html|{'|'.join(KINDS)})\b", re.S | re.I)
+ENCODING = rb"<\?xml[^>]*?encoding\s*=\s*.((?:iso|windows|cp|koi8|gb|big5|euc|shift)[\w-]*)"
+BASE = "{http://www.w3.org/XML/1998/namespace}base"
+LONG_TAG = re.compile(rb"<\w[^<>]{%d}" % CHUNK)
+READABLE = bytes.maketrans(bytes({*range(32)} - {*b"\t\n\r"}), 29 * b"\x7f")
+AMPERSAND, NO_ENTRY = "\ue000", -2
+"""Hides entities from the parser, which would expand or drop them."""
+ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{1,40});|\ufffd")
+LINE, URL = re.compile(r"\S[^\r\n]*"), re.compile(r"https?://\S+\s*\Z", re.IGNORECASE)
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
 """The time that is written by programs which know a date only."""
-YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d)?")
-ONE_DIGIT = re.compile(r"\b\d\b")
-ZONE = re.compile(r" ?(?:ETC/)?(?:UTC?|GMT|Z)? ?(?:([+-]\d\d):?(\d\d)?)?\Z")
-ZONES = dict.fromkeys(("WEST", "BST", "CET", "MET"), "+1") | {"ET": "-5", "CT": "-6", "MT": "-7"}
-ZONES |= dict.fromkeys(("CEST", "MEST", "EET"), "+2") | {"PT": "-8", "MSK": "+3", "EEST": "+3"}
-"""Hours east of Greenwich, of names that RFC 5322 has not."""
 
 
 class Entry(NamedTuple):
@@ -78,46 +77,41 @@ class Listing(NamedTuple):
     mark: str | None = None
 
 
-def read_listing(body: bytes, address: str, content_type: str = "") -> Listing:
+def read_listing(body: bytes, address: str) -> Listing:
     """Return what a feed, a sitemap or an index of sitemaps lists; a sitemap may be plain text.
 
     Args:
         body: the file, compressed by gzip or not.
         address: its URL, to which links are relative, or its path.
-        content_type: the header of the answer, which may state an encoding.
 
     Raises:
         ValueError: it is too large, or of another kind.
     """
-    address, flaws = without_user(address), Counter[str]()
-    body = _unzip(body, address, flaws)
-    charset = CHARSET.search(content_type)
-    text, fault = decode(body, charset[1] if charset else "")
-    flaws[fault] += bool(fault)
-    root, begin = root_of(text, KINDS)
-    kind, base = KINDS.get(root, ""), address
-    if kind in ("feed", "sitemap", "index"):
-        names = ("item", "entry") if kind == "feed" else ("url", "sitemap")
-        rows: Iterable[list[Part]] = entries_of(text, begin, names, PARTS, flaws)
-    else:
-        lines = [line[0].strip() for line in islice(LINE.finditer(text), MAX_ENTRIES + 1)]
-        if kind or 2 * sum(bool(URL.match(line)) for line in lines) <= len(lines):
-            raise ValueError(
-                f"{address} must be a feed or a sitemap, got {'HTML: ' * bool(kind)}{body[:40]!r}"
-            )
-        kind, base, rows = "sitemap", "", ([("loc", "", line)] for line in lines)
-    entries, faults = _entries(rows, base, address, flaws if base else Counter())
-    if flaws := +flaws:
-        times = {cause: f" ({count} times)" * (count > 1) for cause, count in flaws.items()}
-        causes = ", ".join(cause + times[cause] for cause in flaws)
-        faults.append(f"{address} is damaged, and read as far as it goes: {causes}")
-    return Listing(kind, entries, faults)
+    address = without_user(address)
+    body, fault = _unzip(body, address)
+    text = _decode(body)
+    roots = ((root[1].lower(), root.start()) for root in ROOT.finditer(text[:CHUNK]) if root[1])
+    name, begin = next(roots, ("", 0))
+    entries = _Entries(address, KINDS.get(name, SITEMAP))
+    if name in KINDS:
+        fault = _parse(text[begin:], entries, fault)
+    elif not URL.match(first[0] if (first := LINE.search(text)) else ""):
+        raise ValueError(f"{address} must be a feed or a sitemap, got {body[:40]!r}")
+    for line in islice(LINE.finditer(text), 0 if name in KINDS else MAX_ENTRIES + 1):
+        entries.add([], line[0])
+    faults = [f"{address} is damaged, and read as far as it goes: {fault}"] * bool(fault)
+    if entries.count > MAX_ENTRIES or entries.elements > MAX_ELEMENTS:
+        size = f"{MAX_ENTRIES} entries or {MAX_ELEMENTS} elements"
+        faults.append(f"{address} has more than {size}: the others are left out")
+    for what, lost in entries.lost.items():
+        faults.append(f"{address} has entries without a {what} ({len(lost)}, as {lost[0]!r})")
+    return Listing(entries.kind, [*entries.entries.values()], faults)
 
 
-def listed(body: bytes, address: str, content_type: str = "") -> Listing:
+def listed(body: bytes, address: str) -> Listing:
     """Return :func:`read_listing`; of what it refuses, no kind and a sentence."""
     try:
-        return read_listing(body, address, content_type)
+        return read_listing(body, address)
     except ValueError as error:
         return Listing("", [], [str(error)])
 
@@ -130,93 +124,108 @@ def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
     return sitemaps, [fault] if len(sitemaps) < len(urls) else []
 
 
-def without_user(url: str) -> str:
-    """Return a URL without its user and password."""
-    return USER.sub(r"\1", url)
-
-
-def _unzip(body: bytes, address: str, flaws: Counter[str]) -> bytes:
-    """Return a file without its compression by gzip, as far as it goes."""
-    for _ in range(MAX_LAYERS):
-        if not body.startswith(GZIP):
-            break
-        if body.count(GZIP) > MAX_MEMBERS:
+def _unzip(body: bytes, address: str) -> tuple[bytes, str]:
+    """Return a file without its compression by gzip, as far as it goes, and its fault."""
+    content, fault = bytearray(), ""
+    if body.startswith(b"\x1f\x8b"):
+        if body.count(b"\x1f\x8b\x08") > MAX_MEMBERS:
             raise ValueError(f"{address} must have at most {MAX_MEMBERS} members of gzip")
-        content, file = bytearray(), gzip.GzipFile(fileobj=io.BytesIO(body))
+        file = gzip.GzipFile(fileobj=io.BytesIO(body))
         try:
-            while len(content) <= MAX_BYTES and (part := file.read1(2**16)):
+            while len(content) <= MAX_BYTES and (part := file.read1(CHUNK)):
                 content += part
         except (OSError, EOFError, zlib.error) as error:
-            flaws[f"its gzip: {error}"] += 1
+            fault = f"its gzip: {error}"
         body = bytes(content)
     if len(body) > MAX_BYTES:
         raise ValueError(f"{address} must have at most {MAX_BYTES} bytes")
-    return body
+    return body, fault
 
 
-def _entries(
-    rows: Iterable[list[Part]], base: str, address: str, flaws: Counter[str]
-) -> tuple[list[Entry], list[str]]:
-    """Return the entries of rows, and a sentence for each kind of what is left out."""
-    entries, faults = dict[str, Entry](), list[str]()
-    no_pages, no_dates = list[str](), list[str]()
-    for count, parts in enumerate(rows):
-        if count == MAX_ENTRIES:
-            faults.append(f"{address} has more than {count} entries: the others are left out")
-            break
-        entry, link, date = _read(parts, base, flaws)
-        if date and math.isnan(entry.day):
-            no_dates.append(date[:40])
-        if entry.url and entry.url != address:
-            entries.setdefault(entry.key, entry)
-        else:
-            no_pages.append(link[:80])
-    for name, rows_out in (("URL of a page", no_pages), ("date of a known form", no_dates)):
-        if rows_out:
-            some = f"{address} has entries without a {name}"
-            faults.append(f"{some} ({len(rows_out)}, as {rows_out[0]!r}): that is left out")
-    return [*entries.values()], faults
+def _decode(body: bytes) -> str:
+    """Return the text of a file: by its mark, in UTF-8 if it fits, or in what it declares."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return body.decode("utf-16", "replace")
+    declared = re.match(ENCODING, body[:200].lstrip(), re.IGNORECASE)
+    for name in ("utf-8-sig", declared[1].decode() if declared else "utf-8"):
+        with suppress(LookupError, UnicodeError):
+            return body.decode(name)
+    return body.decode("utf-8-sig", "replace")  # entries with what does not fit are left out
 
 
-def _read(parts: list[Part], base: str, flaws: Counter[str]) -> tuple[Entry, str, str]:
-    """Return an entry, its link and its date, as they are written."""
-    link, permalink, name, dates = (base, ""), (base, ""), "", dict[str, str]()
-    for part, markup, content in parts:
-        text, about = plain(content), attributes_of(markup) if markup else {}
-        at = _join(base, about["xml:base"]) if "xml:base" in about else base
-        if not part:
-            base, name = at, about.get("rdf:about", "")
-        elif part in DATES:
-            dates.setdefault(part, text)
-        elif part in ("guid", "id"):
-            name, is_link = text, about.get("ispermalink", "true").lower() == "true"
-            permalink = (at, text) if is_link else permalink
-        elif "href" in about:
+def _parse(text: str, entries: _Entries, fault: str) -> str:
+    """Read the entries of XML, in bounded time and memory; return what is wrong with it."""
+    body = LONG_TAG.split(text.replace("&", AMPERSAND).encode().translate(READABLE), 1)[0]
+    parser = etree.XMLParser(target=entries, recover=True, resolve_entities=False, encoding="utf-8")
+    with suppress(OverflowError):
+        etree.fromstring(body, parser)
+    errors = [e for e in parser.error_log if e.domain != etree.ErrorDomains.NAMESPACE]
+    return fault or (f"{errors[0].message} (line {errors[0].line})" if errors else "")
+
+
+class _Entries:
+    """The entries of a file, as the target of a parser without a tree; a cut one is left out."""
+
+    def __init__(self, address: str, kind: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
+        self.bases, (self.kind, self.names, self.links) = [address], kind
+        self.entries, self.lost = dict[str, Entry](), dict[str, list[str]]()
+        self.count, self.elements, self.depth, self.entry_depth = 0, 0, 0, NO_ENTRY
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.elements, self.depth = self.elements + 1, self.depth + 1
+        if self.count > MAX_ENTRIES or self.elements > MAX_ELEMENTS:
+            raise OverflowError
+        name, base = tag.rpartition("}")[2].lower(), attributes.get(BASE, "")[:MAX_URL]
+        if name in self.names:
+            self._finish()
+            self.entry_depth, self.parts = self.depth, {"base": base}
+        elif self.depth == 1:
+            self.bases.append(base)
+        elif self.depth == self.entry_depth + 1:
+            self.about, self.text = attributes, list[str]()
+
+    def data(self, text: str) -> None:
+        if self.depth == self.entry_depth + 1:
+            self.text.append(text)
+
+    def end(self, tag: str) -> None:
+        self.depth -= 1
+        if self.depth < self.entry_depth:
+            self._finish()
+        elif self.depth == self.entry_depth and tag.rpartition("}")[2].lower() in PARTS:
+            name, about = tag.rpartition("}")[2].lower(), self.about
+            if about.get("isPermaLink", "true").lower() != "true":
+                name = "id"
+            text = (about.get("href") or "".join(self.text)).replace(AMPERSAND, "&").strip()
+            text = ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
             is_page = about.get("rel", "alternate") == "alternate"
-            link = (at, about["href"]) if is_page and about.get("type", "") in HTML_TYPES else link
-        elif text:
-            link = at, text.replace("&amp;", "&")
-        if "&" in content and "<![" not in content:
-            flaws["an & that is not escaped"] += bool(NO_ENTITY.search(content))
-    written = [dates[key] for key in DATES if key in dates][:2] or [""]
-    days = [_day(date) for date in written]
-    best = next((k for k, day in enumerate(days) if not math.isnan(day)), 0)
-    link = link if link[1] else permalink
-    return _entry(*link, name, written[best], days[best]), link[1], written[best]
+            if text and is_page and "html" in about.get("type", "html"):
+                self.parts.setdefault(name, text)
+
+    def close(self) -> None: ...
+
+    def _finish(self) -> None:
+        if self.entry_depth != NO_ENTRY:
+            self.entry_depth, part = NO_ENTRY, self.parts.get
+            link, date = (next(filter(None, map(part, each)), "") for each in (self.links, DATES))
+            self.add([*self.bases, part("base", "")], link, part("guid") or part("id", ""), date)
+
+    def add(self, bases: list[str], link: str, name: str = "", date: str = "") -> None:
+        self.count += 1
+        entry = _entry(bases, link, name, date)
+        if date and math.isnan(entry.day):
+            self.lost.setdefault("date of a known form", []).append(date[:40])
+        if not entry.url or entry.url == self.bases[0]:
+            self.lost.setdefault("URL of a page", []).append(link[:80])
+        elif self.count <= MAX_ENTRIES:
+            self.entries.setdefault(entry.key, entry)
 
 
-def _join(base: str, link: str) -> str:
-    """Return a link, absolute by its base; as it is if one of them is no URL, or is too deep."""
-    try:
-        return link if ABSOLUTE.match(link) or base.count("/") > 64 else urljoin(base, link)
-    except ValueError:
-        return link
-
-
-def _entry(base: str, link: str, name: str, date: str, day: float) -> Entry:
+def _entry(bases: list[str], link: str, name: str, date: str) -> Entry:
     """Return an entry, whose url has no fragment and no user; it is empty for what is no page."""
     try:
-        parts = urlsplit(without_user(_join(base, link.strip())))
+        is_deep = "".join([*bases, link]).count("/") > MAX_SLASHES  # joined in quadratic time
+        parts = urlsplit("" if is_deep else without_user(reduce(urljoin, [*bases, link.strip()])))
         url = parts._replace(fragment="").geturl()
         fits = link and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # where there is no port
@@ -224,32 +233,14 @@ def _entry(base: str, link: str, name: str, date: str, day: float) -> Entry:
     fits = fits and len(url) <= MAX_URL and url.isprintable() and not ENTITY.search(link)
     url = url if fits else ""
     exact = ":" in date and not MIDNIGHT.search(date)
-    return Entry(url, _digest(f"{url} {name}")[:16] + _digest(date)[:8], day, exact)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return Entry(url, digest(f"{url} {name}")[:16] + digest(date)[:8], _day(date), exact)
 
 
 def _day(date: str) -> float:
     """Return a date in days since 1970, of ISO 8601, W3C-DTF or RFC 5322; NaN for another."""
-    with suppress(ValueError):
-        return day_of(date)
-    date = ONE_DIGIT.sub(r"0\g<0>", " ".join(date[:64].upper().split()))
-    if YEAR_OR_MONTH.fullmatch(date):
+    if re.fullmatch(r"\d{4}(-\d\d)?", date):
         date += "-01-01"[: 10 - len(date)]
-    hours, minutes, (stem, _, name) = "+0", "0", date.rpartition(" ")
-    if name in ZONES:
-        hours, date = ZONES[name], stem
-    elif ":" in date and (zone := ZONE.search(date)):
-        hours, minutes, date = zone[1] or "+0", zone[2] or "0", date[: zone.start()]
-    try:
-        day = day_of(date.replace("/", "-"))
-    except ValueError:
-        try:
-            date = date.replace("-", " ") + " 00:00" * (":" not in date)
-            parts: Any = parsedate_tz(date)
-            day = day_of(datetime(*parts[:6]).isoformat()) - (parts[9] or 0) / SECONDS_PER_DAY
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return math.nan
-    return day - (int(hours) + int(f"{hours[0]}{minutes}") / 60.0) / 24.0
+    for read in (str, parsedate_to_datetime):
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            return day_of(str(read(date[:64])))
+    return math.nan

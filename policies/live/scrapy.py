@@ -7,35 +7,53 @@ In the settings of a project (Scrapy >= 2.13, the extra ``scrapy``)::
     RECRAWL_FOLDER = "state"  # of this crawl
     RECRAWL_BANDWIDTH = 20_000  # fetches of pages per day
 
-========================  ==========================================================================
-setting                   meaning
-========================  ==========================================================================
-``RECRAWL_FOLDER``        the crawl's own folder, from which it goes on after any end
-``RECRAWL_BANDWIDTH``     fetches of pages per day; feeds, robots.txt and redirects come on top
-``RECRAWL_POLICY``        an index policy, ``GreedyNCIS``
-``RECRAWL_HOST_GAP``      seconds from a fetch of a host to the next, ``DOWNLOAD_DELAY``; more if
-                          its robots.txt has a longer Crawl-delay (Scrapy >= 2.18)
-``RECRAWL_RETRY``         seconds from a first failure to the next fetch, 3600; they double
-``RECRAWL_KEEP_GONE``     days for which pages that are gone are remembered, 30
-``RECRAWL_FEEDS``         feeds and sitemaps: ``{url: number of the source of signals, from 0 on}``
-``RECRAWL_POLL``          seconds between two fetches of a feed, 3600
-``RECRAWL_SKEW``          seconds by which the clocks of feeds may differ, 5
-``RECRAWL_ROBOTS``        seconds after which a robots.txt is fetched again, 86400
-``RECRAWL_COMPARE``       function of a response, by name, that returns what is compared with the
-                          copy before, str or bytes; the text without scripts and styles
-========================  ==========================================================================
+===========================  =======================================================================
+setting                      meaning
+===========================  =======================================================================
+``RECRAWL_FOLDER``           folder of the state; each spider has its own one in it, by its name,
+                             and resumes from there after any end
+``RECRAWL_BANDWIDTH``        fetches of pages per day; feeds, robots.txt and redirects come on top
+``RECRAWL_POLICY``           an index policy, ``GreedyNCIS``
+``RECRAWL_HOST_GAP``         seconds from a fetch of a host to the next, ``DOWNLOAD_DELAY``; more if
+                             its robots.txt has a longer Crawl-delay (Scrapy >= 2.18)
+``RECRAWL_LEAST_INTERVAL``   least seconds from a copy of a page to its next fetch, 0
+``RECRAWL_NEW_SHARE``        share of the fetches for new pages while there are some, 0.5
+``RECRAWL_RETRY``            seconds from a first failure to the next fetch, 3600; they double
+``RECRAWL_KEEP_GONE``        days for which pages that are gone are remembered, 30
+``RECRAWL_FEEDS``            feeds and sitemaps: ``{url: number of its source of signals}``, from 0
+``RECRAWL_POLL``             seconds between two fetches of a feed, 3600
+``RECRAWL_SKEW``             seconds by which the clocks of feeds may differ, 5
+``RECRAWL_PAGES``            path of a table of pages, as ``scripts.estimate`` writes; or of URLs,
+                             one per line, below the line ``url``
+``RECRAWL_RULES``            callbacks of pages that feeds and tables list: ``[(regular expression,
+                             name of a method), ..]``; the first that matches, or ``parse``
+``RECRAWL_ROBOTS``           seconds after which a robots.txt is fetched again, 86400
+``RECRAWL_VALIDATORS``       whether ``ETag`` and ``Last-Modified`` are sent back, True; False for
+                             servers that answer 304 although a page has changed
+``RECRAWL_OVERVIEW_PORT``    port of this machine for a page to watch (extra ``live``), none
+``RECRAWL_COMPARE``          function of a response, by name, that returns what is compared with the
+                             copy before, str or bytes; the text without scripts and styles
+===========================  =======================================================================
 
-Every request without a body becomes a page, those of ``start`` and those that callbacks yield; it
-is fetched again and again with the same callback (a method of the spider) and ``cb_kwargs`` (JSON),
-with all else of the request lost but ``meta["importance"]``, a number. The callback is called when
-a page is new or has changed, not for 304 or the same content, and again after it raised an error.
+Every GET request without a body becomes a page, by its URL without the fragment. It is fetched
+again and again with the first request that was found: its callback, errback, headers, cookies,
+``cb_kwargs``, ``meta``, flags and class are kept as JSON. ``meta["importance"]`` is the page's
+weight, 1. The callback is called when a page is new or has changed, not for 304 or the same
+content. It is called again at the next fetch after it or an item pipeline raised an error, or when
+it asks for its own page with ``dont_filter``. The errback is called after each failed fetch.
+
+Callbacks and errbacks must be methods of the spider, and the rest plain JSON. A request that cannot
+be kept is left out with an error in the log (``recrawl/bad_requests`` counts them); the callback
+sees its page again at the next fetch, and its other requests are taken.
+
+The table of ``RECRAWL_PAGES`` is read at each start. The first start takes all of it: rates,
+signals, copies (``last_crawl``) and which pages are gone. Later ones take pages that are new in it.
+Its first source of signals is number 0 of ``RECRAWL_FEEDS``, and so on.
 
 A page is gone after 410, or 404 right after another failure: it is not fetched again, unless a
 link or a feed names it anew when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or
 another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error
-is a failure.
-Requests with a body, or of another method than GET, are made once, at once. The rules of a
-CrawlSpider would be lost: it is refused.
+is a failure. Requests with a body, or of another method than GET, are made once, at once.
 """
 
 from __future__ import annotations
@@ -50,7 +68,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from policies.live.listings import Listing
-from policies.live.scrapy_scheduler import FEED, MIDDLEWARES, PAGE, RecrawlScheduler, Unchanged
+from policies.live.scrapy_requests import FEED, PAGE
+from policies.live.scrapy_scheduler import MIDDLEWARES, RecrawlScheduler, Unchanged
+
+MARKS = "policies.live.scrapy_requests.RecrawlSpiderMiddleware"
 
 
 class RecrawlMiddleware:
@@ -59,6 +80,8 @@ class RecrawlMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self.scheduler: RecrawlScheduler | None = None
         MIDDLEWARES[crawler] = self
+        # it is outside of all others, as its order is below theirs
+        crawler.settings["SPIDER_MIDDLEWARES"].set(MARKS, -1, priority="project")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlMiddleware:
@@ -75,8 +98,8 @@ class RecrawlMiddleware:
         page = self._page(request)
         if page is not None and self.scheduler is not None and "redirect_times" not in request.meta:
             self.scheduler.sent[page] = self.scheduler.clock()
-            for name, value in self.scheduler.copies[page].conditions.items():
-                request.headers.setdefault(name, value)
+            if self.scheduler.options.validators:
+                request.headers.update(self.scheduler.copies[page].conditions)
 
     async def process_response(
         self, request: Request, response: Response, spider: Any = None
@@ -84,9 +107,7 @@ class RecrawlMiddleware:
         """Read a feed beside the crawl, as long ones take seconds; then :meth:`receive`."""
         listing, feed = None, request.meta.get(FEED)
         if feed is not None and response.status == 200 and self.scheduler is not None:
-            content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
-            answer = feed, response.body, response.url, content_type
-            reading = deferToThread(self.scheduler.polls.read, *answer)
+            reading = deferToThread(self.scheduler.polls.read, feed, response.body, response.url)
             listing = await maybe_deferred_to_future(reading)
         return self.receive(request, response, listing)
 
@@ -110,5 +131,7 @@ class RecrawlMiddleware:
         if page is not None and self.scheduler is not None:
             self.scheduler.lose(page, exception)
         elif FEED in request.meta and self.scheduler is not None:
-            self.scheduler.spider.logger.warning(f"{request.url} cannot be read: {exception!r}")
+            fault = f"{request.url} cannot be read: {exception!r}"
+            feed, now = request.meta[FEED], self.scheduler.clock()
+            self.scheduler.spider.logger.warning(*self.scheduler.polls.note(feed, now, fault))
             self.scheduler.count("bad_feeds")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag
@@ -15,7 +17,6 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.spiders import CrawlSpider
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.python.failure import Failure
 
@@ -26,11 +27,26 @@ from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
 from policies.live.listings import MAX_BYTES, Listing
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.live.scrapy_hosts import Hosts, forget_robots
-from policies.live.scrapy_settings import SECOND, open_pages, read_options, timeout_of
+from policies.live.scrapy_requests import (
+    FEED,
+    PAGE,
+    SOURCE,
+    check_methods,
+    read_request,
+    users_meta,
+    write_request,
+)
+from policies.live.scrapy_settings import (
+    SECOND,
+    open_pages,
+    options_of,
+    read_options,
+    spelled,
+    timeout_of,
+)
 from policies.live.scrapy_turns import Turns
+from policies.live.watching import CAUSES, Watch, listen
 
-PAGE, FEED = "recrawl_page", "recrawl_feed"
-"""What a request fetches, in its ``meta``."""
 NONE = Answer()
 MIDDLEWARE = "policies.live.scrapy.RecrawlMiddleware"
 MIDDLEWARES: WeakKeyDictionary[Crawler, Any] = WeakKeyDictionary()
@@ -63,10 +79,15 @@ class RecrawlScheduler:
         if crawler not in MIDDLEWARES:
             raise ValueError(f"DOWNLOADER_MIDDLEWARES must have {MIDDLEWARE}: 500")
         MIDDLEWARES[crawler].scheduler = self
-        crawler.signals.connect(self._unprocessed, signals.spider_error)
+        for signal in (signals.spider_error, signals.item_error):
+            crawler.signals.connect(self._unprocessed, signal)
         self.sent: dict[str, float] = {}
-        self.found: dict[str, tuple[str | None, float]] = {}
+        self.found: dict[str, tuple[str, float]] = {}
+        self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
+        self.fault = ""  # of a request that was left out last
         self.timer = CallLaterOnce(self._wake)
+        self.watch: Watch | None = None
+        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
@@ -74,16 +95,20 @@ class RecrawlScheduler:
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """Go on with the folder's pages, or begin; ValueError if it is of other settings."""
-        options, settings, now = self.options, self.crawler.settings, self.clock()
-        if isinstance(spider, CrawlSpider):
-            raise ValueError(f"spider must not be a CrawlSpider, got {type(spider).__name__}")
+        """Resume the pages of the spider's folder, or begin; ValueError for what does not fit."""
+        settings, now = self.crawler.settings, self.clock()
+        options = self.options = options_of(spider, self.options)
         self.spider, folder = spider, Path(options.folder)
-        every, spelled = options.poll * SECOND, lambda url: str(Request(url).url)
-        self.polls = Polls(options.feeds, folder, every, now, {}, spelled)
-        self.robots_until = now + options.robots * SECOND
+        port = options.overview_port
+        listening = None if port is None else listen(port, "RECRAWL_OVERVIEW_PORT")
         folder.mkdir(parents=True, exist_ok=True)
+        copies = Copies(folder / "copies.sqlite")
+        check_methods(copies, spider)
         self.pages = open_pages(options, settings, now)
+        every = options.poll * SECOND
+        columns = {"least_interval": options.least_interval * SECOND}
+        self.polls = Polls(options.feeds, folder, every, now, columns, spelled)
+        self.robots_until = now + options.robots * SECOND
         self.pages.report(self.pages.under_way, now, "interrupted")  # by a kill
         self.hosts = Hosts(self.pages, settings, options.host_gap)
         self.turns = Turns(
@@ -93,13 +118,21 @@ class RecrawlScheduler:
         )
         if hasattr(signals, "robots_parsed"):
             self.crawler.signals.connect(self.hosts.heed, signals.robots_parsed)
-        spider.logger.info("RecrawlScheduler compiles, in its first run for some minutes")
+        spider.logger.info(
+            "RecrawlScheduler compiles before the first request: for half a minute or more at the "
+            "first start after an installation, for a second at others"
+        )
         self.pages.warm()
-        self.copies = Copies(folder / "copies.sqlite")
+        self.copies = copies
+        if listening is not None:
+            self.watch = Watch(self.pages, listening, self.polls, self.causes)
+            self.watch.announce()
 
     def close(self, reason: str) -> None:
         """Leave the folder to the next run."""
         self.timer.cancel()
+        if self.watch is not None:
+            self.watch.close()
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
@@ -120,21 +153,39 @@ class RecrawlScheduler:
 
     def enqueue_request(self, request: Request) -> bool:
         """Take a page, the next step of a redirect, or a request with a body."""
-        page, now = request.meta.get(PAGE), self.clock()
-        if request.meta.get(FEED) or page in self.sent:  # redirected
+        source, page, now = request.meta.pop(SOURCE, ""), request.meta.get(PAGE), self.clock()
+        if not source and (request.meta.get(FEED) or page in self.sent):  # redirected
             name = str(page or request.meta[FEED])
             late = self.turns.redirect(name, request, now)
             if late is not None and page is not None:
                 self._fail(page, late, "failed")
             return late is None
         if request.method != "GET" or request.body:
+            if page is not None:  # of meta=response.meta
+                request = request.replace(meta=users_meta(request.meta, self.longest))
             self.turns.add(request, now)
-        elif page is not None and "retry_times" in request.meta:
-            return False  # of a callback; the page comes again
-        else:
+            return True
+        return self._find(request, source)
+
+    def _find(self, request: Request, source: str) -> bool:
+        """Take a page that a callback of a page yields; return whether its request can be kept."""
+        page = urldefrag(request.url).url
+        try:
             importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
-            parser = parser_of(request, self.spider)
-            self.found.setdefault(urldefrag(request.url).url, (parser, importance))
+            if isinstance(request.errback, partial) and request.errback.func == self._lost:
+                request.errback = request.errback.args[0]  # of a copied request
+            text = write_request(request, page, self.spider, self.longest)
+        except ValueError as error:
+            fault = f"{source or 'start()'} yields a request that is left out: {error}"
+            if fault != self.fault:  # else one of many in a row
+                self.spider.logger.error(fault)
+            self.fault = fault
+            self.count("bad_requests")
+            self._see_again(source)
+            return False
+        if page == source and (request.dont_filter or "retry_times" in request.meta):
+            self._see_again(page)
+        self.found.setdefault(page, (text, importance))
         return True
 
     def next_request(self) -> Request | None:
@@ -153,7 +204,7 @@ class RecrawlScheduler:
                 self.polls.due[feed] = opens
                 continue
             self.hosts.ask_alone(feed, now)
-            headers = self.polls.headers(feed)
+            headers = self.polls.headers(feed, self.options.validators)
             about = {FEED: feed, "dont_cache": True, "download_maxsize": MAX_BYTES}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
@@ -164,28 +215,38 @@ class RecrawlScheduler:
         return None
 
     def _request(self, page: str, now: float) -> Request:
-        """Return the request of a page, as it was found but for its validators."""
+        """Return the request of a page, as it was found or as a rule says."""
+        text = self.copies[page].parser or json.dumps({"callback": self._ruled(page)})
+        request = read_request(text, page, self.spider)
+        request.meta.update({PAGE: page, "dont_retry": True, "dont_cache": True})
+        request.errback = partial(self._lost, request.errback)
         self.sent[page] = now
-        name, arguments = json.loads(self.copies[page].parser or "[null, {}]")
-        callback = None if name is None else getattr(self.spider, name, None)
-        about = {PAGE: page, "dont_retry": True, "dont_cache": True}
-        return Request(page, callback, meta=about, cb_kwargs=arguments, errback=self._lost)
+        return request
 
-    def _lost(self, failure: Failure) -> Failure:
-        """Take note of a fetch that ended behind the middleware, as in another one."""
+    def _ruled(self, page: str) -> str | None:
+        """Return the callback of a page that no callback has found, None for ``parse``."""
+        return next((name for rule, name in self.options.rules if rule.search(page)), None)
+
+    def _lost(self, errback: Callable[[Failure], Any] | None, failure: Failure) -> Any:
+        """Call the errback of a page; report a failure that another middleware has raised."""
+        if isinstance(failure.value, Unchanged):
+            return failure
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
-        if page in self.sent and not isinstance(failure.value, Unchanged):
+        if page in self.sent:
             self.note(page)
-        return failure
+        return failure if errback is None else errback(failure)
 
     def _admit(self) -> None:
         """Add the pages that were found since."""
         if not self.found:
             return
         found, self.found = self.found, {}
-        self.copies.adopt({url: text for url, (text, _) in found.items() if text is not None})
+        ruled = {url for url in found if self._ruled(url) and url in self.pages}  # listed before
+        self.copies.adopt({url: text for url, (text, _) in found.items() if url not in ruled})
         hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
-        added = self.pages.add([*found], known="skip", importance=importance, host=hosts)
+        least = self.options.least_interval * SECOND
+        columns: Any = {"importance": importance, "host": hosts, "least_interval": least}
+        added = self.pages.add([*found], known="skip", **columns)
         self.count("added", added)
 
     def wake_in(self, seconds: float) -> None:
@@ -207,6 +268,7 @@ class RecrawlScheduler:
     def observe(self, page: str, response: Response) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         self.hosts.answered(page)
+        self.causes.append((page, f"answered {response.status}"))
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
         return outcome not in ("not_modified", "unchanged")
@@ -224,6 +286,7 @@ class RecrawlScheduler:
 
     def lose(self, page: str, error: Exception) -> None:
         """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
+        self.causes.append((page, f"{type(error).__name__} {error}"))
         if not isinstance(error, IgnoreRequest):
             self.note(page)
             return
@@ -235,10 +298,14 @@ class RecrawlScheduler:
         self.pages.report([page], sent, "failed", retry_at=until, ended=now)
         self.count(outcome)
 
-    def _unprocessed(self, response: Response) -> None:
-        """Let a callback that raised an error see the page again at its next fetch."""
-        page = None if response.request is None else response.request.meta.get(PAGE)
-        if page is not None and page in self.pages:
+    def _unprocessed(self, response: Response | Failure | None) -> None:
+        """Let a callback see a page again after its error, or one of a pipeline of its items."""
+        request = getattr(response, "request", None)
+        self._see_again("" if request is None else request.meta.get(PAGE, ""))
+
+    def _see_again(self, page: str) -> None:
+        """Let the callback of a page see its next fetch, whether it has changed or not."""
+        if page and page in self.pages:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
     def take(self, feed: str, response: Response, listing: Listing | None) -> None:
@@ -248,7 +315,8 @@ class RecrawlScheduler:
             told = response.url, now, Copy(answer.etag, answer.modified)
             faults = self.polls.take(self.pages, feed, listing, *told)
         else:
-            faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
+            fault = f"{feed} must be a feed or a sitemap, got {response.status}"
+            faults = self.polls.note(feed, now, fault)
             respect(self.pages, feed, answer, now)
         for fault in faults:
             self.spider.logger.warning(fault)
@@ -260,20 +328,3 @@ def answer_of(response: Response, content: str | bytes = b"") -> Answer:
     told = {name: response.headers.get(name) for name in HEADERS}
     headers = {name: text.decode("latin-1") for name, text in told.items() if text}
     return Answer.of(response.status, headers, content, response.url)
-
-
-def parser_of(request: Request, spider: Spider) -> str | None:
-    """Return who parses a page, as JSON; None for ``parse`` without arguments.
-
-    Raises:
-        ValueError: the callback is no method of the spider, or the arguments are no JSON.
-    """
-    callback, name = request.callback, getattr(request.callback, "__name__", "parse")
-    if callback is not None and getattr(spider, name, None) != callback:
-        raise ValueError(f"callback must be a method of the spider, got {callback!r}")
-    if name == "parse" and not request.cb_kwargs:
-        return None
-    try:
-        return json.dumps([name, request.cb_kwargs])
-    except TypeError:
-        raise ValueError(f"cb_kwargs must be JSON, got {request.cb_kwargs!r}") from None

@@ -100,8 +100,8 @@ def wrapped(method: Any, make: Callable[[Any, str, dict[str, Any]], Any]) -> Any
 
 
 def locked(method: Any) -> Any:
-    """Return a call that waits for those of other threads."""
-    call = CALLS.get(method.__name__, Call(changes=False))
+    """Return a call that waits for those of other threads, and that watchers see."""
+    signature, call = inspect.signature(method), CALLS.get(method.__name__, Call(changes=False))
     forgets = call.changes and not method.__name__.startswith("next")
 
     @functools.wraps(method)
@@ -109,6 +109,10 @@ def locked(method: Any) -> Any:
         with self.lock:
             if forgets:
                 self.idle = -np.inf
-            return method(self, *arguments, **named)
+            answer = method(self, *arguments, **named)
+            for watcher in self.watchers if call.changes else ():
+                bound = signature.bind(self, *arguments, **named)
+                watcher(method.__name__, bound.arguments, answer)
+            return answer
 
     return waiting

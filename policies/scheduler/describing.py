@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.scheduler.choices import is_free
 from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
@@ -15,6 +15,10 @@ from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WA
 
 FARTHEST = 2.0**60
 """The longest time within which a due time is searched, in times since the copy."""
+STARVED = 10.0
+"""Mean times between two fetches of a page after which a page without one counts as starved."""
+LATE = 0.95
+"""Probability of a stale copy from which on a page counts as late."""
 
 
 def description(
@@ -105,15 +109,30 @@ def states_at(pages: PageTables, now: float) -> IntArray:
     return np.bincount(np.where(passed, status, choices.status), minlength=len(STATES))
 
 
-def overview(pages: PageTables, now: float) -> dict[str, Any]:
+def overview(pages: PageTables, now: float, bandwidth: float) -> dict[str, Any]:
     """Return pages by state, and what is expected of all; see :meth:`CrawlScheduler.overview`."""
     counts, rows = states_at(pages, now), pages.living()
-    told = dict(zip(STATES[1:], counts[1:].tolist(), strict=True))
+    states = dict(zip(STATES[1:], counts[1:].tolist(), strict=True))
     probability, weight = stale(pages, rows, now), pages.columns.get("importance")
     freshness = None
     if probability is not None and weight is not None and weight[rows].sum() > 0.0:
         freshness = float(1.0 - np.average(probability, weights=weight[rows]))
-    return {"states": told, "freshness": freshness}
+    troubled = troubles(pages, rows, probability, now, bandwidth)
+    numbers = {name: int(np.count_nonzero(which)) for name, which in troubled.items()}
+    held = int(np.count_nonzero(pages.choices.held > now))
+    return {"states": states, "freshness": freshness, **numbers, "held": held}
+
+
+def troubles(
+    pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
+) -> dict[str, BoolArray]:
+    """Return which pages are failing, starved or late, (n,) each; ``probability`` as of stale."""
+    ages = now - pages.lazy.pages["last_crawl"][rows]
+    return {
+        "failing": pages.choices.fails[rows] > 0,
+        "starved": ages > STARVED * rows.size / bandwidth,
+        "late": np.isfinite(ages) & (probability is not None and probability > LATE),
+    }
 
 
 def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,10 +48,11 @@ class PacedScheduler:
         empty: a time since which ``bandwidth`` has been allowed.
         taken: fetches since then.
         idle: time before which no page can be fetched, as far as is known.
+        watchers: functions that see each call that changes it: its name, arguments and answer.
     """
 
     def __init__(self, bandwidth: float, start: float, burst: float) -> None:
-        self.lock = threading.RLock()
+        self.lock, self.watchers = threading.RLock(), list[Callable[[str, Any, Any], None]]()
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         self.time = self.empty = real("start", start)
         self.burst = quantity("burst", burst)
@@ -95,7 +97,7 @@ class PacedScheduler:
 
     def _next(self, count: int) -> NDArray[Any]:
         """Return the ids of up to ``count`` pages to fetch now."""
-        most = max(1.0 + self.burst * self.bandwidth, count)
+        most = max(self.most_saved, count)
         if self.allowance > most:
             self._allow(most)
         allowed = min(count, math.floor(self.allowance + self._rounding()), len(self))
@@ -134,6 +136,11 @@ class PacedScheduler:
     def allowance(self) -> float:
         """The fetches that may be made now: those since time ``empty`` but for ``taken`` ones."""
         return self.bandwidth * (self.time - self.empty) - self.taken
+
+    @property
+    def most_saved(self) -> float:
+        """The most fetches that may be saved."""
+        return 1.0 + self.burst * self.bandwidth
 
     @property
     def is_used_up(self) -> bool:

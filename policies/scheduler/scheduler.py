@@ -511,7 +511,7 @@ class CrawlScheduler(PacedScheduler):
         Raises:
             ValueError: the page is unknown or gone, or ``burst`` is too short.
         """
-        row, pages, most = self._row(page_id), self.pages, 1.0 + self.burst * self.bandwidth
+        row, pages, most = self._row(page_id), self.pages, self.most_saved
         if pages.values.apart and most < 2.0:
             raise ValueError(
                 f"burst must be at least {1.0 / self.bandwidth:g}, the time of a fetch, where "
@@ -598,12 +598,14 @@ class CrawlScheduler(PacedScheduler):
 
         ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
         copy is fresh, by the rates of changes and signals, None where no change rates are known;
-        ``allowance``, the fetches that may be made now.
+        ``failing``, the pages whose last fetch failed; ``starved``, those whose copy is older than
+        ten mean times between two fetches of a page; ``late``, those whose copy is stale with more
+        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
+        now.
         """
         self.pages.allocate(self.bandwidth, self.time)
-        most = 1.0 + self.burst * self.bandwidth
-        told = overview(self.pages, self._at(time))
-        return told | {"allowance": min(self.allowance, most)}
+        told = overview(self.pages, self._at(time), self.bandwidth)
+        return told | {"allowance": min(self.allowance, self.most_saved)}
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""

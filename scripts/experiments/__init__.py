@@ -25,6 +25,9 @@ Arrays of numbers, such as one per page or a time series, are indexed metrics
 further rows computed from the rows, such as a correlation over pages. Rows should hold raw numbers
 as far as possible, so that everything else can be recomputed without simulation.
 
+``NAME`` is what kept rows are recognised by: chosen once, and not changed with the module or the
+title. Functions are recognised by their :func:`scripts.study.specs.spec`.
+
 Expectations: ``TITLE``; ``CLAIM`` (the claim of the figure in a sentence or two); ``METRIC`` (the
 default metric); ``REFERENCE`` (the label that others are compared with; optional) and
 ``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``INTERVALS`` (in

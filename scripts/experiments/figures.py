@@ -18,7 +18,7 @@ from crawl_envs.evaluation import Row
 from scripts.present import charts
 from scripts.present.charts import Axis, Frame, Rule
 from scripts.present.experiment import Picture
-from scripts.study.means import entries, means, medians, numbered, paired, table
+from scripts.study.means import entries, means, medians, paired, table
 
 __all__ = ["Axis", "Frame", "Rule", "Series", "averages", "bars", "dots", "lines"]
 
@@ -119,7 +119,7 @@ def lines(
     series: Sequence[Series],
     frame: Frame,
     *,
-    at: str | Mapping[str, float] = "",
+    at: Mapping[str, float] | None = None,
     along: Sequence[float] | Mapping[str, Sequence[float]] = (),
     labels: Sequence[str] = (),
     black: Sequence[str] = (),
@@ -133,8 +133,9 @@ def lines(
     Args:
         series: what is drawn.
         frame: everything around it.
-        at: place of each setting; or the text before it in the names of settings.
-        along: of metrics with an index, the place of each index, in all settings or by setting.
+        at: place of each setting that is drawn.
+        along: without ``at``, of metrics with an index: the place of each index, in all settings
+            or by setting.
         labels: labels in order; empty: all.
         black: references among them, drawn black and dashed.
         bands: draw intervals as bands without markers, instead of bars.
@@ -144,9 +145,8 @@ def lines(
     """
 
     def picture(rows: Sequence[Row], path: Path) -> None:
-        indexed = len(along) > 0
-        data, seeds = averages(rows, series, indexed=indexed, median=median)
-        data = _placed_along(data, along) if indexed else _placed(data, at)
+        data, seeds = averages(rows, series, indexed=at is None, median=median)
+        data = _placed_along(data, along) if at is None else _placed(data, at)
         data = pd.concat([data.rename(columns={"average": "y"}), more])
         given = {"labels": labels, "black": black, "bands": bands, "own": own}
         charts.lines(data, path, _titled(frame, seeds=seeds), **given)
@@ -154,14 +154,11 @@ def lines(
     return picture
 
 
-def _placed(data: pd.DataFrame, at: str | Mapping[str, float]) -> pd.DataFrame:
-    """Add the column ``x``, the place of the setting; panels stay in their order."""
-    if not isinstance(at, str):
-        return data.assign(x=data.setting.map(at))
-    parts = [numbered(part, at) for _, part in data.groupby("panel", sort=False)]
-    if all(part.empty for part in parts):
-        raise ValueError(f"at must be followed by a number in names of settings, got {at!r}")
-    return pd.concat(parts)
+def _placed(data: pd.DataFrame, at: Mapping[str, float]) -> pd.DataFrame:
+    """Add the column ``x``, the place of the setting."""
+    if missing := sorted({*data.setting} - at.keys()):
+        raise ValueError(f"at must have a place of every setting drawn, got none of {missing[0]}")
+    return data.assign(x=data.setting.map(at))
 
 
 def _placed_along(

@@ -52,13 +52,18 @@ def reproduce(
         score: whether to report the rows that are there, without simulation.
 
     Raises:
-        ValueError: there are no rows to score, or rows of another experiment.
+        ValueError: no rows to score, rows of an older version, or of another experiment.
     """
     console, settings = tables.console(), settings_of(experiment, quick)
     if not score:
         for setting in settings:
             setting.check()
-    store = opened(folder, experiment.TITLE, settings, fresh=fresh)
+    store = opened(folder, experiment.NAME, settings, fresh=fresh)
+    if score and store.changed:
+        raise ValueError(
+            f"{store.path}: rows of {min(store.changed)} are of an older version: "
+            "without --score, the same command simulates them again"
+        )
     console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
     if not score:
         count = seeds or repetitions_of(experiment, quick)

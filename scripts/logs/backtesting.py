@@ -47,7 +47,7 @@ from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log, parameters_of
 from scripts.study.entrants import candidate_of, failure, is_own, try_choosing
 from scripts.study.equal_freshness import crawls_at
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets, as shares of the log's crawls."""
@@ -298,12 +298,14 @@ def load(path: str, digest: str) -> Backtest:
     return Backtest(log, known, start, end, arrays["group"], tuple(changes))
 
 
+@spec("backtest-own-crawls")
 def served(seed: int, *, path: str, digest: str) -> Mapping[str, float]:
     """Return the freshness under the log's own crawls in one draw."""
     test = load(path, digest)
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
+@spec("backtest-policy")
 def crawled(
     seed: int, *, path: str, digest: str, policy: str, share: float, file_digest: str = ""
 ) -> Mapping[str, float]:

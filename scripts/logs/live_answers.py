@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
-from policies.live import messages
+from policies.live import messages, page_tables
+from policies.live.watching import listen
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs import planning
 from scripts.present import tables
@@ -42,11 +43,11 @@ def answer(
     with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
         assert asked is not None
         planning.limit_hosts(asked, wanted.limits)
-        with polling(asked, feeds, folder):
+        with polling(asked, feeds, folder) as polls:
             if table is not None:
-                planning.report_signals(asked, table, table.urls, wanted.start)
+                page_tables.report_signals(asked, table, table.urls, wanted.start)
             if listening is not None:
-                serve_requests(asked, listening)
+                serve_requests(asked, listening, polls)
                 return
             for line in messages.answers(asked, sys.stdin):
                 print(line, flush=True)
@@ -62,10 +63,10 @@ class Polled(NamedTuple):
 @contextmanager
 def polling(
     scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
-) -> Iterator[None]:
-    """Poll feeds at once, and then again and again until the end."""
+) -> Iterator[Any]:
+    """Poll feeds at once, and then again and again until the end; yield their polls."""
     if not feeds.addresses:
-        yield
+        yield None
         return
     from policies.live.feeds import PATIENCE, Polls
 
@@ -82,11 +83,10 @@ def polling(
                 typer.echo(fault, err=True)
 
     def poll_on(polls: Polls) -> None:
-        while not end.wait(days_to(polls) * messages.SECONDS_PER_DAY):
+        days = 0.0
+        while not end.wait(max(days, 0.0) * messages.SECONDS_PER_DAY):
             poll_due(polls)
-
-    def days_to(polls: Polls) -> float:
-        return max(min(polls.due.values()) - messages.day_of(None), 0.0)
+            days = min(polls.due.values()) - messages.day_of(None)
 
     with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
         sources = {address: source for source, address in enumerate(feeds.addresses)}
@@ -95,31 +95,15 @@ def polling(
         thread = threading.Thread(target=poll_on, args=(polls,), daemon=True)
         thread.start()
         try:
-            yield
+            yield polls
         finally:
             end.set()
             thread.join(PATIENCE)
 
 
-def listen(port: int) -> socket.socket:
-    """Return a socket that listens to a port of this machine.
-
-    Raises:
-        ValueError: it is in use, or may not be used.
-    """
-    # with its protocol named, asyncio sends answers without delay (TCP_NODELAY)
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise ValueError(f"port must be free, got {port}: {error.strerror}") from None
-    return listening
-
-
-def serve_requests(scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket) -> None:
+def serve_requests(
+    scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket, polls: Any
+) -> None:
     """Answer requests over HTTP until an interrupt."""
     from policies.live.endpoint import serve
 
@@ -127,4 +111,4 @@ def serve_requests(scheduler: CrawlScheduler | DurableScheduler, listening: sock
         scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
     port = listening.getsockname()[1]
     tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
-    serve(scheduler, listening)
+    serve(scheduler, listening, polls)

@@ -14,6 +14,14 @@ from crawl_envs.logs import PageTable
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.evidence import signal_evidence
 from policies import solvers
+from policies.live.page_tables import (
+    add_pages,
+    columns_of,
+    copies_of,
+    living,
+    living_copies,
+    newest_copy,
+)
 from policies.scheduler import CrawlScheduler, DurableScheduler
 from scripts.logs.fitting import ALWAYS, NEVER, ONCE
 from scripts.present.tables import counted
@@ -48,46 +56,6 @@ class Plan(NamedTuple):
     def empty(cls) -> Plan:
         """Return a plan without fetches."""
         return cls(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-
-
-def living(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone, in order."""
-    return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
-
-
-def living_copies(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone and have a copy, in order."""
-    rows = living(table)
-    return rows[~np.isnan(copies_of(table)[rows])]
-
-
-def newest_copy(table: PageTable) -> tuple[float, bool]:
-    """Return the time of the newest copy, -inf without one, and whether times are dates."""
-    newest = float(np.fmax.reduce(copies_of(table), initial=-np.inf))
-    return newest, table.dated or newest == -np.inf
-
-
-def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
-    """Return the columns of a table that a scheduler takes, of some pages."""
-    known: dict[str, Any] = {"importance": table.importance, "host": table.host}
-    if table.change_rate is not None:
-        known["change_rate"] = table.change_rate
-    for name in ("recall", "false_signal_rate"):
-        values = getattr(table, name)
-        if values is None and table.change_rate is not None:
-            values = np.zeros((max(len(table.sources), 1), table.num_pages))
-        if values is not None:
-            known[name] = values[0] if len(values) == 1 else values
-    if table.complete is not None:
-        known["complete"] = table.complete
-    return {name: values[..., rows] for name, values in known.items()}
-
-
-def copies_of(table: PageTable) -> FloatArray:
-    """Return the time of the copy of each page in days, NaN without one, (m,)."""
-    if table.last_crawl is None:
-        return np.full(table.num_pages, np.nan)
-    return table.last_crawl
 
 
 class Schedule(NamedTuple):
@@ -143,35 +111,8 @@ class Schedule(NamedTuple):
         scheduler = CrawlScheduler(self.policy, self.bandwidth, start=self.start, **about)
         if table is not None:
             rows = np.arange(table.num_pages) if feeds else living(table)
-            given, known = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
-            unknown = table.recall is None and table.false_signal_rate is None
-            if unknown and (learn or "recall" not in scheduler.pages.values.needs):
-                known = {k: x for k, x in known.items() if k not in ("recall", "false_signal_rate")}
-            gone = np.zeros(rows.size, np.bool_) if table.gone is None else table.gone[rows]
-            copies = np.where(gone, np.nan, copies_of(table)[rows])  # none is later than that
-            scheduler.add(given, last_crawl=copies, **known)
-            scheduler.report(given[gone], self.start, "gone")
+            add_pages(scheduler, table, rows, self.start, ids)
         return scheduler
-
-
-def report_signals(
-    scheduler: CrawlScheduler | DurableScheduler, table: PageTable, ids: Any, start: float
-) -> None:
-    """Report the table's signals to a scheduler of its pages, except as many as feeds have.
-
-    Their times are not known: they are spread evenly between the copy and the start.
-    """
-    rows = living_copies(table)
-    if table.signals is None or rows.size == 0:
-        return
-    copies, ids = copies_of(table)[rows], ids[rows]
-    days = np.maximum(start - copies, SECOND)
-    reported = scheduler.pages.signal_counts(scheduler.pages.rows(ids)).T
-    number = np.minimum(table.signals[:, rows], 256) - reported  # a page keeps so many
-    for turn in range(int(number.max())):
-        source, page = np.nonzero(number > turn)
-        time = copies[page] + days[page] * (turn + 0.5) / number[source, page]
-        scheduler.signal(ids[page], time, source)
 
 
 def limit_hosts(

@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.progress import ProgressBar
 from crawl_envs.logs import PageTable
-from policies.live import messages
+from policies.live import messages, page_tables
 from scripts.logs import planning
 from scripts.present import tables
 from scripts.study.rows import write_csv
@@ -25,7 +25,7 @@ def first_day(table: PageTable | None, start: str | None) -> float:
 
     A date without a time is a whole day: the schedule then begins at the last crawl of that day.
     """
-    newest, dated = (-np.inf, True) if table is None else planning.newest_copy(table)
+    newest, dated = (-np.inf, True) if table is None else page_tables.newest_copy(table)
     if start is not None:
         day = messages.day_of(_number_or_text(start))
         return newest if DATE.fullmatch(start) and day <= newest < day + 1.0 else day
@@ -56,7 +56,7 @@ def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> 
     """Return the fetches up to the day ``end``; of pages that are gone every so many days."""
     table, _, bandwidth, first, limits = asked
     assert table is not None
-    newest, dated = planning.newest_copy(table)
+    newest, dated = page_tables.newest_copy(table)
     if newest > first:
         raise ValueError(
             f"start must be at least {_text(newest, dated)}, the last crawl of the table, "
@@ -73,21 +73,21 @@ def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> 
             f"recheck-gone must leave a part of the bandwidth, {bandwidth:g} per day, got "
             f"{tables.counted(again.page.size, 'fetch', 'fetches')} of pages that are gone"
         )
-    if planning.living(table).size == 0:
+    if page_tables.living(table).size == 0:
         if again.page.size == 0:
             raise ValueError(f"pages must not all be gone, got {table.num_pages} that are")
         return again
-    if not table.importance[planning.living(table)].any():
+    if not table.importance[page_tables.living(table)].any():
         raise ValueError("importance must be above 0 for a page that is not gone, got 0 for all")
     rows = np.arange(table.num_pages)
     scheduler = asked._replace(bandwidth=left).scheduler(ids=rows)
-    planning.report_signals(scheduler, table, rows, first)
+    page_tables.report_signals(scheduler, table, rows, first)
     planning.limit_hosts(scheduler, limits, table.host.tolist())
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         found = planning.plan(
             scheduler,
-            planning.copies_of(table),
+            page_tables.copies_of(table),
             end,
             lambda time: progress.update(bar, completed=time - first),
         )
@@ -102,7 +102,7 @@ def write(
 
     table, policy, bandwidth, first, _ = asked
     assert table is not None
-    _, dated = planning.newest_copy(table)
+    _, dated = page_tables.newest_copy(table)
     times = [_text(time, dated) for time in found.time]
     reasons = planning.reasons(found, table, first)
     urls = table.urls[found.page]
@@ -114,7 +114,7 @@ def write(
         console.print("  ".join(line), soft_wrap=True)
     for caution in cautions:
         console.print(caution, soft_wrap=True)
-    if table.change_rate is not None and planning.living(table).size:
+    if table.change_rate is not None and page_tables.living(table).size:
         bandwidths = bandwidth * np.array(SHARES)
         expected = planning.expected_freshness(table, bandwidths)
         draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)

@@ -127,12 +127,7 @@ def rows_of(folder: Path, experiment: ModuleType) -> list[Row]:
     path = folder / "rows.parquet"
     if not path.exists():
         return []
-    rows, about = read_rows(path)
-    if about.get("title") != experiment.TITLE:
-        raise ValueError(
-            f"{path}: rows of {about.get('title')!r}, not of {experiment.TITLE!r}; start over"
-        )
-    return with_derived(experiment, rows)
+    return with_derived(experiment, read_rows(path, experiment.NAME)[0])
 
 
 def _head(folder: Path, paper: str, quick: bool) -> list[str]:

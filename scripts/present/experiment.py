@@ -27,7 +27,7 @@ def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
     return paper, figure
 
 
-DECLARED = ("TITLE", "CLAIM", "METRIC")
+DECLARED = ("NAME", "TITLE", "CLAIM", "METRIC")
 
 
 def check_declared(experiment: ModuleType) -> None:

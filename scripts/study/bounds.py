@@ -8,6 +8,7 @@ from crawl_envs.instances import traces
 from crawl_envs.types import Instance
 from policies import solvers
 from scripts.study.settings import Window
+from scripts.study.specs import spec
 
 BASELINE = "BASELINE"
 """The papers' name for the optimal continuous policy without signals."""
@@ -19,6 +20,7 @@ LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theo
 """Descriptions of the bounds, for legends."""
 
 
+@spec("optimum-without-signals")
 def baseline(instance: Instance) -> float:
     """Return the freshness of the optimal even intervals without signals (eq. 5)."""
     return solvers.binary_periodic(
@@ -26,6 +28,7 @@ def baseline(instance: Instance) -> float:
     ).objective
 
 
+@spec("optimum-with-signals")
 def optimum(instance: Instance) -> float:
     """Return the freshness of the optimal thresholds of effective elapsed time (Theorem 1).
 
@@ -34,6 +37,7 @@ def optimum(instance: Instance) -> float:
     return solvers.ncis(instance).objective
 
 
+@spec("optimum-without-signals-fitted")
 def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
     """Return ``baseline`` for the pages alive in half of the window, with as much budget each."""
     record = _record(trace)

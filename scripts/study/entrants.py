@@ -33,6 +33,7 @@ from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import CompilablePolicy
 from scripts.cli.options import PREFIX, plain_value
 from scripts.study.settings import env_with
+from scripts.study.specs import spec
 
 OF_FRAGMENTS = "CrawlLongevity-v0"
 """The environment of pages with fragments."""
@@ -76,7 +77,7 @@ class Candidate(NamedTuple):
     @property
     def digest(self) -> str:
         """Hash of the file of an agent or of a policy of one's own; empty for others."""
-        return str(getattr(self.factory, "keywords", {}).get("digest", ""))
+        return str(getattr(self.factory, "keywords", {}).get("file_digest", ""))
 
 
 def candidate_of(name: str | Path) -> Candidate:
@@ -94,7 +95,7 @@ def candidate_of(name: str | Path) -> Candidate:
         label = folder.resolve().name
         return Candidate(
             f"agent {label}" if label in policies.names(fragments=True) else label,
-            partial(loaded, given if shipped else str(folder), digest=_digest(files[0])),
+            partial(loaded, given if shipped else str(folder), file_digest=_digest(files[0])),
             *_trained_on(files[0]),
             learned=not shipped,
             training_seconds=_training_seconds(folder),
@@ -106,9 +107,10 @@ def candidate_of(name: str | Path) -> Candidate:
     policy, arguments = _parts(given)
     kind = policies.find(policy)
     named = dict(_argument(given, text) for text in arguments)
-    if ":" in policy:
-        named["digest"] = _digest(Path(inspect.getfile(kind)))
-    return Candidate(given, partial(own if ":" in policy else policies.make, policy, **named))
+    if ":" not in policy:
+        return Candidate(given, partial(policies.make, policy, **named))
+    digest = _digest(Path(inspect.getfile(kind)))
+    return Candidate(given, partial(own, policy, file_digest=digest, arguments=named))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
@@ -205,16 +207,18 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
-def own(name: str, env: Any, *, digest: str, **arguments: Any) -> Any:
-    """Return a policy of one's own; the digest of its file distinguishes its rows from others."""
+@spec("own-policy")
+def own(name: str, env: Any, *, file_digest: str, arguments: Mapping[str, Any]) -> Any:
+    """Return a policy of the user's own; the digest of its file identifies its rows."""
     return policies.make(name, env, **arguments)
 
 
-def loaded(folder: str, env: Any, *, digest: str = "") -> Policy:
+@spec("agent")
+def loaded(folder: str, env: Any, *, file_digest: str = "") -> Policy:
     """Return the agent in a folder, or a shipped one, for an environment.
 
-    A folder is kept beside the rows, so that shipped ones, the same in every checkout, are named;
-    ``digest``, a hash of its file, distinguishes its rows from those of other agents.
+    The description of its rows has the folder, or the name of a shipped agent, which is the same
+    in every checkout, and ``file_digest``, a hash of the agent's file.
     """
     agent: Policy = agents.load(folder, env)
     return agent

@@ -60,12 +60,6 @@ def medians(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.
     return found.unstack(-1)[["median", "low", "high"]].reset_index()
 
 
-def numbered(values: pd.DataFrame, before: str, column: str = "setting") -> pd.DataFrame:
-    """Add the column ``x`` of the numbers after ``before`` in a column; drop rows without one."""
-    number = values[column].str.extract(rf"{before}([-+]?[.\d]+(?:e[-+]?\d+)?)", expand=False)
-    return values.assign(x=pd.to_numeric(number)).dropna(subset="x").sort_values("x", kind="stable")
-
-
 def entries(rows: Iterable[Row], name: str) -> pd.DataFrame:
     """Return an indexed metric with a row per entry: the columns of a row, and ``index``."""
     values = table([row for row in rows if row.metric.startswith(f"{name}[")])

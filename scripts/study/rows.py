@@ -182,7 +182,8 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level:
         # a schema in the file would be a second copy of the metadata
         with pq.ParquetWriter(buffer, table.schema, store_schema=False, **how) as file:
             file.write_table(table)
-            file.add_key_value_metadata({METADATA_KEY: json.dumps(about)})
+            compact = json.dumps(about, separators=(",", ":"))
+            file.add_key_value_metadata({METADATA_KEY: compact})
         return buffer.getvalue()
 
     encodings: list[dict[str, Any]] = [
@@ -196,11 +197,16 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level:
         unfinished.write_bytes(encoded(smallest, level))
 
 
-def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
+def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
     """Read rows and their metadata.
 
+    Args:
+        path: path of the file.
+        job: declared name of the job whose rows they must be; empty for any.
+
     Raises:
-        ValueError: the file is truncated, or was not written by :func:`write_rows`.
+        ValueError: the file is truncated, was not written by :func:`write_rows`, or is of another
+            job.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -212,10 +218,12 @@ def read_rows(path: Path) -> tuple[list[Row], dict[str, Any]]:
         raise ValueError(f"{path}: not a whole Parquet file; delete it to start anew") from None
     if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
         raise ValueError(f"{path}: a foreign file, not rows of this suite")
+    about = json.loads(metadata[METADATA_KEY])
+    if job and about.get("job") != job:
+        rows = f"rows of {about['job']!r}" if "job" in about else "rows of an older version"
+        raise ValueError(f"{path}: {rows}, not of {job!r}; name another --out, or delete it")
     columns = [table.column(name).to_pylist() for name in Row._fields]
-    return [Row(*values) for values in zip(*columns, strict=True)], json.loads(
-        metadata[METADATA_KEY]
-    )
+    return [Row(*values) for values in zip(*columns, strict=True)], about
 
 
 def write_csv(path: Path, names: Sequence[str], records: Iterable[Sequence[Any]]) -> None:

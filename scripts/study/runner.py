@@ -9,10 +9,9 @@ simulated again and must agree.
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from crawl_envs.evaluation import Row
 from scripts.cli.commands import one_line_errors
 from scripts.study.rows import base, check_folder, origin, read_rows, write_provenance, write_rows
 from scripts.study.settings import Playable
+from scripts.study.specs import without_versions
 from scripts.study.workers import Unit, Workers, play_all
 
 ROWS = "rows.parquet"
@@ -41,39 +41,28 @@ another policy change the metrics of a long episode by far more.
 """
 
 
-DIGEST = re.compile(r"digest='\w*'")
-"""What the description of an agent, or of a policy of one's own, has of its file."""
-
-
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
     """Return the differing keys and common labels of two descriptions of a setting."""
     differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
-    return differing + _changed(now, then, lambda made: DIGEST.sub("", made))
-
-
-def _changed(
-    now: Mapping[str, Any], then: Mapping[str, Any], compared: Callable[[str], str] = str
-) -> list[str]:
-    """Return the common labels whose descriptions differ in what counts."""
-    old, new = then["labels"], now["labels"]
-    return [label for label in new if label in old and compared(new[label]) != compared(old[label])]
+    old, new = without_versions(then["labels"]), without_versions(now["labels"])
+    return differing + [label for label in new if old.get(label, new[label]) != new[label]]
 
 
 class Store:
     """The rows of a job in a Parquet file, saved periodically.
 
     The metadata of the file have the settings, and the origin of each run that added rows: its
-    date, commit, machine and versions, seconds, and number of rows. Rows of labels whose files
-    changed since then are dropped: ``changed`` has these labels after a load.
+    date, commit, machine and versions, seconds, and number of rows. Rows of labels whose versions
+    or files changed since then are dropped: ``changed`` has these labels after a load.
 
     Args:
         path: path of the file.
-        title: title of the job; a file with another title is refused.
+        job: declared name of the job; the file of another job is refused.
         settings: settings of the job.
     """
 
-    def __init__(self, path: Path, title: str, settings: Sequence[Playable]) -> None:
-        self.path, self.title = path, title
+    def __init__(self, path: Path, job: str, settings: Sequence[Playable]) -> None:
+        self.path, self.job = path, job
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
         self.runs: list[dict[str, Any]] = []
@@ -92,11 +81,10 @@ class Store:
         """
         if not self.path.exists():
             return
-        rows, about = read_rows(self.path)
-        if about.get("title") != self.title:
-            raise ValueError(f"{self.path}: rows of {about.get('title')!r}, not of {self.title!r}")
+        rows, about = read_rows(self.path, self.job)
         if not keep:
             return
+        old_versions: list[tuple[str, Any]] = []
         for name, now in self.settings.items():
             then = about["settings"].get(name, now)
             for key in _differences(now, then):
@@ -105,10 +93,21 @@ class Store:
                     f"{self.path}: rows of setting {name!r} with {other} {key}; "
                     "name another --out, or start anew with --fresh"
                 )
-            self.changed |= set(_changed(now, then))
+            old_versions += [
+                (label, then["labels"][label])
+                for label, description in now["labels"].items()
+                if then["labels"].get(label, description) != description
+            ]
             now["labels"] = then["labels"] | now["labels"]
+        self.changed = {label for label, _ in old_versions}
+        old_rows = {
+            (name, label)
+            for name, then in about["settings"].items()
+            for label, description in then["labels"].items()
+            if (label, description) in old_versions
+        }
+        self.rows = [row for row in rows if (row.setting, row.policy) not in old_rows]
         self.settings = about["settings"] | self.settings
-        self.rows = [row for row in rows if row.policy not in self.changed]
         self.seconds, self.runs = about["seconds"], about.get("runs", [])
 
     def drop(self, setting: str, labels: Collection[str]) -> None:
@@ -151,7 +150,7 @@ class Store:
         if "commit" not in self._run:
             self._run |= origin()
             self.runs.append(self._run)
-        about = {"title": self.title, "seconds": self.seconds, "settings": self.settings}
+        about = {"job": self.job, "seconds": self.seconds, "settings": self.settings}
         write_rows(self.path, self.rows, {**about, "runs": self.runs}, level)
 
     def sign(self, module: str, **more: Any) -> None:
@@ -167,7 +166,7 @@ class Store:
 
 def opened(
     folder: Path,
-    title: str,
+    job: str,
     settings: Sequence[Playable],
     *,
     fresh: bool,
@@ -177,7 +176,7 @@ def opened(
 
     Args:
         folder: folder of ``ROWS``.
-        title: title of the job.
+        job: declared name of the job.
         settings: settings of the job.
         fresh: whether to discard the rows of an earlier run.
         begin_with: file of rows for a folder that has none, if there is one.
@@ -186,7 +185,7 @@ def opened(
         ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
     """
     check_folder(folder)
-    store = Store(folder / ROWS, title, settings)
+    store = Store(folder / ROWS, job, settings)
     store.load(keep=not fresh)
     if begin_with is not None and begin_with.exists() and not store.rows:
         shutil.copyfile(begin_with, store.path)
@@ -232,7 +231,7 @@ def run(
     open_units = [unit for unit in units if unit.key not in done]
     store.start()
     for label in sorted(store.changed):
-        console.print(f"{label} has changed: its rows are played anew", soft_wrap=True)
+        console.print(f"{label} has changed: its rows are simulated again", soft_wrap=True)
     try:
         with ProgressBar(COUNT, "{task.elapsed:.0f} s", console=console) as progress:
             bar = progress.add_task("", total=len(units), completed=len(units) - len(open_units))

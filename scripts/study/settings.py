@@ -7,7 +7,6 @@ functions. Both are run by label and seed.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,9 @@ from typing import Any, Protocol
 import gymnasium
 
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate, make_env
+from scripts.study.specs import describe, spec
+
+__all__ = ["Measure", "Measurement", "Playable", "Setting", "Window", "env_with", "spec"]
 
 Window = tuple[float, float]
 Measure = Callable[..., Mapping[str, float]]
@@ -59,9 +61,10 @@ class Setting:
         id: id of the environment.
         arguments: arguments of ``gymnasium.make``, plain values.
         policies: for each label, a function of an environment that returns a policy, as a
-            ``functools.partial`` of a module-level function.
-        bounds: for each label, a module-level function of an instance, or a partial of one; with
-            windows, it also receives ``window=``.
+            ``functools.partial`` of ``policies.make`` or of a module-level function with a
+            :func:`scripts.study.specs.spec`.
+        bounds: for each label, such a function of an instance, or a partial of one; with windows,
+            it also receives ``window=``.
         windows: windows of a recorded trace; if any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
         learned: labels of agents, which run with one thread of torch.
@@ -143,12 +146,10 @@ class Setting:
         """Return everything that determines the numbers, as plain values."""
         return {
             "id": self.id,
-            "arguments": dict(self.arguments),
-            "windows": [list(window) for window in self.windows],
+            "arguments": describe(self.arguments),
+            "windows": describe(self.windows),
             **({"first_seed": self.first_seed} if self.first_seed else {}),
-            "labels": {
-                label: _spelled(made) for label, made in {**self.bounds, **self.policies}.items()
-            },
+            "labels": describe({**self.bounds, **self.policies}),
         }
 
 
@@ -158,8 +159,9 @@ class Measurement:
 
     Attributes:
         name: setting of the rows.
-        measures: for each label (the policy of the rows), a module-level function
-            ``measure(seed, **arguments)``, or a partial of one, that returns a number for each
+        measures: for each label (the policy of the rows), a module-level function with a
+            :func:`scripts.study.specs.spec`, or a partial of one. Called as
+            ``measure(seed, **arguments)``, it returns a number for each
             metric; arrays come from :func:`scripts.study.rows.indexed`. All labels of a seed
             should use the same events. NaNs have no rows; at least one value must not be NaN.
         arguments: plain values.
@@ -201,8 +203,8 @@ class Measurement:
         """Return everything that determines the numbers, as plain values."""
         return {
             "id": self.id,
-            "arguments": json.loads(json.dumps(dict(self.arguments))),
-            "labels": {label: _spelled(made) for label, made in self.measures.items()},
+            "arguments": describe(self.arguments),
+            "labels": describe(self.measures),
         }
 
 
@@ -216,21 +218,6 @@ def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
         return make_env(id, **arguments)
     except TypeError as error:
         raise ValueError(f"{id}: {_one_line(error)}") from None
-
-
-def _spelled(made: Any) -> str:
-    """Format a function, or a partial with its arguments."""
-    if not isinstance(made, partial):
-        return str(made.__qualname__)
-    given = [_value(value) for value in made.args]
-    given += [f"{name}={_value(value)}" for name, value in sorted(made.keywords.items())]
-    return f"{_spelled(made.func)}({', '.join(given)})"
-
-
-def _value(value: Any) -> str:
-    """Format an argument of a partial."""
-    named = hasattr(value, "__qualname__") and not isinstance(value, type)
-    return _spelled(value) if named or isinstance(value, partial) else repr(value)
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from policies import solvers
 from scripts.study.bounds import optimum
 from scripts.study.clairvoyant import clairvoyant
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered
-from scripts.study.settings import Setting
+from scripts.study.settings import Setting, spec
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import (
     AS_REWARD,
@@ -58,6 +58,7 @@ class Replay:
         return self.pages[self.slot - 1], state
 
 
+@spec("suite-clairvoyant")
 def foreseeing(env: Any) -> Policy:
     """Return the clairvoyant policy of a recorded window."""
     core: Any = env.unwrapped
@@ -68,6 +69,7 @@ def foreseeing(env: Any) -> Policy:
     return replay
 
 
+@spec("suite-bound")
 def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
     """Return the value of a bound that is a formula, if it is one, and the budget."""
     budget = {BUDGET: float(instance.bandwidth)}

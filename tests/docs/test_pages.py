@@ -22,10 +22,7 @@ FILES = [
 ]
 TEXT = {file: file.read_text("utf-8") for file in FILES}
 COMMANDS = {
-    name
-    for file, text in TEXT.items()
-    for name in re.findall(r"-m (scripts[.\w]+\w)", text)
-    if file.name != "CHANGELOG.md"  # which has old names
+    name for file, text in TEXT.items() for name in re.findall(r"-m (scripts[.\w]+\w)", text)
 }
 
 

@@ -35,9 +35,10 @@ def test_it_writes_rows_summary_and_pictures(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     seeds = {(row.setting, row.seed) for row in rows}
     assert len(seeds) == 3 + WINDOWS
-    assert about["settings"]["noisy"]["labels"]["GreedyNCISApprox:terms=2"] == (
-        "make('GreedyNCISApprox', terms=2)"
-    )
+    assert about["settings"]["noisy"]["labels"]["GreedyNCISApprox:terms=2"] == {
+        "name": "GreedyNCISApprox",
+        "terms": 2,
+    }
     assert json.loads((tmp_path / "provenance.json").read_text())["versions"]["numba"]
     assert "not over seeds" in " ".join(result.output.split())
 

@@ -140,7 +140,7 @@ def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):
     before = ranking_in(tmp_path / "out")
     (own / "model.zip").write_bytes((folder / "model.zip").read_bytes())
     output = done(run(own, *options, out=tmp_path / "out")).output
-    assert "agent has changed: its rows are played anew" in output
+    assert "agent has changed: its rows are simulated again" in output
     done(run(own, *options, out=tmp_path / "fresh"))
     after = ranking_in(tmp_path / "out")
     assert after == ranking_in(tmp_path / "fresh") != before

@@ -16,9 +16,9 @@ from crawl_envs.types import Policy
 from scripts.experiments.measures import learned_values
 from scripts.present.verdicts import Expected, Trend
 from scripts.study.comparisons import METRICS
-from scripts.study.settings import Measurement, Playable, Setting
+from scripts.study.settings import Measurement, Playable, Setting, spec
 
-TITLE = "Agents with known rates"
+NAME, TITLE = "agents-noisy", "Agents with known rates"
 CLAIM = (
     "With known rates, an index that was learned from the outcomes of crawls at random, without a "
     "reward, is within half a percent of GREEDY-NCIS on 100 pages, and within one percent on a "
@@ -49,16 +49,19 @@ SCORE = "normalised score (random crawling 0, GREEDY-NCIS 1)"
 LOSS = "loss against GREEDY-NCIS in percent"
 
 
+@spec("noisy-formula")
 def analytic(env: Any, *, policy: str) -> Policy:
     """Return an analytic policy."""
     return crawl_policies.make(policy, env)
 
 
+@spec("noisy-index")
 def index(env: Any, *, name: str) -> Policy:
     """Return a trained index."""
     return agents.load(name, env)
 
 
+@spec("noisy-page-set")
 def page_set(env: Any, *, name: str) -> Policy:
     """Return a trained page set for the environment's action form: one page, or the best few."""
     from agents.sb3.loading import SCORER, load_scorer
@@ -189,8 +192,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _agents_first(labels: Iterable[str]) -> list[str]:
-    """Return agents, whose labels contain a space, and then formulas."""
-    return sorted(dict.fromkeys(labels), key=lambda label: " " not in label)
+    """Return agents, and then formulas."""
+    return sorted(dict.fromkeys(labels), key=lambda label: label not in SAVED_AS)
 
 
 def draw_sizes(rows: Sequence[Row], path: Path) -> None:

@@ -17,18 +17,18 @@ from crawl_envs.instances import traces
 from policies.ncis.belief import BeliefNCIS, History
 from scripts.data.replays import Split
 from scripts.experiments.measures import recorded
-from scripts.experiments.measures.recorded import freshness_of, name_of
+from scripts.experiments.measures.recorded import IMPORTANCES, freshness_of, name_of
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
 from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus
 from scripts.study import intervals
 from scripts.study.equal_freshness import Saved, median_saved, saved
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLE = "Beliefs on recorded histories"
+NAME, TITLE = "agents-real", "Beliefs on recorded histories"
 CLAIM = (
     "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised score "
     "(round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those days."
@@ -46,7 +46,6 @@ REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 BUDGETS = (10, 30, 100, 3)
 EVERY_SPLIT = "uniform"
 """The importance with which every split is played; with others only the first is."""
-IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
 SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
 """Rules of public crawlers. Each slot of the budget goes to the page that is due first."""
@@ -77,7 +76,7 @@ Splits that start before the middle play some of these days again; the others no
 
 EIGHT_SITES = recorded.SITES[1:]
 """Sites whose traces come from public repositories; one other trace is shipped."""
-TOGETHER, EIGHT = "all sites", "eight sites"
+TOGETHER, EIGHT = recorded.ALL_SITES, recorded.EIGHT_SITES
 """Settings of means over sites and splits, with the ends of their 95% intervals."""
 STALE = "stale, percent"
 """100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
@@ -101,6 +100,7 @@ SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, 
 """Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
 
 
+@spec("overlapping-splits")
 def split_of(days: float, number: int) -> Split:
     """Return the days to play on a seed, and all days before them to fit to and to learn from."""
     start = STARTS[number] * days
@@ -113,6 +113,7 @@ def told_importance(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
     return recorded.reset_env(seed, **setting, **options)
 
 
+@spec("recorded-belief-with-history")
 def remembered(
     seed: int, *, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
@@ -122,6 +123,7 @@ def remembered(
     return freshness_of(env, policy, seed)
 
 
+@spec("recorded-agent-with-history")
 def learned(
     seed: int, *, name: str, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
@@ -132,6 +134,7 @@ def learned(
     return freshness_of(env, agent, seed)
 
 
+@spec("recorded-from-log")
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
     """Return freshness of GREEDY-NCIS, or a learned index, that know a log of the days before.
 
@@ -217,7 +220,7 @@ def played_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Return freshness, a column per label, by importance, days, site and seed (the split)."""
     from scripts.study.means import table
 
-    fresh = recorded.parsed(table(rows, "freshness")).astype({"days": int})
+    fresh = recorded.with_cells(table(rows, "freshness"))
     keys = ["importance", "days", "site", "seed"]
     return fresh.pivot(index=keys, columns="policy", values="value")
 
@@ -304,7 +307,7 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
     """
     from scripts.study.means import means, table
 
-    values = recorded.parsed(table(rows, METRIC))
+    values = recorded.with_cells(table(rows, METRIC))
     played = values[values.site == TOGETHER].groupby("days").importance.nunique()
     whole = values.days.isin(played.index[played == played.max()])
     single = ~values.site.isin([TOGETHER, EIGHT])
@@ -318,10 +321,11 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
     from scripts.study.means import table
 
     group = _group(rows)
-    kept = [row for row in rows if recorded.site_of(row.setting) == group]
+    cells = recorded.cells_of(row.setting for row in rows)
+    kept = [row for row in rows if cells[row.setting].site == group]
     ends = dict(zip((METRIC + end for end in intervals.ENDS), ("y", "low", "high"), strict=True))
     values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
-    data = recorded.parsed(values.rename(columns=ends).reset_index())
+    data = recorded.with_cells(values.rename(columns=ends).reset_index())
     drawn = [label for label in LABELS if label not in BY_LOG]  # these have one budget
     place = data.policy.map({label: k for k, label in enumerate(drawn)}) - (len(drawn) - 1) / 2
     charts.lines(
@@ -342,7 +346,8 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
 
 def _group(rows: Sequence[Row]) -> str:
     """Return the sites that are shown together: the eight, if all have rows."""
-    return EIGHT if EIGHT in map(recorded.site_of, {row.setting for row in rows}) else TOGETHER
+    cells = recorded.cells_of(row.setting for row in rows)
+    return EIGHT if EIGHT in {cell.site for cell in cells.values()} else TOGETHER
 
 
 def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:

@@ -20,7 +20,7 @@ from scripts.study.means import table as table_of
 from scripts.study.rows import gathered
 from scripts.study.settings import Measurement
 
-TITLE = "Plain reinforcement learning"
+NAME, TITLE = "agents-rl", "Plain reinforcement learning"
 CLAIM = (
     "With a network that scores all pages alike, PPO by its defaults is above round robin in every "
     "task, and below the best formula in most."

@@ -16,9 +16,9 @@ from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import Compiled
 from scripts.experiments.agents import stress
 from scripts.present.verdicts import Claim, Level, Trend
-from scripts.study.settings import Setting
+from scripts.study.settings import Setting, spec
 
-TITLE = "An agent under stress, at equal spend"
+NAME, TITLE = "agents-spend", "An agent under stress, at equal spend"
 CLAIM = (
     "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six settings, and "
     "fresher in one."
@@ -59,6 +59,7 @@ class Scaled(crawl_policies.ThresholdNCIS):
         return super().compile(other, slots, rng)
 
 
+@spec("stress-threshold-at-factor")
 def at_equal_spend(env: Any, *, factor: float) -> Any:
     """Return ThresholdNCIS for a bandwidth times a factor."""
     return Scaled(env, factor=factor)

@@ -18,9 +18,9 @@ from crawl_envs.instances import STRESS
 from crawl_envs.types import Delay, Policy
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study import intervals, means
-from scripts.study.settings import Setting
+from scripts.study.settings import Setting, spec
 
-TITLE = "An agent under stress"
+NAME, TITLE = "agents-stress", "An agent under stress"
 CLAIM = (
     "Where an assumption of the formulas fails, one trained agent may be fresher than every "
     "formula on the same events, even the best by its mean, chosen afterwards, and than the "
@@ -109,6 +109,7 @@ OWN_VARIANTS: Mapping[str, Mapping[str, Variant]] = {
 """Further variants, in the setting that they are meant for."""
 
 
+@spec("stress-formula")
 def analytic(
     env: Any,
     *,
@@ -134,6 +135,7 @@ def analytic(
     return crawl_policies.make(policy, env, **arguments)
 
 
+@spec("stress-generalist")
 def generalist(env: Any) -> Policy:
     """Return the trained agent."""
     return agents.load(AGENT, env)

@@ -20,11 +20,11 @@ from scripts.present.filled_tables import grid, spelled
 from scripts.present.verdicts import Expected, Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 from scripts.training.jobs import job_of
 from scripts.training.requests import APART, Request
 
-TITLE = "Agents in worlds they were not trained in"
+NAME, TITLE = "agents-transfer", "Agents in worlds they were not trained in"
 CLAIM = (
     "An index learned from outcomes of crawls carries over to other budgets, sizes and laws, but "
     "for one that never saw a false signal; PPO to other sizes and laws, less to other budgets."
@@ -66,6 +66,7 @@ def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
     return float(mean_rewards(factory, arguments, episodes=EPISODES, seed=first).mean())
 
 
+@spec("transfer-shipped")
 def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
     """Return the freshness of a policy, or of an agent of the package, in all worlds."""
     made = agents.load if name in agents.names() else policies.make
@@ -76,6 +77,7 @@ def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
     return indexed("fresh", [compiled(factory, world, seed) for world in worlds])
 
 
+@spec("transfer-trained")
 def trained(
     seed: int, *, home: str, kind: str, steps: int | None, worlds: Sequence[str]
 ) -> dict[str, float]:
@@ -90,6 +92,7 @@ def trained(
         return indexed("fresh", [play(job.load(out), world, seed) for world in worlds])
 
 
+@spec("transfer-without-law")
 def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
     """Train a generalist without a law, and return its freshness in all worlds."""
     laws = tuple(each for each in LAWS if each != law)

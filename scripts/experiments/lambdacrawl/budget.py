@@ -38,10 +38,10 @@ from scripts.experiments.measures.long_run import (
 )
 from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
-from scripts.study.means import means, numbered, paired, table
-from scripts.study.settings import Measurement
+from scripts.study.means import means, paired, table
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
+NAME, TITLE = "lambdacrawl-budget", "Cost over budget, LambdaCrawl and shipped crawlers"
 CLAIM = (
     "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
     "shipped crawlers, which use neither importance nor a budget, cost more than LC."
@@ -53,6 +53,8 @@ REPETITIONS, QUICK_REPETITIONS = 6, 2
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+AT = {f"R={budget:g}m": budget for budget in BUDGETS}
+"""Budgets by setting."""
 NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
@@ -124,6 +126,7 @@ def window(budget: float, quick: bool) -> dict[str, float]:
     return {"start": start, "end": start + max(length["crawls"] / budget, length["days"])}
 
 
+@spec("lambdacrawl-budget-formula")
 def by_formula(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -134,6 +137,7 @@ def by_formula(
     return costs | rate | shares(costs, instance)
 
 
+@spec("lambdacrawl-budget-simulated")
 def crawled(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -143,6 +147,7 @@ def crawled(
     return {**costs, **shares(costs, instance)}
 
 
+@spec("lambdacrawl-budget-shipped-crawler")
 def shipped(
     seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
 ) -> Mapping[str, float]:
@@ -150,6 +155,7 @@ def shipped(
     return _stepped(seed, label, "page", num_pages, budget * num_pages, start, end)
 
 
+@spec("lambdacrawl-budget-own-pace")
 def at_own_pace(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -157,6 +163,7 @@ def at_own_pace(
     return _stepped(seed, label, "refresh", num_pages, HOURLY, start, end)
 
 
+@spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(
     seed: int, *, label: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -208,12 +215,13 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     return [
         *(
             Measurement(
-                f"R={budget:g}m",
+                name,
                 measures,
                 {**pages, "budget": budget, **window(budget, quick)},
                 ID,
             )
-            for budget in budgets
+            for name, budget in AT.items()
+            if budget in budgets
         ),
         Measurement(OWN, own, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
     ]
@@ -256,7 +264,8 @@ def _over_bound(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     """Return a cost over that of its bound by budget and label, and of crawlers at their pace."""
     values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
     bound = values[values.policy == BOUNDS[metric]]
-    parts = [numbered(means(paired(values, bound, ratio=True)), "R=")]
+    lead = means(paired(values, bound, ratio=True))
+    parts = [lead.assign(x=lead.setting.map(AT)).dropna(subset="x")]
     pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
     for label in SHIPPED:
         alone = values[values.policy == label + OWN_PACE]

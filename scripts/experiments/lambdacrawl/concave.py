@@ -18,8 +18,9 @@ from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.costs import BLC_EPS, FLOOR, LC, UC, drawn
 from scripts.experiments.measures.derived import beside, in_standard_errors
 from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.study.specs import spec
 
-TITLE = "LambdaCrawl for other concave penalties"
+NAME, TITLE = "lambdacrawl-concave", "LambdaCrawl for other concave penalties"
 CLAIM = "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."
 METRIC = "J_C"
 """The mean over time of sum mu C(n), simulated."""
@@ -73,6 +74,7 @@ CLAIMS = (
 )
 
 
+@spec("lambdacrawl-concave-cost")
 def measure(
     seed: int, *, label: str, penalty: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:

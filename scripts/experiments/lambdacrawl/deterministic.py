@@ -26,7 +26,9 @@ from scripts.experiments.measures.costs import (
 from scripts.experiments.measures.derived import below, beside
 from scripts.experiments.measures.long_run import compiled_costs
 from scripts.present.verdicts import Range, Trend
+from scripts.study.specs import spec
 
+NAME = "lambdacrawl-deterministic"
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
 CLAIM = (
     "We expected crawls that are spaced evenly, or greedily, to cost about a third less than "
@@ -91,6 +93,7 @@ EXPECTED = (
 )
 
 
+@spec("lambdacrawl-deterministic-simulated")
 def crawled(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -98,6 +101,7 @@ def crawled(
     return compiled_costs(drawn(seed, num_pages, kind), SIMULATED[label](), seed, start, end)
 
 
+@spec("lambdacrawl-deterministic-formula")
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:

@@ -35,7 +35,9 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import beside
 from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.study.specs import spec
 
+NAME = "lambdacrawl-fig1"
 TITLE = "Costs of policies that know change rates (LambdaCrawl paper, figure 1)"
 CLAIM = (
     "LC is robust to both costs: it beats BLC-eps in the harmonic one, where BLC costs infinitely "
@@ -156,6 +158,7 @@ def drawn(seed: int, num_pages: int) -> Pages:
     return Pages(*draw_urls(np.random.default_rng([seed, 1]), num_pages))
 
 
+@spec("lambdacrawl-known-rates-cost")
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     """Return costs of a policy on the pages of a seed; of LC, its allocation too."""
     pages, bandwidth = drawn(seed, num_pages), CRAWLS_PER_PAGE * num_pages

@@ -26,7 +26,9 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import above, beside
 from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.specs import spec
 
+NAME = "lambdacrawl-fig2"
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
 CLAIM = (
     "On the pages whose every change is signalled, using signals (LC-CO) at least halves both "
@@ -86,6 +88,7 @@ def drawn(seed: int, num_pages: int) -> Pages:
     return Pages(*(values[urls.complete] for values in urls))
 
 
+@spec("lambdacrawl-complete-pages-cost")
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     """Return costs of a policy on the pages of a seed."""
     pages, (policy, signals) = drawn(seed, num_pages), LABELS[label]

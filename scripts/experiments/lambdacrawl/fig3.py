@@ -39,7 +39,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
+from scripts.study.specs import spec
 
+NAME = "lambdacrawl-fig3"
 TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
 CLAIM = (
     "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and ends "
@@ -145,6 +147,7 @@ EXPECTED = (
 )
 
 
+@spec("lambdacrawl-daily-learning")
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
     """Return costs by formula, and distances of rates, of the policy of every day 0 to ``days``.
 

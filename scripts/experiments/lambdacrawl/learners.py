@@ -35,9 +35,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Learning while crawling, one page per slot"
+NAME, TITLE = "lambdacrawl-learners", "Learning while crawling, one page per slot"
 CLAIM = (
     "Ours: LLC comes near LC with known rates. MirrorSync and AsyncMirrorSync, which model no "
     "changes and descend the gradient of the binary cost, still cost more than LLC in that cost "
@@ -112,6 +112,7 @@ EXPECTED = (
 )
 
 
+@spec("lambdacrawl-learners-simulated")
 def played(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
@@ -130,6 +131,7 @@ def played(
     }
 
 
+@spec("lambdacrawl-learners-formula")
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
@@ -152,6 +154,7 @@ def _reset_env(seed: int, instance: Instance, horizon: float, probe: bool = Fals
     return env
 
 
+@spec("lambdacrawl-learners-regret")
 def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[str, float]:
     """Return the regret of explore-then-commit to LC with known rates, up to each horizon.
 

@@ -31,9 +31,9 @@ from scripts.experiments.measures.costs import (
 from scripts.experiments.measures.derived import in_standard_errors
 from scripts.experiments.measures.long_run import compiled_costs
 from scripts.present.verdicts import Claim, Level, Range
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Formulas of LambdaCrawl, simulated"
+NAME, TITLE = "lambdacrawl-props", "Formulas of LambdaCrawl, simulated"
 CLAIM = (
     "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of crawls at "
     "a share of the signals; LC starves no source, BLC does."
@@ -121,6 +121,7 @@ EXPECTED = tuple(
 )
 
 
+@spec("lambdacrawl-formula-against-simulation")
 def compared(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -132,6 +133,7 @@ def compared(
     return {**costs, **gaps}
 
 
+@spec("lambdacrawl-longest-interval")
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
     """Return the share of pages that are never crawled, and the longest crawl interval."""
     played = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)

@@ -22,8 +22,9 @@ from scripts.experiments.measures.costs import J_H, UNOBSERVED, drawn
 from scripts.experiments.measures.long_run import stepped_costs
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.rows import indexed
+from scripts.study.specs import spec
 
-TITLE = "Learning change rates that shift"
+NAME, TITLE = "lambdacrawl-shift", "Learning change rates that shift"
 CLAIM = "Estimates from a suffix of the history follow change rates that vary with time."
 METRIC = "J_h_after"
 REPETITIONS, QUICK_REPETITIONS = 20, 2
@@ -68,6 +69,7 @@ def shifted(seed: int, num_pages: int) -> Instance:
     return Misspecified(pages, law)
 
 
+@spec("lambdacrawl-shift-cost")
 def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping[str, float]:
     """Return the cost of a learner by stretches of time, and around the shift."""
     instance = shifted(seed, num_pages)

@@ -31,8 +31,9 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import beside
 from scripts.present.verdicts import Range, Trend
+from scripts.study.specs import spec
 
-TITLE = "Costs over the spread of importance"
+NAME, TITLE = "lambdacrawl-spread", "Costs over the spread of importance"
 CLAIM = (
     "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
     "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
@@ -84,6 +85,7 @@ def drawn(seed: int, spread: float, num_pages: int) -> Pages:
     return Pages(*urls_of(*scores.T, spread=spread))
 
 
+@spec("lambdacrawl-spread-cost")
 def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[str, float]:
     """Return both costs of a policy by formula."""
     pages, bandwidth = drawn(seed, spread, num_pages), CRAWLS_PER_PAGE * num_pages
@@ -121,7 +123,7 @@ PICTURES = {
             across=[Rule(1.0, LC)],
             upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
         ),
-        at="spread ",
+        at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
         labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
     )
 }

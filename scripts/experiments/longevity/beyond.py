@@ -30,9 +30,9 @@ from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.present import charts
 from scripts.present.verdicts import Trend
 from scripts.study.means import means, paired, table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Hard budgets, and signals of changes"
+NAME, TITLE = "longevity-beyond", "Hard budgets, and signals of changes"
 CLAIM = (
     "With a hard budget, a policy that learns divergence curves and the quality of signals leaves "
     "copies less stale than all other policies that learn, and with noisy signals less stale than "
@@ -75,6 +75,7 @@ LEARNING = {
 LABELS = (*LEARNING, *(label for label in KNOWING if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
 
 
+@spec("longevity-budgeted-staleness")
 def played(
     seed: int,
     *,

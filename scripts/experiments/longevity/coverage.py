@@ -26,9 +26,9 @@ from scripts.experiments.longevity.measures.entrants import (
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Freshness and coverage"
+NAME, TITLE = "longevity-coverage", "Freshness and coverage"
 CLAIM = (
     "Where a new page is worth as much as a refresh of utility v, the threshold T = v divides the "
     "crawls best between refreshes and new pages."
@@ -95,6 +95,7 @@ EXPECTED = tuple(
 )
 
 
+@spec("longevity-coverage-sweep")
 def played(
     seed: int, *, entrant: plays.Entrant, instance: str, num_pages: int, days: float
 ) -> dict[str, float]:

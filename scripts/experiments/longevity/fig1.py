@@ -18,9 +18,9 @@ from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Fragments of two pages over time"
+NAME, TITLE = "longevity-fig1", "Fragments of two pages over time"
 CLAIM = (
     "Pages that are updated equally often differ in how long their content lasts: most of page A "
     "is replaced at once, while page B scrolls through recipes that stay for one to two months."
@@ -114,6 +114,7 @@ def measures_of(contents: Contents, page: int, days: float, born_by: float) -> d
     }
 
 
+@spec("longevity-fragments-drawn")
 def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
     """Measure a drawn page, MUCH_LATER days beyond those shown so that all deaths are included."""
     page = PAGES.index(label)
@@ -127,6 +128,7 @@ def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
     return result | (stripes(contents, page, days) if seed == 0 else {})
 
 
+@spec("longevity-fragments-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure a recorded page; fragments present at the end of the record die there."""
     contents, days = two_pages.recorded_pages(site)

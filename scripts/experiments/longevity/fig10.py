@@ -22,7 +22,7 @@ from scripts.present import charts
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.means import means, paired, table
 
-TITLE = "Online policies with less memory"
+NAME, TITLE = "longevity-fig10", "Online policies with less memory"
 CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
 METRIC = "staleness"
 REFERENCE = UNIFORM

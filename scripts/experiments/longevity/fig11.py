@@ -21,8 +21,9 @@ from scripts.experiments.longevity.measures.entrants import (
 )
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
+NAME = "longevity-fig11"
 TITLE = "Comparison with the policy for holistic staleness, high-quality set"
 CLAIM = (
     "After the same warm-up, curve fitting leaves copies less stale than Cho and Garcia-Molina's "
@@ -90,6 +91,7 @@ CLAIMS = (
 )
 
 
+@spec("longevity-refreshes-per-tick")
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return refreshes per page and tick after the warm-up, of all pages and of those of FAST."""
     entrant = WARMED[label]

@@ -20,7 +20,7 @@ from scripts.experiments.longevity.measures.entrants import (
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.settings import Measurement
 
-TITLE = "Comparison with the policy for holistic staleness, random set"
+NAME, TITLE = "longevity-fig12", "Comparison with the policy for holistic staleness, random set"
 CLAIM = (
     "On random pages too, curve fitting leaves copies less stale than CGM at equal cost; no policy "
     "gets as fresh there as on high-quality pages."

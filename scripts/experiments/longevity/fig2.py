@@ -16,9 +16,9 @@ from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Divergence of two pages since a crawl"
+NAME, TITLE = "longevity-fig2", "Divergence of two pages since a crawl"
 CLAIM = (
     "With equally frequent updates, the utility of a refresh, which is the area between the final "
     "divergence and the curve, is higher for page B, whose content lasts."
@@ -85,6 +85,7 @@ EXPECTED = tuple(
 )
 
 
+@spec("longevity-divergence-drawn")
 def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
     """Measure the divergence of a drawn page from its copy at time 0."""
     page = PAGES.index(label)
@@ -106,6 +107,7 @@ def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
     return result | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
 
 
+@spec("longevity-divergence-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure the divergence of a recorded page from its copy at the start, to the end.
 
@@ -117,6 +119,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     return {METRIC: utility(times, steps)} | indexed(OCCURRED, at(times, steps, moments))
 
 
+@spec("longevity-divergence-falls")
 def falling(seed: int, *, site: str) -> dict[str, float]:
     """Measure how often divergence falls, on pages that exist throughout a window of a record."""
     contents = sites.lasting(site, sites.windows(site, PRESENT)[seed])

@@ -25,9 +25,9 @@ from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.correlations import correlation
 from scripts.study.means import entries, means, table
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Change frequency and longevity of pages"
+NAME, TITLE = "longevity-fig3", "Change frequency and longevity of pages"
 CLAIM = (
     "How long the content of a page lasts is not strongly correlated with how often it changes: "
     "of pages that change equally often, some replace everything and some keep most."
@@ -95,11 +95,13 @@ def measured(contents: Contents, points: bool) -> dict[str, float]:
     return result
 
 
+@spec("longevity-change-frequency-drawn")
 def drawn(seed: int, *, name: str, num_pages: int) -> dict[str, float]:
     """Measure a drawn set."""
     return measured(sites.drawn_set(name, num_pages, DAYS, seed)[1], seed == 0)
 
 
+@spec("longevity-change-frequency-recorded")
 def recorded(seed: int, *, site: str) -> dict[str, float]:
     """Measure the pages of a site that exist throughout a window of 60 days."""
     return measured(sites.lasting(site, sites.windows(site, DAYS)[seed]), True)

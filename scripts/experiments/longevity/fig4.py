@@ -19,9 +19,9 @@ from crawl_envs.types.contents import Regions
 from scripts.experiments.longevity.measures import pictures, sites
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Lifetimes in a churn region and in a scroll region"
+NAME, TITLE = "longevity-fig4", "Lifetimes in a churn region and in a scroll region"
 CLAIM = (
     "At the same rate of updates, fragments live much longer in a scroll region, where almost none "
     "is short-lived, than in a churn region."
@@ -87,6 +87,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
     return lived
 
 
+@spec("longevity-region-lifetimes")
 def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
     """Simulate one lifetime in each of many regions of a kind."""
     items = ITEMS[label]

@@ -27,9 +27,9 @@ from scripts.experiments.longevity.measures.snapshots import (
 )
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Lifetimes by estimated K, actual and modelled"
+NAME, TITLE = "longevity-fig5", "Lifetimes by estimated K, actual and modelled"
 CLAIM = (
     "Among pages that change equally often, lifetimes agree with the generative model, given the "
     "number of page updates that fragments survive; the end of the record cuts off the longest."
@@ -116,6 +116,7 @@ def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Region
     return instance.regions, runs_of(contents, snapshot_times(snapshots))
 
 
+@spec("longevity-lifetimes-drawn")
 def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -> dict[str, float]:
     """Measure a drawn set."""
     regions, runs = _drawn(name, num_pages, snapshots, seed)
@@ -127,6 +128,7 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
     return result
 
 
+@spec("longevity-lifetimes-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     """Measure all windows of 60 days of a site, in each the pages that exist throughout."""
     windows = sites.windows(site, SNAPSHOTS * INTERVAL)

@@ -23,7 +23,7 @@ from scripts.experiments.longevity.measures.entrants import (
 )
 from scripts.present.verdicts import Claim, Range, Trend
 
-TITLE = "Policies that know how pages change"
+NAME, TITLE = "longevity-fig6", "Policies that know how pages change"
 CLAIM = (
     "At equal refresh cost, policies for fragment staleness leave copies less stale than policies "
     "for holistic staleness, and dynamic ones less stale than static ones."

@@ -21,7 +21,7 @@ from scripts.experiments.longevity.measures.entrants import (
 )
 from scripts.present.verdicts import Claim, Trend
 
-TITLE = "Online policies that warm up"
+NAME, TITLE = "longevity-fig8", "Online policies that warm up"
 CLAIM = (
     "In the first 30 days both online policies explore about equally, and are about as stale as "
     "uniform refreshing at equal cost."

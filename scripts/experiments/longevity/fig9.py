@@ -20,9 +20,9 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM_ALL,
 )
 from scripts.present.verdicts import Claim, Range, Trend
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Online policies that have warmed up"
+NAME, TITLE = "longevity-fig9", "Online policies that have warmed up"
 CLAIM = (
     "In the last 30 days both online policies leave copies less stale than uniform "
     "refreshing at equal cost, curve fitting slightly less than the bound-based policy."
@@ -85,6 +85,7 @@ EXPECTED = (
 )
 
 
+@spec("longevity-period-distance")
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
     """Return the mean distance of periods from optima that ticks and the risk bound allow."""
     entrant = ONLINE[BOUNDS]

@@ -13,9 +13,9 @@ from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Mean divergence, exact and interpolated between snapshots"
+NAME, TITLE = "longevity-interpolation", "Mean divergence, exact and interpolated between snapshots"
 CLAIM = (
     "Interpolating divergence between snapshots by the page's eagerness has a smaller error than "
     "the divergence of the snapshot before or after, or the mean of both."
@@ -63,6 +63,7 @@ def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, 
     return env.unwrapped.contents(), float(ledger.time), float(ledger.divergence)
 
 
+@spec("longevity-interpolated-divergence")
 def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) -> dict[str, float]:
     """Compare the exact mean divergence with the interpolated one."""
     contents, end, exact = played(name, num_pages, every, seed)

@@ -28,9 +28,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
 from scripts.study.correlations import correlation
 from scripts.study.means import means, table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Missing snapshots"
+NAME, TITLE = "longevity-missing", "Missing snapshots"
 CLAIM = (
     "A snapshot that is missing and has the content of the previous one hides changes of pages "
     "that change fast, and few of pages that change slowly."
@@ -127,6 +127,7 @@ def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
     return instance.regions, contents
 
 
+@spec("longevity-missing-snapshots")
 def measured(
     seed: int, *, label: str, num_pages: int, share: float, outages: bool
 ) -> dict[str, float]:

@@ -8,10 +8,10 @@ multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pa
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from crawl_envs.evaluation import Row
@@ -30,12 +30,13 @@ from scripts.experiments.longevity.measures.entrants import (
     steps,
 )
 from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
+from scripts.experiments.measures import recorded
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.means import table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Fragments of recorded pages"
+NAME, TITLE = "longevity-real", "Fragments of recorded pages"
 CLAIM = (
     "On recorded pages the paper's policies are not less stale than uniform refreshing as a rule: "
     "bulk edits change pages that were static for long, and such pages are not refreshed by curves "
@@ -51,7 +52,7 @@ COSTS = (0.02, 0.0667, 0.2)
 """Refresh costs of thresholds: a refresh every 100, 30 and 10 days, as there are ticks of two."""
 DECISIONS = 4.0
 """Per day, at most."""
-TOGETHER = "all sites"
+TOGETHER = recorded.ALL_SITES
 THRESHOLDS = "thresholds"
 RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
@@ -92,6 +93,7 @@ SIGNAL_DAYS = (3, 10)
 """Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
 
 
+@spec("longevity-budgeted-staleness-recorded")
 def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str, float]:
     """Return the staleness of a policy on the second half of a record, with a hard budget."""
     alive = sites.second_half(site).alive
@@ -101,16 +103,13 @@ def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str
     return plays.of_budget(plays.ledgers(env, entrant.make, seed)[0], alive)
 
 
+@spec("longevity-threshold-sweep-recorded")
 def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
     """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
     alive = sites.second_half(site).alive
     env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
 
     return plays.sweep(env, entrant, seed, partial(plays.steady, num_pages=alive))
-
-
-NAME = re.compile(r"(?P<site>[^,]*)(?P<end>, .*)")
-"""Names of settings: a site, and days per crawl or thresholds."""
 
 
 def name_of(site: str, days: int) -> str:
@@ -121,10 +120,15 @@ def name_of(site: str, days: int) -> str:
 AT_BUDGETS = tuple(name_of(TOGETHER, days) for days in BUDGETS)
 
 
-def _site_and_end(row: Row) -> tuple[str, str]:
-    found = NAME.fullmatch(row.setting)
-    assert found is not None
-    return found["site"], found["end"]
+SWEEP = f", {THRESHOLDS}"
+"""End of the names of settings with thresholds."""
+
+
+def _sites_and_ends(settings: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the two parts of which the names of settings are made, by name."""
+    ends = *(name_of("", days) for days in BUDGETS), SWEEP, *curves.at_costs(SWEEP, COSTS)
+    parts = product(recorded.places(), ends)
+    return recorded.look_up(settings, {site + end: (site, end) for site, end in parts})
 
 
 def _expected() -> Iterator[Trend]:
@@ -139,7 +143,7 @@ def _expected() -> Iterator[Trend]:
             (OURS, OURS_SIGNALS),
             (NCIS, OURS_SIGNALS),
         ],
-        curves.at_costs(f"{TOGETHER}, {THRESHOLDS}", COSTS): [
+        curves.at_costs(TOGETHER + SWEEP, COSTS): [
             (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)
         ],
     }
@@ -180,8 +184,7 @@ def measurements(quick: bool) -> list[Measurement]:
         for label, entrant in SWEPT.items()
     }
     for site in sites.available(shipped=quick):
-        name = f"{site}, {THRESHOLDS}"
-        settings.append(Measurement(name, measures, {"site": site}, plays.ID, most=1))
+        settings.append(Measurement(site + SWEEP, measures, {"site": site}, plays.ID, most=1))
     return settings
 
 
@@ -190,7 +193,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
     Policies with thresholds are compared at equal cost.
     """
-    thresholds = [row for row in rows if row.setting.endswith(THRESHOLDS)]
+    parts = _sites_and_ends(row.setting for row in rows)
+    thresholds = [row for row in rows if parts[row.setting][1] == SWEEP]
     derived = curves.compared(thresholds, stretch=plays.STEADY, costs=COSTS)
     kept = [row for row in [*rows, *derived] if row.metric == METRIC]
     base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
@@ -203,12 +207,13 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             (LOGARITHM, math.log(row.value / base[row.setting])),
         )
     ]
-    names = sorted({_site_and_end(row)[0] for row in kept})
+    parts = _sites_and_ends(row.setting for row in [*rows, *derived])
+    names = sorted({parts[row.setting][0] for row in kept})
     together = [
         row._replace(setting=f"{TOGETHER}{end}", seed=names.index(site))
         for row in [*rows, *derived]
         if row.metric in (METRIC, RELATIVE, LOGARITHM)
-        for site, end in (_site_and_end(row),)
+        for site, end in (parts[row.setting],)
     ]
     return derived + together
 
@@ -223,8 +228,9 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
         panels: titles by ends of settings.
     """
     values = table(rows, RELATIVE)
-    data = values.join(values.setting.str.extract(NAME))
-    data = data[(data.site != TOGETHER) & data.end.isin(panels)]
+    parts = _sites_and_ends(values.setting)
+    site, end = (values.setting.map(lambda name, k=k: parts[name][k]) for k in (0, 1))
+    data = values.assign(site=site, end=end)[(site != TOGETHER) & end.isin(panels)]
     charts.points(
         data.assign(panel=data.end.map(panels)).rename(columns={"policy": "y", "value": "x"}),
         path,
@@ -250,8 +256,6 @@ PICTURES = {
     "thresholds": partial(
         draw,
         labels=tuple(SWEPT),
-        panels={
-            curves.at_cost(f", {THRESHOLDS}", cost): f"refresh cost {cost:g}" for cost in COSTS
-        },
+        panels={curves.at_cost(SWEEP, cost): f"refresh cost {cost:g}" for cost in COSTS},
     ),
 }

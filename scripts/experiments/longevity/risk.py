@@ -24,9 +24,9 @@ from scripts.experiments.longevity.measures.entrants import (
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "The risk bound of section 4.5"
+NAME, TITLE = "longevity-risk", "The risk bound of section 4.5"
 CLAIM = (
     "A refresh period of at most rho T / Dmax keeps the utility lost between refreshes of a page "
     "below rho T, whatever the page does."
@@ -74,6 +74,7 @@ def read(core: Any) -> tuple[Any, float]:
     return core.ledger(), float(losses(core).max())
 
 
+@spec("longevity-risk-bound")
 def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
     """Return cost and staleness from the second month on, and the largest loss, by threshold."""
     if pages == SITE:

@@ -15,9 +15,9 @@ from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, MEM
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means, table
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Bytes per page of the online policies"
+NAME, TITLE = "longevity-table52", "Bytes per page of the online policies"
 CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page suffice."
 METRIC = "counted"
 REPETITIONS, QUICK_REPETITIONS = 10, 2
@@ -55,6 +55,7 @@ CLAIMS = (
 )
 
 
+@spec("longevity-bytes-per-page")
 def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return bytes per page at the end of a run, and cost and staleness of its second half."""
     entrant = remembering(kind, memory)

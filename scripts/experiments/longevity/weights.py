@@ -13,9 +13,9 @@ from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import curves, pictures, plays
 from scripts.experiments.longevity.measures.entrants import FITTING, FS_S, OFFLINE, ONLINE, UNIFORM
 from scripts.present.verdicts import Claim, Trend
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Weights of fragments"
+NAME, TITLE = "longevity-weights", "Weights of fragments"
 CLAIM = (
     "Where fragments differ in weight, policies that are told the weights leave copies less stale, "
     "by weight, than the same policies that count all fragments alike."
@@ -113,6 +113,7 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.judged.unwrapped.ledger()
 
 
+@spec("longevity-weighted-sweep")
 def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:

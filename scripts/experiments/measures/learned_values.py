@@ -26,6 +26,7 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.index import counts_at_unknown_age
 from policies.values import greedy_ncis_observed
 from scripts.study.rows import gathered, indexed
+from scripts.study.specs import spec
 
 FORMULA = "GREEDY-NCIS"
 SIGNALS = (0, 1, 2, 3)
@@ -202,6 +203,7 @@ def shown_pages(problem: Problem) -> IntArray:
     return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
 
 
+@spec("learned-values-formula")
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
     """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
     visited = visit(seed, num_pages, horizon)
@@ -235,11 +237,13 @@ def crawl_level(scores: Scores, visited: Visited) -> float:
     return float(np.median(np.take_along_axis(given, visited.chosen[:, None], 1)))
 
 
+@spec("learned-values-index")
 def index_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
     """Return :func:`learned_table` of a trained index."""
     return learned_table(seed, partial(index_scores, name), num_pages, horizon)
 
 
+@spec("learned-values-page-set")
 def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
     """Return :func:`learned_table` of a trained page set."""
     return learned_table(seed, partial(set_scores, name), num_pages, horizon)

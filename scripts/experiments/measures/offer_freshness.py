@@ -19,7 +19,7 @@ from scripts.experiments.measures.offer_strategies import (
     reference,
 )
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
 CLICK, OFFER = "click_freshness", "offer_freshness"
 """Freshness by eq. 4 and eq. 3 of the paper: in the tables, medians over the days of a run."""
@@ -49,6 +49,7 @@ NAMES = tuple(name_of(budget) for budget in BUDGETS)
 """Names of the nine budgets of the tables."""
 
 
+@spec("offers-freshness")
 def measured(
     seed: int,
     *,

@@ -12,23 +12,25 @@ from scripts.study.bounds import BASELINE, OPTIMUM
 
 ID = "CrawlNCIS-v0"
 NUM_PAGES = (100, 200, 300, 500, 750, 1000, 10000)
+PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
+"""Numbers of pages by setting."""
 
 
 def sweep(instance: str) -> dict[str, dict[str, Any]]:
     """Return arguments of the environment for each number of pages, by the setting's name."""
     return {
-        f"m={num_pages}": {
+        name: {
             "instance": instance,
             "num_pages": num_pages,
             "bandwidth": 100.0,
             "horizon": 1000.0,
         }
-        for num_pages in NUM_PAGES
+        for name, num_pages in PAGES.items()
     }
 
 
 QUICK = {"horizon": 20.0}
-QUICK_SETTINGS = tuple(f"m={num_pages}" for num_pages in NUM_PAGES[:3])
+QUICK_SETTINGS = tuple(PAGES)[:3]
 
 LEVELS = {
     "m=100": (0.8340, 0.8340, 0.8337, 0.7979, 0.9229),
@@ -70,6 +72,6 @@ def accuracy(title: str) -> Picture:
             shared="x",
             across=[Rule(0.0, panel=difference)],
         ),
-        at="m=",
+        at=PAGES,
         black=(BASELINE, OPTIMUM),
     )

@@ -14,13 +14,13 @@ import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
-from scripts.experiments.measures.over_pages import ID, sweep
+from scripts.experiments.measures.over_pages import ID, PAGES, sweep
 from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.bounds import BASELINE
 from scripts.study.means import entries
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measure
+from scripts.study.settings import Measure, spec
 
 RATE = "crawl_rate"
 PARAMETERS = ("recall", "change_rate", "false_signal_rate")
@@ -32,6 +32,7 @@ MARGIN = 0.1
 Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[str, float]]
 
 
+@spec("page-rates-without-signals")
 def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
     """Return the optimal rates without signals, and the parameters of the pages, by page."""
     instance = _reset_env(seed, arguments).unwrapped.instance  # type: ignore[attr-defined]
@@ -43,6 +44,7 @@ def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
     return metrics
 
 
+@spec("page-rates-of-policy")
 def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float]:
     """Return a policy's crawls of each page per unit of time."""
     env = _reset_env(seed, arguments)
@@ -153,7 +155,7 @@ def picture(title: str, colour: str | None = None, baseline: str = OPTIMAL) -> P
         if colour is not None:
             shade = entries(rows, colour).set_index(page)["value"].rename("shade")
             data = data.join(shade, on=page)
-        pages = data.setting.str.removeprefix("m=")
+        pages = data.setting.map(PAGES).astype(str)
         charts.scatter(
             data.assign(panel=data.policy + ", " + pages + " pages"),
             path,

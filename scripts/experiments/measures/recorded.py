@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from crawl_envs.types.arguments import one_of
 from policies.ncis.belief import History, warm_start
 from scripts.data.replays import Split, replayed
 from scripts.study.clairvoyant import clairvoyant
+from scripts.study.specs import spec
 
 FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
@@ -51,6 +52,7 @@ SITES = (
 """Sites of the committed rows; the first is shipped, others come from public repositories."""
 
 QUARTERS = 4
+T = TypeVar("T")
 
 
 def sites() -> dict[str, Path]:
@@ -75,6 +77,7 @@ def halves(days: float) -> Split:
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
+@spec("recorded-quarter")
 def quarter(days: float, number: int) -> Split:
     """Return a quarter of the second half to play, 0 to 3, and all days before it to fit to."""
     length = days / 2.0 / QUARTERS
@@ -153,6 +156,7 @@ def reset_env(
     return env
 
 
+@spec("recorded-freshness")
 def crawled(
     seed: int,
     *,
@@ -185,6 +189,7 @@ def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
     return {"freshness": play(env, policy, seed).freshness}
 
 
+@spec("recorded-clairvoyant")
 def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
     """Return freshness of the clairvoyant, with the arguments of :func:`crawled`."""
     env = reset_env(seed, signals="none", **setting)
@@ -227,8 +232,18 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     return History(window.time, page, kind, window.alive, window.duration)
 
 
-NAME = re.compile(r"(?P<site>.*), (?P<days>[.\d]+) days, (?P<importance>.*)")
-"""Names of settings, as of :func:`name_of`."""
+BUDGETS, IMPORTANCES = (3, 10, 30, 100), ("uniform", "zipf")
+"""Days per crawl of a page, and laws of the importance of pages."""
+ALL_SITES, EIGHT_SITES = "all sites", "eight sites"
+"""Groups of sites, in the settings of derived rows."""
+
+
+class Cell(NamedTuple):
+    """Parameters of a setting: a site or group of sites, days per crawl, and importance."""
+
+    site: str
+    days: int
+    importance: str
 
 
 def name_of(site: str, days: int, importance: str) -> str:
@@ -236,17 +251,38 @@ def name_of(site: str, days: int, importance: str) -> str:
     return f"{site}, {days} days, {importance}"
 
 
-def site_of(setting: str) -> str:
-    """Return the site of a setting, or the group of sites."""
-    found = NAME.fullmatch(setting)
-    assert found is not None
-    return found["site"]
+def places() -> tuple[str, ...]:
+    """Return the names of all sites, available or with committed rows, and of groups of sites."""
+    return tuple(dict.fromkeys((*SITES, *sites(), ALL_SITES, EIGHT_SITES)))
 
 
-def parsed(values: pd.DataFrame) -> pd.DataFrame:
+def look_up(settings: Iterable[str], known: Mapping[str, T]) -> dict[str, T]:
+    """Return the parameters of settings, by name.
+
+    Raises:
+        ValueError: the rows of a setting are of a site that is not available.
+    """
+    names = {*settings}
+    if unknown := sorted(names - known.keys()):
+        raise ValueError(
+            f"rows of {unknown[0]!r} need the trace of their site: "
+            f"set {FOLDER_VARIABLE} to the folder that has it"
+        )
+    return {name: known[name] for name in names}
+
+
+def cells_of(settings: Iterable[str]) -> dict[str, Cell]:
+    """Return the parameters of settings of :func:`name_of`; errors are those of `look_up`."""
+    cells = map(Cell._make, product(places(), BUDGETS, IMPORTANCES))
+    return look_up(settings, {name_of(*cell): cell for cell in cells})
+
+
+def with_cells(values: pd.DataFrame) -> pd.DataFrame:
     """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
-    parts = values.setting.str.extract(NAME).astype({"days": float})
-    return values.join(parts).sort_values("days", kind="stable")
+    cells = cells_of(values.setting)
+    parts = [cells[name] for name in values.setting]
+    data = values.join(pd.DataFrame(parts, values.index, Cell._fields))
+    return data.sort_values("days", kind="stable")
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:
@@ -256,7 +292,7 @@ def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequenc
     """
     from scripts.present import charts
 
-    data = parsed(values).rename(columns={"policy": "y", "value": "x"})
+    data = with_cells(values).rename(columns={"policy": "y", "value": "x"})
     data = data.sort_values(["days", "importance"], kind="stable")
     data["panel"] = data.days.map("a crawl per page in {:g} days, ".format) + data.importance
     charts.points(

@@ -24,7 +24,7 @@ from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.means import entries
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measure
+from scripts.study.settings import Measure, spec
 
 EVEN, POISSON = "evenly spaced crawls", "Poisson crawls"
 SETTINGS = {
@@ -87,6 +87,7 @@ def crawled(
         yield History(elapsed, true + false, true + silent > 0)
 
 
+@spec("signal-quality-truth")
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
     """Return the true values of what is estimated."""
     known = drawn(np.random.default_rng([seed, STREAM]), pages)
@@ -94,6 +95,7 @@ def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str,
     return {key: x for name in names for key, x in indexed(name, getattr(known, name)).items()}
 
 
+@spec("signal-quality-naive")
 def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
     """Return naive estimates: shares of intervals with a signal, a change, or both."""
     rng = np.random.default_rng([seed, STREAM])
@@ -108,6 +110,7 @@ def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str,
     }
 
 
+@spec("signal-quality-mle")
 def mle(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
     """Return maximum likelihood estimates from crawl outcomes, with their standard errors."""
     rng = np.random.default_rng([seed, STREAM])

@@ -14,8 +14,9 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Series
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.rows import indexed
+from scripts.study.specs import spec
 
-TITLE = "Precision and recall of signals (NCIS paper, figure 1)"
+NAME, TITLE = "ncis-fig1", "Precision and recall of signals (NCIS paper, figure 1)"
 CLAIM = (
     "Signals are noisy: very few pages, by importance, have a precision and a recall above 0.8. "
     "The measured histogram is not public; drawn here are the laws that stand for it."
@@ -72,6 +73,7 @@ def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
     return shares
 
 
+@spec("ncis-signal-quality-of-law")
 def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
     """Measure the pages of a law that have signals, true or false, weighted by importance."""
     pages = make(law, num_pages=num_pages, seed=seed)

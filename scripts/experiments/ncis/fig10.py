@@ -12,7 +12,7 @@ from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
 
-TITLE = "Crawl rates page by page, without signals (NCIS paper, figure 10)"
+NAME, TITLE = "ncis-fig10", "Crawl rates page by page, without signals (NCIS paper, figure 10)"
 CLAIM = (
     "LDS crawls every page at its optimal rate. "
     "GREEDY, as accurate, does not quite: its choices depend on how stale pages are."

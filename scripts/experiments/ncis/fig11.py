@@ -14,8 +14,9 @@ from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, baseline, optimum
 from scripts.study.entrants import candidate_of
+from scripts.study.specs import spec
 
-TITLE = "Signals that arrive late (NCIS paper, figure 11)"
+NAME, TITLE = "ncis-fig11", "Signals that arrive late (NCIS paper, figure 11)"
 CLAIM = (
     "A delay of the signals costs GREEDY-NCIS accuracy, unless the bandwidth is tight. "
     "Discarding signals that arrive within 5 slots of a crawl almost recovers the loss at m=100."
@@ -44,7 +45,7 @@ def of_unit(label: str, unit: str) -> str:
 IGNORING, DISCARDING, AWARENESS = (
     {unit: of_unit(label, unit) for unit in DELAYS} for label in (IGNORE, DISCARD, AWARE)
 )
-EVERYWHERE = tuple(f"m={num_pages}" for num_pages in over_pages.NUM_PAGES)
+EVERYWHERE = tuple(over_pages.PAGES)
 PLENTY, TIGHT = EVERYWHERE[:3], EVERYWHERE[-2:]
 PAPER = "appendix C, figure 11"
 ABOUT = 0.005
@@ -123,6 +124,7 @@ EXPECTED: tuple[Expected, ...] = (
 )
 
 
+@spec("ncis-delay-episode")
 def played(
     seed: int, *, policy: str, delay: Mapping[str, Any] | None, **arguments: Any
 ) -> Mapping[str, float]:
@@ -132,6 +134,7 @@ def played(
     return {row.metric: row.value for row in rows}
 
 
+@spec("ncis-delay-optimum")
 def bounded(seed: int, *, signals: bool, **arguments: Any) -> Mapping[str, float]:
     """Return an optimum of the continuous class, without delay."""
     bounds = {"": optimum if signals else baseline}
@@ -191,7 +194,7 @@ PICTURES = {
             shared="x",
             across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
         ),
-        at="m=",
+        at=over_pages.PAGES,
         labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
         black=(OPTIMUM, BASELINE),
     )

@@ -19,8 +19,9 @@ from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
+from scripts.study.specs import spec
 
-TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
+NAME, TITLE = "ncis-fig12", "A bandwidth that changes (NCIS paper, figure 12)"
 CLAIM = (
     "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises to "
     "its level at 150. When the bandwidth falls back, so does the accuracy."
@@ -89,6 +90,7 @@ EXPECTED = (
 )
 
 
+@spec("ncis-bandwidth-change")
 def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, float]:
     """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])

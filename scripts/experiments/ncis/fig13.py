@@ -8,7 +8,7 @@ from scripts.experiments.measures import signal_estimates
 from scripts.experiments.measures.signal_estimates import EVEN, NAIVE, POISSON
 from scripts.present.verdicts import Claim, Range
 
-TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
+NAME, TITLE = "ncis-fig13", "Precision and recall by counting intervals (NCIS paper, figure 13)"
 CLAIM = (
     "The shares of intervals between crawls with a signal and a change overestimate both. "
     "A long interval contains both changes and signals that are unrelated."

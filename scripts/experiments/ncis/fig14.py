@@ -6,7 +6,7 @@ from scripts.experiments.measures import signal_estimates
 from scripts.experiments.measures.signal_estimates import EVEN, MLE, POISSON
 from scripts.present.verdicts import Claim, Range
 
-TITLE = "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
+NAME, TITLE = "ncis-fig14", "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
 CLAIM = (
     "The model of crawl outcomes, fitted by maximum likelihood, has no visible bias. "
     "Its error on a page, about .01, is the least that the number of crawls allows."

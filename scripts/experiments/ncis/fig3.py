@@ -6,7 +6,7 @@ from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, baseline
 
-TITLE = "Crawling without signals (NCIS paper, figure 3)"
+NAME, TITLE = "ncis-fig3", "Crawling without signals (NCIS paper, figure 3)"
 CLAIM = (
     "GREEDY and LDS have very similar accuracy whatever the number of pages. "
     "Both are on par with BASELINE, the optimal continuous policy."

@@ -6,6 +6,7 @@ from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
+NAME = "ncis-fig4"
 TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"
 CLAIM = (
     "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate than "

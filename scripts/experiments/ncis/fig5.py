@@ -13,6 +13,7 @@ from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.correlations import correlation
 
+NAME = "ncis-fig5"
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
 CLAIM = (
     "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With more "

@@ -6,7 +6,7 @@ from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
-TITLE = "Noisy signals (NCIS paper, figure 6)"
+NAME, TITLE = "ncis-fig6", "Noisy signals (NCIS paper, figure 6)"
 CLAIM = (
     "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
     "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "

@@ -13,7 +13,7 @@ from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import HIGH, LOW
 from scripts.present.verdicts import Claim, Range, Trend
 
-TITLE = "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
+NAME, TITLE = "ncis-fig7", "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
 CLAIM = (
     "False signals make GREEDY-CIS crawl some pages of high recall far too often. "
     "GREEDY-NCIS does not."

@@ -18,8 +18,9 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Series
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.study.specs import spec
 
-TITLE = "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
+NAME, TITLE = "ncis-fig8", "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
 CLAIM = (
     "Where precision and recall are known, GREEDY-CIS on pages of high quality and GREEDY on all "
     "others is close to optimal. Where both are corrupted, it loses more than GREEDY-NCIS."
@@ -87,6 +88,7 @@ def corrupted(problem: Problem, share: float, seed: int) -> Problem:
     return dataclasses.replace(problem, recall=recall, false_signal_rate=nu)
 
 
+@spec("ncis-misjudged-crawls")
 def crawled(
     seed: int, *, policy: str, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
@@ -111,6 +113,7 @@ def crawled(
     return {"accuracy": ledger.accuracy, "freshness": ledger.freshness}
 
 
+@spec("ncis-misjudged-optimum")
 def bounded(
     seed: int, *, signals: bool, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
@@ -156,7 +159,7 @@ PICTURES = {
             ),
             Axis("accuracy (share of requests served fresh)"),
         ),
-        at="p=",
+        at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
         labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
         black=(OPTIMUM, BASELINE),
     )

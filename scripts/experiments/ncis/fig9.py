@@ -11,8 +11,9 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Level
 from scripts.study.rows import indexed
+from scripts.study.specs import spec
 
-TITLE = "The crawl value and its first terms (NCIS paper, figure 9)"
+NAME, TITLE = "ncis-fig9", "The crawl value and its first terms (NCIS paper, figure 9)"
 CLAIM = (
     "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. "
     "Its first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very well."
@@ -63,6 +64,7 @@ EXPECTED = tuple(
 )
 
 
+@spec("ncis-crawl-value")
 def measure(seed: int, *, terms: int, end: float, **shape: float) -> dict[str, float]:
     """Return a value over the effective elapsed time, in units of mu/Delta; no random numbers."""
     page = {"importance": shape["change_rate"], **shape}

@@ -13,8 +13,9 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
+from scripts.study.specs import spec
 
-TITLE = "Long-run distance to the optimum with noisy signals"
+NAME, TITLE = "ncis-gap", "Long-run distance to the optimum with noisy signals"
 CLAIM = (
     "The discrete policy is always close to the optimal continuous one. Measured: freshness from "
     "time 1000 to 3000, which leaves out the start with all pages fresh."
@@ -36,7 +37,8 @@ LABELS: dict[str, tuple[str, dict[str, Any]]] = {
     "GREEDY-CIS": ("GreedyCIS", {}),
     "GREEDY": ("Greedy", {}),
 }
-EVERYWHERE = tuple(f"m={num_pages}" for num_pages in NUM_PAGES)
+PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
+EVERYWHERE = tuple(PAGES)
 CLOSE = 0.005
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
 
@@ -60,6 +62,7 @@ def drawn(seed: int, num_pages: int) -> Any:
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
+@spec("ncis-long-run-freshness")
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
@@ -76,6 +79,7 @@ def crawled(
     }
 
 
+@spec("ncis-long-run-optimum")
 def bounded(
     seed: int, *, signals: bool, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
@@ -85,8 +89,8 @@ def bounded(
 
 
 SETTINGS = {
-    f"m={num_pages}": {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
-    for num_pages in NUM_PAGES
+    name: {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
+    for name, num_pages in PAGES.items()
 }
 QUICK, QUICK_SETTINGS = {"start": 10.0, "end": 30.0}, EVERYWHERE[:2]
 MEASURES = {
@@ -110,7 +114,7 @@ PICTURES = {
             Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
             across=[Rule(0.0, dash="-")],
         ),
-        at="m=",
+        at=PAGES,
         labels=tuple(LABELS),
     )
 }

@@ -26,8 +26,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
+from scripts.study.specs import spec
 
-TITLE = "Learning while crawling"
+NAME, TITLE = "ncis-learning", "Learning while crawling"
 CLAIM = (
     "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
     "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
@@ -171,6 +172,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
     return env, crawl_policies.make(name, env)
 
 
+@spec("ncis-learning-freshness")
 def crawled(
     seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
 ) -> Mapping[str, float]:

@@ -24,7 +24,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
 from scripts.study.means import means, table
+from scripts.study.specs import spec
 
+NAME = "ncis-optimum"
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
 CLAIM = (
     "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
@@ -47,7 +49,7 @@ SETTINGS = {
     for rate in PER_PAGE
 }
 EVERYWHERE = tuple(SETTINGS)
-QUICK_SETTINGS = tuple(name for name in EVERYWHERE if name.startswith("m=2 "))
+QUICK_SETTINGS = tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2)
 EXPECTED: tuple[Expected, ...] = (
     *(
         Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
@@ -69,6 +71,7 @@ def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance
     return Instance(importance, change_rate, *signal_rates, bandwidth=per_page * num_pages)
 
 
+@spec("ncis-discrete-optimum")
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the best policy, and the width of its bracket due to truncation."""
     instance = world(seed, **arguments)
@@ -76,6 +79,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
     return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 
+@spec("ncis-discrete-greedy")
 def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return the same for GREEDY-NCIS."""
     instance = world(seed, **arguments)
@@ -87,6 +91,7 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
     return {METRIC: result.freshness, OPEN: result.high - result.low}
 
 
+@spec("ncis-continuous-optimum")
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the continuous optimum (Theorem 1)."""
     return {METRIC: optimum(world(seed, **arguments))}
@@ -131,10 +136,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     }
     values = table(rows, LOSS)
     values = values[values.policy.isin(list(titles))]
-    number = values.setting.str.extract(r"m=(\d+) R=([.\d]+)m").astype(float)
-    values = values.assign(
-        x=number[1], pages=number[0].astype(int), panel=values.policy.map(titles)
-    )
+    sizes = pd.DataFrame([SETTINGS[name] for name in values.setting], values.index)
+    values = values.assign(x=sizes.per_page, pages=sizes.num_pages, panel=values.policy.map(titles))
     groups = ["panel", "pages", "x"]
     average = means(values, groups).rename(columns={"mean": "y"})
     largest = values.groupby(groups, sort=False)["value"].max().rename("y").reset_index()

@@ -6,6 +6,7 @@ from scripts.experiments.measures import over_pages
 from scripts.present.verdicts import Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
+NAME = "ncis-readings"
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 CLAIM = (
     "GREEDY-CIS takes signals for noiseless, and the paper does not define the signal rate that it "

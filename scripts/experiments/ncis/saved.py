@@ -16,8 +16,9 @@ from crawl_envs.types import FloatArray, Instance
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, table
+from scripts.study.specs import spec
 
-TITLE = "Crawls that signals save (NCIS paper, appendix F)"
+NAME, TITLE = "ncis-saved", "Crawls that signals save (NCIS paper, appendix F)"
 CLAIM = (
     "GREEDY-NCIS needs fewer crawls than GREEDY for the same freshness. "
     "Live, 10 to 20% were saved on the hosts with signals, depending on their noise."
@@ -89,6 +90,7 @@ def pages(seed: int, num_pages: int, precision: float | None, recall: float | No
     return Instance(importance, change_rate, shown, false_rate, bandwidth=BANDWIDTH)
 
 
+@spec("ncis-saved-crawls")
 def measure(
     seed: int, *, precision: float | None, recall: float | None, num_pages: int, horizon: float
 ) -> dict[str, float]:
@@ -130,7 +132,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     drawn = data.loc[[DRAWN]].set_index("setting").value
     grid = data.join(pd.DataFrame(CELLS, index=["x", "y"]).T, how="inner")
     titles = {
-        name: f"{name.removeprefix('m=')} pages; those of figure 6: {share:.1f}%"
+        name: f"{SETTINGS[name]['num_pages']} pages; those of figure 6: {share:.1f}%"
         for name, share in drawn.items()
     }
     charts.heat_map(

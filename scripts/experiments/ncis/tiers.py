@@ -30,8 +30,9 @@ from policies import values
 from scripts.present import charts
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, paired, table
+from scripts.study.specs import spec
 
-TITLE = "Values computed by tiers (NCIS paper, appendix F)"
+NAME, TITLE = "ncis-tiers", "Values computed by tiers (NCIS paper, appendix F)"
 CLAIM = (
     "The values of pages in a lower tier need not be computed in every slot. A search that knows "
     "until when a page stays below the largest value computes fewer than tiers that are nearly as "
@@ -191,6 +192,7 @@ def search_of(label: str, env: Any) -> Any:
     return TierSearch(env.unwrapped.instance, tiers)
 
 
+@spec("ncis-tiers-search")
 def played(
     seed: int,
     *,

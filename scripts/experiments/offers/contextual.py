@@ -24,8 +24,9 @@ from scripts.experiments.measures.offer_strategies import (
     play_policy,
 )
 from scripts.present.verdicts import Trend
+from scripts.study.specs import spec
 
-TITLE = "A contextual bandit over offers"
+NAME, TITLE = "offers-contextual", "A contextual bandit over offers"
 CLAIM = (
     "The paper proposes, as future work, a contextual bandit from the features of an offer "
     "to the value of a crawl, without strategies. Ours learns from its own crawls alone, and "
@@ -60,6 +61,7 @@ EXPECTED = (
 )
 
 
+@spec("offers-contextual-strategy")
 def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
@@ -67,6 +69,7 @@ def logged(
     return mean_freshness(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
+@spec("offers-contextual-bandit")
 def stepped(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:

@@ -30,7 +30,9 @@ from scripts.experiments.measures.offer_strategies import (
     rates_of,
 )
 from scripts.present.verdicts import Claim, Trend
+from scripts.study.specs import spec
 
+NAME = "offers-drift"
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
 CLAIM = (
     "The paper's reason for a bandit over strategies: LambdaCrawl is optimal if rates are known "
@@ -116,6 +118,7 @@ def rates_for(run: Run, source: str, env: Any) -> RateSource:
     return StaleRates(rates) if source in STALE else rates
 
 
+@spec("offers-drift-freshness")
 def played(
     seed: int, *, label: str, source: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:

@@ -25,8 +25,9 @@ from scripts.experiments.measures.offer_strategies import (
 )
 from scripts.present.verdicts import Claim, Range
 from scripts.study.rows import gathered, indexed
+from scripts.study.specs import spec
 
-TITLE = "Which strategy KAB5 draws, step by step"
+NAME, TITLE = "offers-fig5", "Which strategy KAB5 draws, step by step"
 CLAIM = (
     "Among its five strategies KAB5 learns to prefer the click-weighted one and LambdaCrawl, both "
     "with predicted rates, and the former more than the latter; with the larger budget the "
@@ -98,6 +99,7 @@ EXPECTED = (
 )
 
 
+@spec("offers-arm-probabilities")
 def chances(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
@@ -113,6 +115,7 @@ def chances(
     return result
 
 
+@spec("offers-shared-crawls")
 def overlap(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:

@@ -24,9 +24,9 @@ from scripts.present import charts
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Regret of the bandits on fixed arms"
+NAME, TITLE = "offers-regret", "Regret of the bandits on fixed arms"
 CLAIM = (
     "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with a fixed "
     "gamma of .1, which has no such bound: its regret grows in proportion to the rounds. With a "
@@ -94,12 +94,14 @@ def shrinking_gap(horizon: int) -> float:
     return float(2.0 * np.sqrt(NUM_ARMS / horizon))
 
 
+@spec("offers-regret-fixed-gaps")
 def fixed(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
     """Return the regret of a run at all horizons, on arms of fixed gaps."""
     regret = bernoulli_regret(BANDITS[label], np.array(FIXED_MEANS), horizons, runs=1, seed=seed)
     return indexed(REGRET, regret)
 
 
+@spec("offers-regret-shrinking-gap")
 def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
     """Return the regret of a run per horizon, on arms with the horizon's gap."""
     regret = [
@@ -115,6 +117,7 @@ def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str,
     return indexed(REGRET, regret)
 
 
+@spec("offers-regret-by-gap")
 def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
     """Return the regret of a run for each of GAPS, at all horizons."""
     result: dict[str, float] = {}

@@ -25,8 +25,9 @@ from scripts.data.offer_samples import (
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.verdicts import Claim, Range, Trend
+from scripts.study.specs import spec
 
-TITLE = "AUCs of predictors of price changes, clicks and impressions"
+NAME, TITLE = "offers-table4", "AUCs of predictors of price changes, clicks and impressions"
 CLAIM = (
     "Metadata predict price changes better than history does; history predicts clicks and "
     "impressions better, and metadata add little to it. Training examples are weighted by clicks, "
@@ -177,6 +178,7 @@ def shipped(label: str) -> Mapping[str, Predictor]:
     return predictors.load(SHIPPED[label])
 
 
+@spec("offers-predictor-auc")
 def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mapping[str, float]:
     """Return the AUC of a predictor, and the share of positives that it was trained on."""
     from sklearn.metrics import roc_auc_score  # slow to import

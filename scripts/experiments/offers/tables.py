@@ -56,7 +56,7 @@ from scripts.present.experiment import Picture
 from scripts.present.verdicts import Claim, Level, Range, Trend
 from scripts.study.settings import Measurement
 
-TITLE = "Strategies for offers by the budget of crawls"
+NAME, TITLE = "offers-tables", "Strategies for offers by the budget of crawls"
 CLAIM = (
     "LambdaCrawl with predicted rates is the best single strategy for clicks and uniform crawling "
     "the best for offers; a bandit over five strategies is above LambdaCrawl in both."

@@ -13,11 +13,11 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.assumptions import ASSUMED, assumptions
-from scripts.experiments.measures.recorded import name_of
+from scripts.experiments.measures.recorded import BUDGETS, IMPORTANCES, name_of
 from scripts.present.verdicts import Trend
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Recorded histories of real sites"
+NAME, TITLE = "real-histories", "Recorded histories of real sites"
 CLAIM = (
     "A policy that is given importance alone and learns while crawling is fresher than round "
     "robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with parameters "
@@ -27,14 +27,18 @@ METRIC, SCORE = "freshness", "normalised score"
 REFERENCE = "round robin"
 REPETITIONS, QUICK_REPETITIONS = recorded.QUARTERS, 2
 
-BUDGETS = (3, 10, 30, 100)
-IMPORTANCES = ("uniform", "zipf")
 CLAIRVOYANT = "clairvoyant"
 LEARNING = "LEARNING, both"
 RECORD = "record"
-TOGETHER = "all sites"
+TOGETHER = recorded.ALL_SITES
 
 
+def record_of(site: str) -> str:
+    """Return the name of the setting of a whole record."""
+    return f"{site}, {RECORD}"
+
+
+@spec("recorded-assumptions")
 def assumptions_of(seed: int, *, site: str) -> Mapping[str, float]:
     """Return how far a quarter of a record is from the assumptions of the formulas."""
     trace = recorded.record(site)
@@ -87,7 +91,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     sites = tuple(recorded.sites()) if not quick else traces.shipped()
     records = [
         Measurement(
-            f"{site}, {RECORD}",
+            record_of(site),
             {RECORD: assumptions_of},
             {"site": site},
             "CrawlTrace-v0",
@@ -127,14 +131,15 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for label, value in mean.items()
             if high > low and label not in (REFERENCE, CLAIRVOYANT)
         ]
-    site_of = {row.setting: recorded.site_of(row.setting) for row in kept}
-    place = {site: number for number, site in enumerate(sorted({*site_of.values()}))}
+    cells = recorded.cells_of(means)
+    names = sorted({cell.site for cell in cells.values()})
     together = [
         row._replace(
-            setting=row.setting.replace(site_of[row.setting], TOGETHER, 1),
-            seed=recorded.QUARTERS * place[site_of[row.setting]] + row.seed,
+            setting=name_of(TOGETHER, days, importance),
+            seed=recorded.QUARTERS * names.index(site) + row.seed,
         )
         for row in kept
+        for site, days, importance in (cells[row.setting],)
     ]
     return scores + together
 
@@ -152,7 +157,7 @@ def draw_differences(rows: Sequence[Row], path: Path) -> None:
     from scripts.study.means import means, paired, table
 
     values = table(rows, METRIC)
-    data = recorded.parsed(means(paired(values, values[values.policy == REFERENCE])))
+    data = recorded.with_cells(means(paired(values, values[values.policy == REFERENCE])))
     data = data[(data.importance == IMPORTANCES[0]) & (data.site != TOGETHER)]
     data = data.rename(columns={"policy": "label", "mean": "x", "site": "y"})
     charts.dots(
@@ -178,7 +183,9 @@ def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
     kept = [row for row in rows if row.policy == RECORD]
     data = table(kept, *ASSUMED).rename(columns={"value": "x"})
     titles = {metric: title for metric, (title, _, _) in ASSUMED.items()}
-    data = data.assign(y=data.setting.str.partition(",")[0], panel=data.metric.map(titles))
+    names = {record_of(site): site for site in recorded.places()}
+    sites = recorded.look_up(data.setting, names)
+    data = data.assign(y=data.setting.map(sites), panel=data.metric.map(titles))
     data = data.sort_values("panel", key=lambda names: names.map(list(titles.values()).index))
     charts.points(
         data,

@@ -15,9 +15,9 @@ from scripts.experiments.measures.backtests import LEAST_COVERAGE, METRIC, POLIC
 from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.present.verdicts import Range
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Backtests of simulated logs of eight laws of changes"
+NAME, TITLE = "real-laws", "Backtests of simulated logs of eight laws of changes"
 CLAIM = (
     "Whatever the law of changes, the 95% intervals of a backtest contain the true saved crawls "
     "and freshness in at least 90% of the logs, and neither is too high more often than too low."
@@ -40,6 +40,7 @@ def tested(law: str, pages: int, crawls: int, draws: int, seed: int) -> tuple[Ba
     return backtest(log, draws=draws, seed=seed), true
 
 
+@spec("backtest-of-simulated-log")
 def covered(
     seed: int, *, policy: str, law: str, pages: int, crawls: int, draws: int
 ) -> Mapping[str, float]:

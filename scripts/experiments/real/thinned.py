@@ -15,9 +15,9 @@ from scripts.experiments.measures.backtests import LEAST_COVERAGE, POLICIES
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
 from scripts.present.verdicts import Range
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
-TITLE = "Backtests of thinned logs of recorded sites"
+NAME, TITLE = "real-thinned", "Backtests of thinned logs of recorded sites"
 CLAIM = (
     "A log tells what share of its crawls a policy would have saved at the same freshness: the "
     "95% interval of a backtest contains the share by the full record in at least 90% of the logs."
@@ -44,6 +44,7 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
     return backtest(log, group=group, seed=seed), true
 
 
+@spec("backtest-of-thinned-log")
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
     """Return saved crawls and freshness by the log and by the record, and what is contained."""
     test, true = tested(site, days, schedule, seed)

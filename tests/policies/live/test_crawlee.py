@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import json
+import re
+import socket
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from crawlee import ConcurrencySettings, Request
+from crawlee import ConcurrencySettings, Request, RequestState
 from crawlee.crawlers import HttpCrawler
 
 from policies.live.copies import Copy
 from policies.live.crawlee import ScheduledRequests
+from policies.live.fetches import Answer
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -255,23 +260,146 @@ def test_outcomes_are_reported(
 def test_a_handler_that_failed_sees_the_page_again(
     retries: int, site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Crawlee's own options hold: the failed handler after the retries, and the number of pages."""
     monkeypatch.chdir(tmp_path)
-    scheduler, seen = scheduler_of(20.0), Counter[str]()
+    scheduler, seen, failed = scheduler_of(20.0), Counter[str](), Counter[str]()
     manager = ScheduledRequests(scheduler, tmp_path / "requests")
-    crawler = crawler_of(manager, max_request_retries=retries)
+    limit = 6 // (retries + 1)  # Crawlee counts pages that it has done with
+    crawler = crawler_of(manager, max_request_retries=retries, max_requests_per_crawl=limit)
 
     @crawler.router.default_handler
     async def handle(context: Any) -> None:
         seen[context.request.url] += 1
         raise RuntimeError("the handler fails, not the fetch")
 
-    async def crawl() -> None:
-        run = asyncio.create_task(crawler.run([f"{site}/odd"]))
-        async with asyncio.timeout(60.0):
-            while seen.total() <= 2:
-                await asyncio.sleep(0.1)
+    @crawler.failed_request_handler
+    async def fail(context: Any, error: Exception) -> None:
+        failed[context.request.url] += 1
+
+    asyncio.run(asyncio.wait_for(crawler.run([f"{site}/odd"]), 60.0))
+    assert seen[f"{site}/odd"] == Site.visits["/odd"] == 6
+    assert failed[f"{site}/odd"] == limit
+
+
+def test_all_of_a_request_is_kept_but_what_was_noted_of_a_fetch(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0)
+    about: dict[str, Any] = {"label": "front", "user_data": {"shop": 7}, "max_retries": 9}
+    first = Request.from_url("https://a.example/", headers={"Accept-Language": "de"}, **about)
+    first.crawl_depth, first.retry_count, first.state = 3, 4, RequestState.ERROR
+
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler, tmp_path)
+        await manager.add_requests([first])
+        for fetch, retries in enumerate((0, 1, 0)):
+            if fetch == 2:
+                manager = ScheduledRequests(scheduler, tmp_path)  # of another process
+            request = await fetched(manager)
+            assert dict(request.headers)["accept-language"] == "de"
+            assert (request.label, request.user_data["shop"], request.max_retries) == (
+                "front",
+                7,
+                9,
+            )
+            assert (request.crawl_depth, request.retry_count) == (3, retries)
+            assert (request.state, request.handled_at) == (RequestState.UNPROCESSED, None)
+            assert request.loaded_url is None
+            request.user_data["shop"], request.loaded_url = 8, "https://a.example/moved"
+            request.retry_count, request.handled_at = retries + 1, datetime.now(UTC)
+            manager.found(request, 200, str(fetch))
+            await manager.reclaim_request(request)
+
+    asyncio.run(steps())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "POST"}, "must be a GET, got POST"),
+        ({"payload": "a=1"}, "payload must be None for https://a.example/, got b'a=1'"),
+        ({"unique_key": "mine"}, "unique_key must be 'https://a.example', got 'mine'"),
+        ({"always_enqueue": True}, "unique_key must be"),
+        ({"use_extended_unique_key": True}, "unique_key must be"),
+    ],
+)
+def test_requests_that_cannot_be_kept_are_refused(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    manager = ScheduledRequests(scheduler_of(1.0), tmp_path)
+    request = Request.from_url("https://a.example/", **options)
+    with pytest.raises(ValueError, match=re.escape(message).replace("example',", "example.*,")):
+        asyncio.run(manager.add_requests(["https://a.example/2", request]))
+    assert len(manager.scheduler) == 0
+
+
+def test_a_crawler_without_the_hook_is_told_so(tmp_path: Path) -> None:
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler_of(100.0), tmp_path)
+        await manager.add_requests(["https://a.example/"])
+        request = await fetched(manager)
+        request.state = RequestState.DONE
+        with pytest.raises(ValueError, match=r"post_navigation_hook\(manager.observe\) must be"):
+            await manager.mark_request_as_handled(request)
+
+    asyncio.run(steps())
+
+
+def test_settings_of_pages_and_of_fetches(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The least interval, requests without validators, and a timeout that is too short."""
+    scheduler, page = scheduler_of(100.0, timeout=0.2 * SECOND), "https://a.example/"
+
+    async def steps() -> None:
+        columns = {"least_interval": 1.5 * SECOND}
+        manager = ScheduledRequests(scheduler, tmp_path, columns, validators=False)
+        await manager.add_requests([page])
+        await fetched(manager)
+        request = await fetched(manager)
+        assert "timeout must be longer than a fetch may take" in caplog.text
+        manager.told[request.url] = Answer.of(200, {"etag": '"1"'}, "text", page)
+        await manager.mark_request_as_handled(request)
+        assert await manager.fetch_next_request() is None
+        assert dict((await fetched(manager)).headers) == {}
+        assert manager.copies[page].etag == '"1"'
+
+    asyncio.run(steps())
+
+
+def test_the_page_to_watch_is_served_beside_a_crawl(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        with pytest.raises(ValueError, match=f"overview_port must be free, got {port}"):
+            ScheduledRequests(scheduler_of(10.0), tmp_path, overview_port=port)
+    scheduler = scheduler_of(20.0, keep_gone=1.0)
+    scheduler.warm()
+    manager = ScheduledRequests(scheduler, tmp_path / "requests", overview_port=port)
+
+    def look() -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/overview", timeout=10) as answer:
+            return json.load(answer)
+
+    async def crawl() -> Any:
+        crawler = crawler_of(manager)
+
+        @crawler.router.default_handler
+        async def handle(context: Any) -> None: ...
+
+        run = asyncio.create_task(crawler.run([f"{site}/{path}" for path in PATHS[:4]]))
+        while sum(Site.visits.values()) < 12:
+            await asyncio.sleep(0.05)
+        seen = await asyncio.to_thread(look)
         crawler.stop()
         await asyncio.wait_for(run, 20.0)
+        return seen
 
-    asyncio.run(crawl())
-    assert seen[f"{site}/odd"] == Site.visits["/odd"] > 2
+    seen = asyncio.run(crawl())
+    assert seen["states"]["gone"] == 1
+    assert [each["cause"] for each in seen["first"]["gone"]] == ["answered 410"]
+    assert [each["cause"] for each in seen["first"]["failing"]] == ["answered 500"]
+    assert seen["sent"] >= 4
+    manager.close()
+    with pytest.raises(OSError, match="refused"):
+        look()

@@ -55,7 +55,8 @@ class Client:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setattr(served, "clock", lambda: 0.0)  # each look is made, on a slow machine too
     scheduler = CrawlScheduler("Greedy", 1e4, start=NOW - 1.0, burst=0.1)
     with DurableScheduler(tmp_path, scheduler) as durable, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -260,9 +261,11 @@ def test_the_overview_has_what_the_page_shows(client: Client) -> None:
     assert told["hosts"][1]["opens"] is not None
     assert told["next"][0]["url"] == URLS[1]
     client.post({"next": 3, "time": NOW - 0.4})
-    assert client.get("/overview")["next"] == []  # they are handed out, until the timeout
+    [waiting] = client.get("/overview")["next"]  # the others are handed out, until the timeout
+    assert waiting["url"] == NASTY
+    assert waiting["due"] == told["hosts"][1]["opens"]
     client.post({"signal": [URLS[1]], "time": NOW + 0.7})
-    assert {page["url"] for page in client.get("/overview")["next"]} == set(URLS[:2])
+    assert {page["url"] for page in client.get("/overview")["next"]} == {*URLS[:2], NASTY}
     assert {page["url"] for page in told["next"]} < {NASTY, *URLS}
 
 
@@ -301,7 +304,8 @@ def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any)
         for x, y in (map(float, point.split(",")) for each in points for point in each):
             assert 60.0 <= x <= 990.0
             assert 20.0 <= y <= 170.0
-        assert len(driver.find_elements("css selector", "#fetches rect")) == 36
+        bars = driver.find_elements("css selector", "#fetches rect")
+        assert len(bars) == 3 * (12 - 2)  # the first and the last are not whole
     driver.get("about:blank")  # it asks no more
     errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert [entry for entry in errors if "favicon" not in entry["message"]] == []

@@ -84,9 +84,8 @@ def test_encodings_are_those_of_the_file() -> None:
 def test_damaged_files_are_read_as_far_as_they_go() -> None:
     half = (SITEMAP % (URL % "/1" + URL % "/2"))[:-40].encode()
     cut = (RSS % (ITEM % 1 + ITEM % 2))[:-70].encode()
-    odd = (RSS % (ITEM % "&x" + ITEM % 2)).encode()
     short = gzip.compress((RSS % (ITEM % 1 + ITEM % 2)).encode())[:-8]
-    for body, count in ((half, 1), (cut, 1), (odd, 2), (short, 2)):
+    for body, count in ((half, 1), (cut, 1), (short, 2)):
         found = read_listing(body, AT)
         assert len(found.entries) == count
         [fault] = found.faults
@@ -135,7 +134,8 @@ def test_a_full_disk_is_a_fault_and_the_feed_is_told_again(
 
 
 def entry(url: str, day: float = math.nan, *, exact: bool = True, name: str = "") -> Entry:
-    return listings._entry(AT, url, name, f"{day} {':' * exact}", day)._replace(exact=exact)
+    read = listings._entry([AT], url, name, f"{day} {':' * exact}")
+    return read._replace(day=day, exact=exact)
 
 
 def listed(*entries: Entry, kind: str = "feed", faults: tuple[str, ...] = ()) -> Listing:
@@ -415,10 +415,8 @@ def test_polls_go_on_after_a_restart(site: str, tmp_path: Path) -> None:
         "",
         "[]",
         '{"u": 1}',
-        '{"u": [1, 2]}',
         '{"u": ["x"]}',
         "{}}",
-        '{"u": [1, null, null, null, "feed", [2]]}',
     ],
 )
 def test_damaged_last_polls_are_an_error_with_the_way_out(tmp_path: Path, text: str) -> None:

@@ -42,7 +42,9 @@ def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure])
         Series("y", "lead", minus="A", factor=100.0, plus=1.0),
         Series("y", "{setting} alone", settings=("m=40",), over="A"),
     ]
-    figures.lines(series, Frame("{seeds} seeds"), at="m=")(ROWS, tmp_path / "x.png")
+    figures.lines(series, Frame("{seeds} seeds"), at={"m=10": 10, "m=40": 40})(
+        ROWS, tmp_path / "x.png"
+    )
     [figure] = drawn
     assert figure.get_suptitle() == "3 seeds"
     ratio = np.mean([5 / 3, 6 / 4, 7 / 5])
@@ -52,6 +54,12 @@ def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure])
         ("lead", "B"): [(10.0, 101.0), (40.0, 201.0)],
         ("m=40 alone", "B"): [(40.0, pytest.approx(ratio))],
     }
+
+
+def test_a_setting_without_a_place_is_refused(tmp_path: Path) -> None:
+    draw = figures.lines([Series("y")], Frame(""), at={"m=10": 10})
+    with pytest.raises(ValueError, match="a place of every setting drawn, got none of m=40"):
+        draw(ROWS, tmp_path / "x.png")
 
 
 def test_lines_over_an_index_or_given_places(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -113,4 +121,4 @@ def test_what_a_module_declares_is_played() -> None:
     module.ID, module.POLICIES = "CrawlNCIS-v0", {"one term": "GreedyNCISApprox:terms=1"}
     [setting, _] = settings_of(module, quick=False)
     assert isinstance(setting, Setting)
-    assert setting.described()["labels"] == {"one term": "make('GreedyNCISApprox', terms=1)"}
+    assert setting.described()["labels"] == {"one term": {"name": "GreedyNCISApprox", "terms": 1}}

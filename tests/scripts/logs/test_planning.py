@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crawl_envs.logs import PageTable, hosts_of
+from policies.live import page_tables
 from policies.scheduler import CrawlScheduler
 from policies.values import greedy_ncis
 from scripts.logs import planning, schedules
@@ -30,8 +31,8 @@ def test_a_schedule_takes_the_largest_value_in_turn() -> None:
     """A plain loop over all crawl values, as no signals come."""
     pages = table()
     scheduler = planning.Schedule(pages, "GreedyNCIS", 10.0, 0.0).scheduler(ids=np.arange(20))
-    found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
-    given = planning.columns_of(pages, np.arange(20))
+    found = planning.plan(scheduler, page_tables.copies_of(pages), 20.0)
+    given = page_tables.columns_of(pages, np.arange(20))
     known = {name: given[name] for name in planning.OF_INSTANCE}
     copies, expected = np.zeros(20), []
     for time in found.time:
@@ -63,7 +64,7 @@ def test_many_fetches_are_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(planning, "MOST_TIMES", 20)
     pages = table()
     scheduler = planning.Schedule(pages, "Greedy", 10.0, 0.0).scheduler(ids=np.arange(20))
-    found = planning.plan(scheduler, planning.copies_of(pages), 20.0)
+    found = planning.plan(scheduler, page_tables.copies_of(pages), 20.0)
     assert abs(found.page.size - 200) <= 10
     assert np.unique(found.time).size <= 25
 
@@ -148,7 +149,7 @@ def test_a_fetch_at_the_end_is_kept_whatever_the_rounding(
 ) -> None:
     pages = table(last_crawl=np.full(20, start))
     scheduler = planning.Schedule(pages, "Greedy", bandwidth, start).scheduler(ids=np.arange(20))
-    found = planning.plan(scheduler, planning.copies_of(pages), start + until)
+    found = planning.plan(scheduler, page_tables.copies_of(pages), start + until)
     assert found.page.size == round(bandwidth * until)
 
 
@@ -262,7 +263,7 @@ def test_signals_are_reported_once_where_a_feed_has_them_too() -> None:
     scheduler = planning.Schedule(pages, "GreedyNCIS", 1.0, 3.0).scheduler()
     scheduler.signal(pages.urls[[1]], 2.5)
     for _ in range(2):
-        planning.report_signals(scheduler, pages, pages.urls, 3.0)
+        page_tables.report_signals(scheduler, pages, pages.urls, 3.0)
         told = [scheduler.describe(url)["signals"] for url in pages.urls[1:]]
         assert told == [2, 1, 0, 256]
     assert planning.policy_cautions(pages, "GreedyNCIS") == [
@@ -274,7 +275,7 @@ def test_signals_are_reported_once_where_a_feed_has_them_too() -> None:
     pairs = {"signals": np.array([[0, 1], [2, 0]]), "sources": ("a", "b")}
     learns = table(2, **pairs, recall=None, false_signal_rate=None)
     scheduler = planning.Schedule(learns, "GreedyNCIS", 1.0, 3.0).scheduler(learn=True)
-    planning.report_signals(scheduler, learns, learns.urls, 3.0)
+    page_tables.report_signals(scheduler, learns, learns.urls, 3.0)
     assert scheduler.describe(learns.urls[0])["recall"] > [0.0, 0.0]  # assumed, not 0
     assert [scheduler.describe(url)["signals"] for url in learns.urls] == [2, 1]
     planning.Schedule(learns, "Greedy", 1.0, 3.0).scheduler()
@@ -285,7 +286,7 @@ def test_signals_are_reported_once_where_a_feed_has_them_too() -> None:
     [words] = planning.policy_cautions(table(5), "GreedyNCIS")
     assert words == "no column signals: it is supposed that none came since the last crawls"
     empty = table(5, signals=counts, last_crawl=None)
-    planning.report_signals(scheduler, empty, empty.urls, 3.0)  # no copy is known
+    page_tables.report_signals(scheduler, empty, empty.urls, 3.0)  # no copy is known
 
 
 def test_hosts_are_limited_by_texts() -> None:

@@ -27,7 +27,7 @@ VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
 def experiment(name: str, **more: Any) -> ModuleType:
     module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
-    said: dict[str, Any] = {"TITLE": f"Title of {name}", "METRIC": "accuracy"}
+    said: dict[str, Any] = {"NAME": name, "TITLE": f"Title of {name}", "METRIC": "accuracy"}
     module.__dict__.update(said, plot=None, **more)
     return module
 
@@ -75,7 +75,7 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
     one = (Claim("One. Two.", "section 4", (above("A", "B"),)),)
     old, missing = experiment("p_fig2", CLAIMS=one), experiment("p_fig3", CLAIMS=one)
     for figure, module in (("fig1", whole), ("fig2", old)):
-        write_rows(tmp_path / figure / "rows.parquet", rows(), {"title": module.TITLE})
+        write_rows(tmp_path / figure / "rows.parquet", rows(), {"job": module.NAME})
     path = claims.write_claims(tmp_path, "p", [whole, old, missing], quick=False)
     page = path.read_text("utf-8")
     for line in (
@@ -103,7 +103,7 @@ def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
         Claim("Nobody knows.", "section 3"),
     )
     module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=())
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
     page = claims.write_claims(tmp_path, "p", [module], quick=True).read_text("utf-8")
     for line in (
         "nothing is judged",
@@ -124,14 +124,14 @@ def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
     module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),))
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "| fig1 | So. | not tested |" in page
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "| fig1 | So. | too few repetitions to judge |" in page
 
 
 def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": "other"})
-    with pytest.raises(ValueError, match="rows of 'other', not of 'Title of p_fig1'"):
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": "other"})
+    with pytest.raises(ValueError, match="rows of 'other', not of 'p_fig1'"):
         claims.write_claims(tmp_path, "p", [experiment("p_fig1", EXPECTED=())], quick=False)
 
 
@@ -141,7 +141,7 @@ def test_derived_rows_are_judged(tmp_path: Path) -> None:
 
     test = Trend("A", "above", "B", ("m=2",), "x", metric="twice")
     module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),), derive=derive)
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"title": module.TITLE})
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "- A > B (twice): m=2 0.2020 ± 0.0050 ✓" in page
 

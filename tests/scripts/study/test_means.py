@@ -6,7 +6,7 @@ import pytest
 
 from crawl_envs.evaluation import Row, mean_and_half_width, summarize
 from scripts.study.intervals import median_of
-from scripts.study.means import entries, means, medians, numbered, paired, table
+from scripts.study.means import entries, means, medians, paired, table
 from scripts.study.rows import indexed
 
 
@@ -54,12 +54,6 @@ def test_medians(rows: list[Row]) -> None:
     found = medians(table(rows, "freshness")).set_index(["setting", "policy"])
     own = [r.value for r in rows if r[1:3] == ("m=10", "b") and r.metric == "freshness"]
     assert tuple(found.loc["m=10", "b"]) == pytest.approx(tuple(median_of(own)))
-
-
-def test_numbers_of_settings(rows: list[Row]) -> None:
-    parsed = numbered(table([*rows, Row("", "all", "a", 0, "x", 1.0)]), "m=")
-    assert sorted(set(parsed.x)) == [10.0, 25.0]
-    assert set(parsed.setting) == {"m=10", "m=2.5e1m"}
 
 
 def test_entries_of_an_indexed_metric() -> None:

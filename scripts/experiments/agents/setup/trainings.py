@@ -26,6 +26,7 @@ from agents.sb3.training import train
 from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
 from crawl_envs.types import FloatArray, Policy
 from scripts.study.rows import indexed
+from scripts.study.specs import spec
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
 from scripts.training.requests import APART
@@ -53,6 +54,7 @@ def _to_learn(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "window": [0.0, FIRST_DAY]} if recorded else dict(given)
 
 
+@spec("training-task-training")
 def trained(
     seed: int, *, task: str, algorithm: str, steps: int, belief: bool, curve: bool
 ) -> dict[str, float]:
@@ -84,6 +86,7 @@ def trained(
     return values
 
 
+@spec("training-task-rewards")
 def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
     """Return the rewards of a policy, or of a trained agent of the package, by its name."""
     it = TASKS[task]
@@ -98,6 +101,7 @@ def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
     return values | {"validated": float(validated.mean())}
 
 
+@spec("training-task-bound")
 def bound(seed: int, *, task: str) -> dict[str, float]:
     """Return the rewards of the bound of a task."""
     it = TASKS[task]

@@ -25,7 +25,7 @@ from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import changed, runs_of
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement
+from scripts.study.settings import Measurement, spec
 
 ID = "CrawlLongevity-v0"
 TICK, TICKS, WARM_TICKS = 2.0, 30, 15
@@ -89,14 +89,6 @@ class Entrant:
     sets: Mapping[str, float] = field(default_factory=lambda: {"threshold": 1.0})
     curves: str = ""
     shown: Mapping[str, Any] = field(default_factory=HIDDEN.copy)
-
-    def __repr__(self) -> str:
-        """Return the policy, and what is not the default: the description that rows keep."""
-        plain, told = Entrant(self.policy), [repr(self.policy)]
-        for name in ("knobs", "given", "sets", "curves", "shown"):
-            if getattr(self, name) != getattr(plain, name):
-                told.append(f"{name}={getattr(self, name)!r}")
-        return f"Entrant({', '.join(told)})"
 
     def make(self, env: Any, knob: float | None = None) -> Any:
         """Return the policy for an environment that was reset, with a knob or a hard budget."""
@@ -215,6 +207,7 @@ def sweep(
     }
 
 
+@spec("longevity-threshold-sweep")
 def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> dict[str, float]:
     """Return cost and staleness of an entrant in both stretches, for each of its knobs."""
     env = ticking(instance, num_pages, **entrant.shown)

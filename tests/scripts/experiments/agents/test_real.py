@@ -155,6 +155,13 @@ def test_scores_and_their_means_over_sites_and_splits() -> None:
         assert result[together, real.CLAIRVOYANT, 0, real.STALE] == pytest.approx(10.0)
 
 
+@pytest.fixture
+def two_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "sites", lambda: dict.fromkeys("ab"))
+    monkeypatch.setattr(recorded, "BUDGETS", (3, 5, 10, 20, 30, 40, 80))
+
+
+@pytest.mark.usefixtures("two_sites")
 def test_scores_are_clipped() -> None:
     rows = [*made(["a"], 1), row("a", "GREEDY", 0, 0.0), row("a", real.LEARNING, 0, 1.0)]
     scores = real.scores_of(real.played_of(rows))
@@ -179,6 +186,7 @@ def test_means_are_of_all_sites_or_not_there() -> None:
     assert {item.setting.split(",")[0] for item in few} == {"nyc-covid", SHIPPED, real.TOGETHER}
 
 
+@pytest.mark.usefixtures("two_sites")
 def test_crawls_saved_at_the_freshness_of_another() -> None:
     """Freshness .2, .4, .6, .8 at budgets that double, of HISTORY .1 more: half a doubling less."""
     curve = {80: 0.2, 40: 0.4, 20: 0.6, 10: 0.8}
@@ -268,6 +276,7 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     assert lines[0] == pytest.approx(expected)
 
 
+@pytest.mark.usefixtures("two_sites")
 def test_a_budget_that_some_sites_lack_is_not_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from scripts.data.replays import Split
+from scripts.experiments.longevity import real as fragments
 from scripts.experiments.measures import recorded as histories
 from scripts.experiments.measures.assumptions import assumptions
+from scripts.experiments.real import histories as of_quarters
 from tests.crawl_envs.instances.recorded import tiny_tables, write
 
 
@@ -125,3 +128,31 @@ def test_poisson_changes_do_not_clump_and_bulk_commits_do(tmp_path):
     together = np.repeat(np.sort(rng.uniform(0.0, days, 100)), pages)
     bulk = made(tmp_path / "bulk", days, (list(range(pages)) * 100, together), pages=pages)
     assert assumptions(bulk, split)["bulk"] == 1.0
+
+
+def test_parameters_are_those_of_the_name_and_not_read_from_it(monkeypatch):
+    site = "news, 3 days, zipf"
+    monkeypatch.setattr(histories, "sites", lambda: {site: None})
+    name = histories.name_of(site, 10, "uniform")
+    assert histories.cells_of([name]) == {name: (site, 10, "uniform")}
+    ends = (fragments.name_of("", 3), fragments.SWEEP)
+    row = Row("", "", fragments.UNIFORM, 0, fragments.METRIC, 2.0)
+    rows = [row._replace(setting=site + end) for end in ends]
+    derived = {(row.setting, row.metric) for row in fragments.derive(rows)}
+    assert (fragments.TOGETHER + ends[0], fragments.RELATIVE) in derived
+    fresh = [
+        Row("", name, label, seed, "freshness", value)
+        for label, value in ((of_quarters.REFERENCE, 0.2), ("GREEDY", 0.3))
+        for seed in (0, 1)
+    ]
+    together = histories.name_of(histories.ALL_SITES, 10, "uniform")
+    assert [(row.setting, row.value) for row in of_quarters.derive(fresh)] == [
+        *[(together, 0.2)] * 2,
+        *[(together, 0.3)] * 2,
+    ]
+
+
+def test_rows_of_an_unknown_site_are_refused():
+    names = [histories.name_of(site, 3, "zipf") for site in ("garden-handbook", "elsewhere")]
+    with pytest.raises(ValueError, match=r"'elsewhere, 3 days, zipf' need the trace of their"):
+        histories.cells_of(names)

@@ -1,0 +1,1 @@
+"""A Scrapy project that keeps crawling: pages are fetched again when it pays."""
