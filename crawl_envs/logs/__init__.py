@@ -11,7 +11,8 @@ from crawl_envs.logs.page_table import (
 )
 from crawl_envs.logs.reading import read_crawl_log
 from crawl_envs.logs.times import TIME_UNITS
-from crawl_envs.logs.urls import hosts_of, normal_url
+from crawl_envs.logs.urls import hosts_of
+from crawl_envs.types.urls import normal_url
 
 __all__ = [
     "OUTCOMES",

@@ -115,7 +115,7 @@ def read_crawl_log(
     without a time is noon of a crawl, and an unknown time of this day of a signal: ``signal_day``.
 
     **Pages.** URLs are one page if they have one key of an archive, else if they are equivalent by
-    :func:`crawl_envs.logs.urls.normal_url`. A page has the name of its latest row.
+    :func:`crawl_envs.types.urls.normal_url`. A page has the name of its latest row.
 
     Args:
         path: the file, or several with the same columns.

@@ -12,8 +12,9 @@ import numpy as np
 from crawl_envs.logs.columns import Columns, aliases
 from crawl_envs.logs.formats import read_columns
 from crawl_envs.logs.observations import Crawls
-from crawl_envs.logs.urls import Pages, normal_url
+from crawl_envs.logs.urls import Pages
 from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.urls import normal_url
 
 EVENT_COLUMNS = re.compile("url|time|source")
 EVENT_ALIASES = (

@@ -1,4 +1,4 @@
-"""Which URLs are one page, and the host of a URL (RFC 3986)."""
+"""Which URLs of a log are one page, and the hosts of URLs (RFC 3986)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from yarl import URL
 
 from crawl_envs.logs.columns import Columns
 from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.urls import normal_url
 
 HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)"
 """Host of a URL, without user and port (RFC 3986, section 3.2)."""
-PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 
 class Pages(NamedTuple):
@@ -32,25 +31,6 @@ class Pages(NamedTuple):
         """Return the page of each URL, -1 if it is none of these."""
         normal = (normal_url(url, self.merge_schemes, self.merge_www) for url in urls)
         return np.array([self.known.get(url, -1) for url in normal], np.int64)
-
-
-def normal_url(text: str, merge_schemes: bool = False, merge_www: bool = False) -> str:
-    """Return the normal form of RFC 3986, sections 6.2.2 and 6.2.3; of what is no URL, the text.
-
-    It has no fragment, which is no part of what is fetched (section 6.1), nor an empty query.
-    Options take http as https, and leave out a leading www. of the host.
-    """
-    try:
-        url = URL(text)
-    except ValueError:
-        return text
-    if not (url.scheme and url.raw_host):
-        return text
-    authority = url.raw_authority
-    if url.explicit_port is not None and url.explicit_port == PORTS.get(url.scheme):
-        authority = authority.removesuffix(f":{url.explicit_port}")
-    scheme = "https" if merge_schemes and url.scheme == "http" else url.scheme
-    return f"{scheme}://{authority.removeprefix('www.' * merge_www)}{url.raw_path_qs}"
 
 
 def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bool) -> Pages:

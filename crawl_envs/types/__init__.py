@@ -1,7 +1,7 @@
 """Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled policies.
 
 Public modules: arguments, compiled_policies, contents, copies, evidence, files, ledgers,
-offer_features, own_packages, worker_processes.
+offer_features, own_packages, urls, worker_processes.
 """
 
 from __future__ import annotations

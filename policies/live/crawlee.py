@@ -13,9 +13,10 @@ sees the pages that are new or have changed, by :meth:`~ScheduledRequests.observ
 after it raised an error, which is no failure of the fetch. What only a handler can tell, it tells
 by :meth:`~ScheduledRequests.found`; then it sees all pages that are answered in full. A fetch of
 which nothing is known has failed. Pages that are gone (:func:`policies.live.fetches.note_fetch`)
-stay away as long as the scheduler remembers them (``keep_gone``). The scheduler chooses the order
-and when a page is tried again, and each fetch counts for the bandwidth. Crawlee counts failures in
-a row as retries: after ``max_request_retries`` its ``failed_request_handler`` is called.
+stay away as long as the scheduler remembers them (``keep_gone``), except urls of ``run``. The kind
+of a redirect is not known, so redirected pages keep their urls. The scheduler chooses the order and
+when a page is tried again, and each fetch counts for the bandwidth. Crawlee counts failures in a
+row as retries: after ``max_request_retries`` its ``failed_request_handler`` is called.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ from crawlee.errors import ContextPipelineInterruptedError
 from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
+from crawl_envs.types.arguments import quantity
 from policies.live.copies import Copies, Copy, digest, text_of
 from policies.live.fetches import Answer, host_of, note_fetch
-from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.messages import SECONDS_PER_DAY, Scheduler, day_of, take_back
+from policies.live.outages import Outages, bring_back
 from policies.live.watching import CAUSES, Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY
@@ -54,6 +57,7 @@ class ScheduledRequests(RequestManager):
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
         compare: returns what is compared with the copy before, of a body and its ``Content-Type``.
         validators: whether requests are conditional, so that a server may answer 304.
+        max_retry_after: days for which a Retry-After is respected at most.
         overview_port: a port of this machine, on which a thread serves a page to watch and
             /metrics until :meth:`close` or the end of the process; None for none.
 
@@ -69,12 +73,16 @@ class ScheduledRequests(RequestManager):
         *,
         compare: Callable[[bytes, str], str | bytes] = text_of,
         validators: bool = True,
+        max_retry_after: float = 1.0,
         overview_port: int | None = None,
     ) -> None:
         port = overview_port
         listening = None if port is None else listen(port, "overview_port")
         self.scheduler, self.columns = scheduler, dict(columns or {})
         self.compare, self.validators = compare, validators
+        take_back(scheduler, day_of(None))
+        longest = quantity("max_retry_after", max_retry_after)
+        self.outages = Outages(scheduler, longest)
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies.sqlite")
         if (lost := scheduler.under_way).size:  # of a process before
@@ -112,6 +120,7 @@ class ScheduledRequests(RequestManager):
                     why = "the scheduler's timeout must be longer than a fetch may take"
                     logging.getLogger(__name__).warning(f"{url} is fetched twice at once: {why}")
                 self.sent[request.url] = str(url), now
+                self.outages.ask(host_of(str(url)), now)
                 return request
             if min(self.ask_again, end) <= now:
                 return None
@@ -166,11 +175,9 @@ class ScheduledRequests(RequestManager):
         page, sent = self.sent.pop(request.url, (_page(request), now))
         answer, before = self.told.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
-        outcome, copy = note_fetch(self.scheduler, page, before, answer, sent, now)
+        _, copy = note_fetch(self.scheduler, page, before, answer, sent, now, self.outages)
         self.causes.append((page, f"answered {answer.status or 'nothing'}"))
-        if outcome == "gone":
-            self.copies.remove(page)
-        elif copy is not before:
+        if copy is not before:
             self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
         return _processed(request, True)
 
@@ -191,6 +198,8 @@ class ScheduledRequests(RequestManager):
         urls = list(reversed(parsers))
         hosts = [host_of(url) for url in urls]
         self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
+        starts = {_page(request) for request in added if request.crawl_depth == 0}
+        bring_back(self.scheduler, [*starts])
         self.ask_again = -math.inf
 
     async def get_handled_count(self) -> int:

@@ -17,19 +17,23 @@ request            answer
 =================  =========================================================================
 
 Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
-bandwidth allows to those pages whose fetch is worth most, then fetch and report::
+bandwidth allows to those pages whose fetch is worth most, adds a page that is new, as a scheduler
+that learns can, and names the page by its id; then fetch and report::
 
     curl localhost:8808 -d '{"ask": "https://a.example/"}'
     curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
 
 A bad message is answered by 400 and an ``error``, and changes nothing; so is a body of more than
-10,000 lines. There is no encryption or authentication: serve to the own machine or a trusted
-network. Pages of other sites are kept out: a request must name a host that is served (``Host``),
-else the answer is 400, and if it has an ``Origin``, this must be the same host and port, else 403.
+10,000 lines or 16 MiB, a line of which has lists of 10,000 entries at most: send several. Others
+are answered between two lines. ``serve`` has 100 connections at once; more are answered by 503.
+There is no encryption or authentication: serve to the own machine or a trusted network. Pages of
+other sites are kept out: a request must name a host that is served (``Host``), else the answer is
+400, and if it has an ``Origin``, this must be the same host and port, else 403.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import socket
@@ -50,14 +54,21 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crawl_envs.types.arguments import share
-from policies.live.messages import Message, Scheduler, answer_line, date_of, day_of
+from crawl_envs.types.arguments import one_of, share
+from policies.live.messages import (
+    MAX_BYTES,
+    Message,
+    Scheduler,
+    answer_line,
+    date_of,
+    day_of,
+    read_json,
+)
 from policies.live.overview import History, feeds_of, overview_of, without_login
+from policies.scheduler.ids import LONGEST_TEXT
 
 JSON = "application/json"
-LARGEST_BODY = 64 * 2**20
-"""Bytes of the largest body of a request."""
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 """Lines of the largest body."""
 OWN_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 PAGE = Path(__file__).with_name("overview.html")
@@ -216,29 +227,33 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None)
     metrics = Metrics(scheduler, polls)
 
     async def due(request: Request) -> Response:
-        if "url" not in request.query_params:
-            return _answer({"error": "due must have a url, as in /due?url=https://a.example/"})
-        url = request.query_params["url"]
-        return _answer(answer_line(scheduler, json.dumps({"due": url})))
+        given = request.query_params.multi_items()
+        if [name for name, _ in given] != ["url"]:
+            example = "/due?url=https%3A%2F%2Fa.example%2F"
+            return _answer({"error": f"due must have a url, its & escaped, as in {example}"})
+        return _answer(answer_line(scheduler, json.dumps({"due": given[0][1]})))
 
     async def messages(request: Request) -> Response:
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > LARGEST_BODY:
-                return _answer({"error": f"a body must have at most {LARGEST_BODY} bytes"})
-        lines = bytes(body).strip().split(b"\n", MOST_LINES)
-        if len(lines) > MOST_LINES:
-            return _answer({"error": f"a body must have at most {MOST_LINES} lines"})
-        asked = [line for line in lines if line.strip()] or [b""]
-        found = [answer_line(scheduler, line, metrics.note) for line in asked]
-        return _answer(*found)
+        try:
+            body = await body_of(request)
+        except ValueError as error:
+            return _answer({"error": str(error)})
+        lines = body.strip().split(b"\n", MAX_LINES)
+        if len(lines) > MAX_LINES:
+            return _answer({"error": f"a body must have at most {MAX_LINES} lines: send several"})
+        answers = []
+        for line in [line for line in lines if line.strip()] or [b""]:
+            answers.append(answer_line(scheduler, line, metrics.note))
+            await asyncio.sleep(0)  # for the other requests
+        return _answer(*answers)
 
     async def truth(request: Request) -> Response:
         try:
-            told = json.loads(await request.body())
-            value = share("freshness", told["freshness"])
-            metrics.truth(value, day_of(told.get("time")))
+            message = read_json(await body_of(request))
+            for name in message.keys() - {"freshness"}:
+                one_of("name", name, ("time",))
+            value = share("freshness", message["freshness"])
+            metrics.truth(value, day_of(message.get("time")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
         return _answer({"freshness": value})
@@ -286,6 +301,16 @@ def page_to_watch(
     )
 
 
+async def body_of(request: Request) -> bytes:
+    """Return the body of a request; ValueError if it is too large."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"a body must have at most {MAX_BYTES} bytes: send several")
+    return bytes(body)
+
+
 def own_origin(app: ASGIApp) -> ASGIApp:
     """Return an application that answers 403 to requests that pages of other origins send."""
 
@@ -312,11 +337,12 @@ def _answer(*answers: Message) -> Response:
 def serve(scheduler: Scheduler, listening: socket.socket, polls: Any = None) -> None:
     """Serve a scheduler on a socket that listens, until an interrupt.
 
-    It answers to ``localhost`` and to the address of the socket.
+    It answers to ``localhost`` and to the address of the socket, on 100 connections at once.
     Name the protocol of the socket (``socket.IPPROTO_TCP``): else asyncio delays answers by 40 ms.
     """
     import uvicorn
 
     served = endpoint(scheduler, [listening.getsockname()[0]], polls)
-    config = uvicorn.Config(served, log_level="warning")
-    uvicorn.Server(config).run(sockets=[listening])
+    limits: Any = {"limit_concurrency": 100, "timeout_graceful_shutdown": 5, "http": "h11"}
+    limits["h11_max_incomplete_event_size"] = 4 * LONGEST_TEXT  # a byte takes three in an address
+    uvicorn.Server(uvicorn.Config(served, log_level="warning", **limits)).run(sockets=[listening])

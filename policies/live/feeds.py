@@ -42,6 +42,7 @@ from policies.live.listings import (
     sitemaps_of,
 )
 from policies.live.messages import Scheduler, day_of
+from policies.live.outages import bring_back
 
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as where a cache held it back."""
@@ -71,8 +72,7 @@ class Memory:
                 self.polled, keys = json.loads(path.read_text("utf-8"))
                 self.keys = dict.fromkeys(keys)
             except (ValueError, TypeError) as error:
-                fault = f"{path} must be what a feed listed, or be deleted: {error}"
-                raise ValueError(fault) from None
+                raise ValueError(f"{path} must be what a feed listed: {error}; delete it") from None
 
     def signals(self, listing: Listing, now: float) -> list[tuple[str, float]]:
         """Return the url of each new entry and the time of its signal, NaN for none."""
@@ -125,7 +125,7 @@ def tell(
 ) -> None:
     """Tell a scheduler what is new in a listing, then note that it was told.
 
-    A page that the scheduler keeps as gone does not come back.
+    A page that is gone comes back, as it is listed anew; it waits longer each time it was gone.
 
     Args:
         scheduler: its ids are URLs.
@@ -139,10 +139,12 @@ def tell(
         scheduler.source_gap(source, memory.polled)
     found = memory.signals(listing, now)
     for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+        urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
-            urls = list(dict.fromkeys(url for url, _ in some))
             hosts = [host_of(url) for url in urls]
-            scheduler.add(urls, known="skip", host=hosts, **columns)
+            added = scheduler.add(urls, known="skip", host=hosts, **columns)
+        if added < len(urls):
+            bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
             told, days = zip(*dated, strict=True)
             scheduler.signal(list(told), list(days), source)

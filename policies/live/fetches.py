@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from calendar import timegm
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from crawl_envs.types.urls import host_of as host_of
 from policies.live.copies import Copy, digest
 from policies.live.messages import SECONDS_PER_DAY, Scheduler
+from policies.live.outages import Outages
 
-LONGEST_WAIT = 30.0
-"""Days that a server may ask to wait."""
+logger = logging.getLogger(__name__)
 HEADERS = ("etag", "last-modified", "retry-after")
 
 
@@ -54,12 +55,15 @@ def note_fetch(
     answer: Answer,
     sent: float,
     now: float,
+    outages: Outages | None = None,
 ) -> tuple[str, Copy]:
     """Report what a fetch found; return the outcome, and what is known of the copy from now on.
 
     Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` and ``failed``. A
-    page is gone after 410, or 404 right after another failure. A host that answers 429 or 503 with
-    a ``Retry-After`` is left alone until then at least.
+    page is gone after 410, or 404 right after another failure if its host has answered another page
+    well since the first; after 5 answers 404 in a row without that. While its host is down
+    (:mod:`policies.live.outages`) it fails only. A host that answers 429 or 503 with a
+    ``Retry-After`` is left alone until then at least, up to a day.
 
     Args:
         scheduler: its ids are URLs, and its times days since 1970.
@@ -68,13 +72,17 @@ def note_fetch(
         answer: the answer.
         sent: time at which the fetch began.
         now: time at which it ended.
+        outages: of the hosts of the crawler, which say how long a host may be left alone too.
     """
+    hosts = Outages(scheduler) if outages is None else outages
+    host = host_of(page)
+    hosts.note(host, page, answer.is_ok, sent, now)
     if not answer.is_ok:
         failures = scheduler.describe(page)["failures"] if page in scheduler else 0
-        if answer.status == 410 or (answer.status == 404 and failures):
+        if hosts.is_gone(host, page, answer.status, failures, now):
             scheduler.report([page], sent, "gone", ended=now)
-            return "gone", Copy()
-        until = respect(scheduler, page, answer, now)
+            return "gone", Copy(parser=before.parser)
+        until = respect(scheduler, page, answer, now, hosts.max_retry_after)
         scheduler.report([page], sent, "failed", retry_at=until, ended=now)
         return "failed", before
     mark = before.digest if answer.status == 304 else digest(answer.content)
@@ -87,15 +95,23 @@ def note_fetch(
     return outcome, Copy(answer.etag, answer.modified, mark, before.parser)
 
 
-def respect(scheduler: Scheduler, url: str, answer: Answer, now: float) -> float | None:
+def respect(
+    scheduler: Scheduler, url: str, answer: Answer, now: float, longest: float = 1.0
+) -> float | None:
     """Return the time until which an answer asks to wait, and leave its host alone if it says so.
 
-    None if it does not; ``url`` was asked, ``answer.url`` may be of another host.
+    None if it does not; ``url`` was asked, ``answer.url`` may be of another host. It waits for at
+    most ``longest`` days, with a warning unless the host waits already.
     """
-    wait = retry_after(answer.retry_after or "", now)
-    until = None if wait is None else now + wait
-    if until is not None and answer.status in (429, 503):
-        leave_alone(scheduler, answer.url or url, until)
+    asked, place = retry_after(answer.retry_after or "", now), answer.url or url
+    if asked is None:
+        return None
+    until = now + min(asked, longest)
+    if asked > longest and scheduler.opens(host_of(place)) < until - 0.5 * longest:
+        days = f"it asks to wait for {asked:.3g} days, and waits for {longest:.3g}"
+        logger.warning(f"Retry-After of {place} is too long: {days}")
+    if answer.status in (429, 503):
+        leave_alone(scheduler, place, until)
     return until
 
 
@@ -105,18 +121,13 @@ def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
     scheduler.hold(host, max(scheduler.opens(host), until))
 
 
-def host_of(url: str) -> str:
-    """Return the host of an address, without its port; "" without one."""
-    return urlsplit(url).hostname or ""
-
-
 def retry_after(told: str, now: float) -> float | None:
-    """Return the days for which a server asks to wait, at most 30; None if it does not."""
+    """Return the days for which a server asks to wait; None if it does not."""
     told = told.strip()
     if told.isdecimal():
-        return min(float(told) / SECONDS_PER_DAY, LONGEST_WAIT)
+        return float(told) / SECONDS_PER_DAY
     try:
         until = timegm(parsedate_to_datetime(told).utctimetuple()) / SECONDS_PER_DAY
     except (ValueError, OverflowError):
         return None
-    return min(max(until - now, 0.0), LONGEST_WAIT)
+    return max(until - now, 0.0)

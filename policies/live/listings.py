@@ -194,8 +194,7 @@ class _Entries:
             self._finish()
         elif self.depth == self.entry_depth and tag.rpartition("}")[2].lower() in PARTS:
             name, about = tag.rpartition("}")[2].lower(), self.about
-            if about.get("isPermaLink", "true").lower() != "true":
-                name = "id"
+            name = name if about.get("isPermaLink", "true").lower() == "true" else "id"
             text = (about.get("href") or "".join(self.text)).replace(AMPERSAND, "&").strip()
             text = ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
             is_page = about.get("rel", "alternate") == "alternate"

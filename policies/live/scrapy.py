@@ -19,6 +19,7 @@ setting                      meaning
 ``RECRAWL_LEAST_INTERVAL``   least seconds from a copy of a page to its next fetch, 0
 ``RECRAWL_NEW_SHARE``        share of the fetches for new pages while there are some, 0.5
 ``RECRAWL_RETRY``            seconds from a first failure to the next fetch, 3600; they double
+``RECRAWL_MAX_RETRY_AFTER``  longest wait for a server that asks to wait, in seconds, 86400
 ``RECRAWL_KEEP_GONE``        days for which pages that are gone are remembered, 30
 ``RECRAWL_FEEDS``            feeds and sitemaps: ``{url: number of its source of signals}``, from 0
 ``RECRAWL_POLL``             seconds between two fetches of a feed, 3600
@@ -50,10 +51,12 @@ The table of ``RECRAWL_PAGES`` is read at each start. The first start takes all 
 signals, copies (``last_crawl``) and which pages are gone. Later ones take pages that are new in it.
 Its first source of signals is number 0 of ``RECRAWL_FEEDS``, and so on.
 
-A page is gone after 410, or 404 right after another failure: it is not fetched again, unless a
-link or a feed names it anew when ``RECRAWL_KEEP_GONE`` has passed. A page that robots.txt or
-another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``. Every other error
-is a failure. Requests with a body, or of another method than GET, are made once, at once.
+A page is gone after 410, or after 404 right after another failure, unless its host is down
+(:mod:`policies.live.outages`). It comes back at a start if it is a start URL, when a feed or
+sitemap lists it with a new date, and by a link when ``RECRAWL_KEEP_GONE`` has passed. A page that
+robots.txt or another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``.
+Every other error is a failure. Requests with a body, or of another method than GET, are made once,
+at once.
 """
 
 from __future__ import annotations
@@ -118,7 +121,7 @@ class RecrawlMiddleware:
         """
         assert self.scheduler is not None
         page, feed = self._page(request), request.meta.get(FEED)
-        if page is not None and not self.scheduler.observe(page, response):
+        if page is not None and not self.scheduler.observe(page, response, request):
             raise Unchanged(f"{page} is unchanged")
         if feed is not None:
             self.scheduler.take(feed, response, listing)

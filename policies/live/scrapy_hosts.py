@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
@@ -14,6 +15,8 @@ from twisted.internet.defer import Deferred
 from policies.live.fetches import host_of, leave_alone
 from policies.live.scrapy_settings import SECOND
 from policies.scheduler import DurableScheduler
+
+logger = logging.getLogger(__name__)
 
 
 class Hosts:
@@ -62,6 +65,29 @@ class Hosts:
         """Let a host's pages wait for its gap after a request that is none of them."""
         if self.gap(url) > 0.0:
             leave_alone(self.pages, url, now + self.gap(url))
+
+
+class Report:
+    """Warns of pages that need attention, and counts them in stats: ``recrawl/gone_pages``, .."""
+
+    def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
+        self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()
+        self.due = -math.inf
+
+    def write(self, now: float) -> None:
+        """Set the stats, once in ten minutes, and warn if they have changed."""
+        if now < self.due:
+            return
+        self.due, known = now + 600.0 * SECOND, self.pages.overview()
+        names = "failing", "starved", "late", "held"
+        counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
+        for name, count in counts.items():
+            what = "hosts" if name == "held" else "pages"
+            self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
+        if any(counts.values()) and counts != self.counts:
+            words = ", ".join(f"{count} {name}" for name, count in counts.items())
+            logger.warning(f"pages that need attention: {words}")
+        self.counts = counts
 
 
 def forget_robots(crawler: Crawler) -> None:

@@ -19,7 +19,14 @@ PAGE, FEED, SOURCE = "recrawl_page", "recrawl_feed", "recrawl_source"
 FETCH_KEYS = (
     *(PAGE, FEED, SOURCE, "dont_retry", "dont_cache", "download_latency", "retry_times"),
     *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"),
-    *("_dont_cache", "cache_timestamp", "cached_response", "_auth_proxy", "_scheme_proxy"),
+    *(
+        "is_start_request",
+        "_dont_cache",
+        "cache_timestamp",
+        "cached_response",
+        "_auth_proxy",
+        "_scheme_proxy",
+    ),
 )
 """Keys that a fetch writes into ``meta``, which callbacks copy with ``meta=response.meta``."""
 

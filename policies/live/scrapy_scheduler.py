@@ -25,8 +25,10 @@ from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.feeds import Polls
 from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
 from policies.live.listings import MAX_BYTES, Listing
-from policies.live.messages import SECONDS_PER_DAY, day_of
-from policies.live.scrapy_hosts import Hosts, forget_robots
+from policies.live.messages import SECONDS_PER_DAY, day_of, take_back
+from policies.live.moves import Moves
+from policies.live.outages import Outages, bring_back
+from policies.live.scrapy_hosts import Hosts, Report, forget_robots
 from policies.live.scrapy_requests import (
     FEED,
     PAGE,
@@ -58,9 +60,13 @@ class Unchanged(IgnoreRequest):
 
 
 def steady() -> Callable[[], float]:
-    """Return a clock, in days since 1970, that no change of the machine's clock moves."""
-    start = day_of(None) - time.monotonic() * SECOND
-    return lambda: start + time.monotonic() * SECOND
+    """Return a clock, in days since 1970, that no change of the machine's clock moves.
+
+    Where the system has such a clock, it goes on while the machine sleeps.
+    """
+    running = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    start = day_of(None) - time.clock_gettime(running) * SECOND
+    return lambda: start + time.clock_gettime(running) * SECOND
 
 
 class RecrawlScheduler:
@@ -85,6 +91,7 @@ class RecrawlScheduler:
         self.found: dict[str, tuple[str, float]] = {}
         self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.fault = ""  # of a request that was left out last
+        self.starts: list[str] = []
         self.timer = CallLaterOnce(self._wake)
         self.watch: Watch | None = None
         self.causes = deque[tuple[str, str]](maxlen=CAUSES)
@@ -105,6 +112,8 @@ class RecrawlScheduler:
         copies = Copies(folder / "copies.sqlite")
         check_methods(copies, spider)
         self.pages = open_pages(options, settings, now)
+        take_back(self.pages, now)
+        self.outages = Outages(self.pages, options.max_retry_after * SECOND)
         every = options.poll * SECOND
         columns = {"least_interval": options.least_interval * SECOND}
         self.polls = Polls(options.feeds, folder, every, now, columns, spelled)
@@ -124,6 +133,7 @@ class RecrawlScheduler:
         )
         self.pages.warm()
         self.copies = copies
+        self.moves, self.report = Moves(self.pages, copies), Report(self.pages, self.crawler)
         if listening is not None:
             self.watch = Watch(self.pages, listening, self.polls, self.causes)
             self.watch.announce()
@@ -136,6 +146,7 @@ class RecrawlScheduler:
         if not hasattr(self, "copies"):  # it could not be opened
             return
         self._admit()
+        self.report.write(math.inf)
         self.copies.close()
         self.count("pages", len(self.pages))
         self.pages.close()
@@ -154,6 +165,8 @@ class RecrawlScheduler:
     def enqueue_request(self, request: Request) -> bool:
         """Take a page, the next step of a redirect, or a request with a body."""
         source, page, now = request.meta.pop(SOURCE, ""), request.meta.get(PAGE), self.clock()
+        if request.meta.get("is_start_request"):
+            self.starts.append(urldefrag(request.url).url)
         if not source and (request.meta.get(FEED) or page in self.sent):  # redirected
             name = str(page or request.meta[FEED])
             late = self.turns.redirect(name, request, now)
@@ -193,6 +206,8 @@ class RecrawlScheduler:
         now = self.clock()
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
+        self.moves.make(now - SETTLED * SECOND, self.sent)
+        self.report.write(now)
         if now >= self.robots_until:
             self.robots_until = now + self.options.robots * SECOND
             forget_robots(self.crawler)
@@ -221,6 +236,7 @@ class RecrawlScheduler:
         request.meta.update({PAGE: page, "dont_retry": True, "dont_cache": True})
         request.errback = partial(self._lost, request.errback)
         self.sent[page] = now
+        self.outages.ask(host_of(page), now)
         return request
 
     def _ruled(self, page: str) -> str | None:
@@ -248,6 +264,8 @@ class RecrawlScheduler:
         columns: Any = {"importance": importance, "host": hosts, "least_interval": least}
         added = self.pages.add([*found], known="skip", **columns)
         self.count("added", added)
+        bring_back(self.pages, self.starts)
+        self.starts = []
 
     def wake_in(self, seconds: float) -> None:
         """Let the engine ask again in some seconds, if not before."""
@@ -265,21 +283,22 @@ class RecrawlScheduler:
 
     # What fetches find
 
-    def observe(self, page: str, response: Response) -> bool:
+    def observe(self, page: str, response: Response, request: Request) -> bool:
         """Take note of a page's answer; return whether its callback shall see it."""
         self.hosts.answered(page)
         self.causes.append((page, f"answered {response.status}"))
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
         outcome = self.note(page, answer_of(response, content))
+        reasons = set(request.meta.get("redirect_reasons", ()))
+        moved = outcome not in ("failed", "gone") and reasons and reasons <= {301, 308}
+        self.moves.note(page, urldefrag(response.url).url if moved else "", self.clock())
         return outcome not in ("not_modified", "unchanged")
 
     def note(self, page: str, answer: Answer = NONE) -> str:
         """Take note of the end of a page's fetch; return its outcome, as of ``note_fetch``."""
         now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
-        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now)
-        if outcome == "gone":
-            self.copies.remove(page)
-        elif copy is not before:
+        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now, self.outages)
+        if copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
         self.count(outcome)
         return outcome
@@ -317,7 +336,7 @@ class RecrawlScheduler:
         else:
             fault = f"{feed} must be a feed or a sitemap, got {response.status}"
             faults = self.polls.note(feed, now, fault)
-            respect(self.pages, feed, answer, now)
+            respect(self.pages, feed, answer, now, self.outages.max_retry_after)
         for fault in faults:
             self.spider.logger.warning(fault)
         self.count("bad_feeds" if faults else "feeds")

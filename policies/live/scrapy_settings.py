@@ -26,7 +26,10 @@ SECOND = 1.0 / SECONDS_PER_DAY
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """URLs that only a rule for all of them matches."""
 POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
-LIMITS = ("RECRAWL_HOST_GAP", "RECRAWL_KEEP_GONE", "RECRAWL_SKEW", "RECRAWL_LEAST_INTERVAL")
+LIMITS = tuple(
+    f"RECRAWL_{name}"
+    for name in ("HOST_GAP", "KEEP_GONE", "SKEW", "LEAST_INTERVAL", "MAX_RETRY_AFTER")
+)
 NUMBERS = (*POSITIVE, *LIMITS)
 """The settings that are numbers > 0, and those >= 0."""
 
@@ -49,6 +52,7 @@ class Options(NamedTuple):
     poll: float = 3600.0
     skew: float = 5.0
     robots: float = 86_400.0
+    max_retry_after: float = 86_400.0
     overview_port: int | None = None
     compare: Any = __name__ + ".response_text"
 
@@ -164,7 +168,8 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         if table is not None:
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
-    pages = DurableScheduler(folder, new)
+    policy = options.policy if ":" in options.policy else None  # a folder names no code
+    pages = DurableScheduler(folder, new, policy=policy)
     check_fixed(pages, options, fixed)
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it

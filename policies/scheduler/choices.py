@@ -202,7 +202,7 @@ def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
     if lines.latest_copy > now:
         for page in range(choices.status.shape[0]):
             copy = lazy.pages[page].last_crawl
-            if now < copy < math.inf and choices.status[page] not in (ABSENT, GONE):
+            if now < copy < math.inf and choices.status[page] != ABSENT:
                 lines.ahead += copy > now + lines.skew
                 lazy.pages[page].last_crawl = now
                 if choices.status[page] == WAITING:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
+import math
 import os
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from crawl_envs.types.arguments import flag, whole
+from crawl_envs.types.arguments import flag, one_of, whole
 from policies.scheduler.calls import CALLS, wrapped
 from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
 from policies.scheduler.pacing import Fetch
+from policies.scheduler.reading import READERS
 from policies.scheduler.scheduler import CrawlScheduler
 
 REFUSALS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError
-"""Errors of calls that were refused, which are in a journal too."""
+"""Errors of calls that were refused, which are in a journal too; the call after one says so."""
 SAVE_EVERY = 10_000
 """Calls in a journal after which a snapshot is written."""
 
@@ -33,7 +38,8 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     Args:
         folder: a folder of its own. If it holds a scheduler, that one goes on.
         scheduler: the scheduler to begin with, if the folder holds none.
-        policy: as for :meth:`CrawlScheduler.from_state`.
+        policy: as for :meth:`CrawlScheduler.from_state`. A folder names policies of the registry
+            alone, and nothing in it is code.
         durable: whether a call waits until it is on the disk, and so outlives the machine too.
         save_every: calls after which a snapshot is written, which bounds the time of a start.
 
@@ -44,7 +50,8 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
 
     Raises:
         ValueError: the folder holds a scheduler and another one is given, or neither; its files
-            are damaged or of another format; another process uses it, or it is called after a fork.
+            are damaged, of another format, or have what this version does not know; another process
+            uses it, or it is called after a fork.
         OSError: the folder cannot be written; a snapshot could not be (raised by the next one).
     """
 
@@ -63,6 +70,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             raise ValueError(f"scheduler must be a CrawlScheduler or None, got {scheduler!r}")
         self.calls = self.total = 0
         self.answer: Any = None
+        self._refused = False  # the last call
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -103,27 +111,42 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         """Read a snapshot, and make the calls of the journals since."""
         self.number = int(snapshot.name.removeprefix("snapshot-"))
         state, number = read_snapshot(snapshot), self.number
-        self.scheduler = CrawlScheduler.from_state(state, policy)
-        self.total = state.values["total"]
+        self.total = state.values.pop("total")
+        try:
+            self.scheduler = CrawlScheduler.from_state(state, policy)
+        except ValueError as error:
+            raise ValueError(f"{snapshot} cannot be restored: {error}") from error
         while True:
             following = self._path("journal", self.number + 1)
             path, last = self._path("journal", self.number), not following.exists()
             checks = {"whole": not last, "there": self.number == number}
-            self.journal = Journal(path, self.durable, **checks, repeat=self._repeat)
+            self.journal = Journal(path, self.durable, **checks, repeat=partial(self._repeat, path))
             if last:
                 break
             self.journal.close()
             self.number += 1
 
-    def _repeat(self, record: Record) -> None:
-        """Make a call of a journal again."""
-        call = record.values.pop("call")
-        self.calls, self.total = self.calls + 1, self.total + 1
-        self.scheduler.time = max(self.scheduler.time, record.values.pop("now"))
+    def _repeat(self, path: Path, record: Record) -> None:
+        """Make a call of a journal again; ValueError if that is another one here than it was."""
+        arguments = record.named
+        call, now = arguments.pop("call", None), arguments.pop("now", math.nan)
+        before = arguments.pop("refused", False)
         try:
-            self.answer = getattr(self.scheduler, call)(**record.values, **record.arrays)
+            if self.calls and before != self._refused:
+                was = "refused" if before else "made"
+                raise ValueError(f"the one before was {was} there, not here ({self.answer!s:.80})")
+            check_change(call, arguments)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is of another version, at call {self.calls + 1}: {error}. Open the folder "
+                "with that version, or begin with another folder"
+            ) from error
+        self.calls, self.total = self.calls + 1, self.total + 1
+        self.scheduler.time = max(self.scheduler.time, now)
+        try:
+            self.answer, self._refused = getattr(self.scheduler, call)(**arguments), False
         except REFUSALS as error:
-            self.answer = error  # it was refused then, too
+            self.answer, self._refused = error, True  # the next record says whether it was
 
     def _path(self, kind: str, number: int) -> Path:
         return self.folder / f"{kind}-{number:012d}"
@@ -208,11 +231,32 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             self._check_open()
             if self.calls >= self.save_every:
                 self._begin_save()
+            check_change(call, arguments)
             values, arrays = plain(arguments)
             head = {"call": call, "now": self.scheduler.time}
+            head |= {"refused": True} if self._refused else {}
             self.journal.append(Record(head | values, arrays))
             self.calls, self.total = self.calls + 1, self.total + 1
-            return getattr(self.scheduler, call)(**arguments)
+            self._refused = False
+            try:
+                return getattr(self.scheduler, call)(**values, **arrays)
+            except REFUSALS:
+                self._refused = True
+                raise
+
+
+@cache
+def arguments_of(call: str) -> list[str]:
+    """Return the names of the arguments of a call of a scheduler."""
+    names = {*inspect.signature(getattr(CrawlScheduler, call)).parameters}
+    return sorted(names.union(READERS if "columns" in names else ()) - {"self", "columns"})
+
+
+def check_change(call: Any, arguments: Iterable[str]) -> None:
+    """Raise ValueError for a call that changes no scheduler, or an argument that it has not."""
+    one_of("call", call, [name for name in CALLS if CALLS[name].changes])
+    for name in arguments:
+        one_of(f"argument of {call}", name, arguments_of(call))
 
 
 for _name, _call in CALLS.items():

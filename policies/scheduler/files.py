@@ -1,8 +1,9 @@
 """Files of a scheduler's state: snapshots, and a journal of the calls since.
 
 A file begins with a line that names its format. Each record after it has a length, checksums of the
-payload and of this head, and a payload: a line of JSON and the bytes of arrays, of strings in
-UTF-8. Nothing in it is code, and nothing is unpickled.
+payload and of this head, and a payload: a line of JSON and the bytes of arrays of numbers.
+Nothing in it is code: nothing is unpickled, imported, or called but the declared calls that change
+a scheduler.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types.files import replacing
-from policies.scheduler.ids import check_same
+from policies.scheduler.ids import as_array
 
-MAGIC = b"crawl_envs scheduler, format 3\n"
+MAGIC = b"crawl_envs scheduler, format 4\n"
 HEAD = struct.Struct("<QII")
 """Length and CRC-32 of a payload, and CRC-32 of both."""
 SECTOR = 512
@@ -34,12 +35,18 @@ class Record(NamedTuple):
     values: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """All values and arrays by name."""
+        return {**self.values, **self.arrays}
+
 
 def payload_of(record: Record) -> list[bytes | memoryview]:
     """Return the parts of a record's payload."""
-    arrays = {name: np.ascontiguousarray(in_utf8(a)) for name, a in record.arrays.items()}
+    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
     about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
-    line = json.dumps([record.values, about]).encode() + b"\n"
+    head = json.dumps([record.values, about], ensure_ascii=False, separators=(",", ":"))
+    line = head.encode() + b"\n"
     return [line, *(array.reshape(-1).view(np.uint8).data for array in arrays.values())]
 
 
@@ -61,23 +68,9 @@ def decoded(payload: bytes) -> Record:
     for name, descr, shape in about:
         dtype = np.lib.format.descr_to_dtype(_tuples(descr))
         count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = of_utf8(np.frombuffer(rest, dtype, count, start).reshape(shape))
+        arrays[name] = np.frombuffer(rest, dtype, count, start).reshape(shape)
         start += count * dtype.itemsize
     return Record(values, arrays)
-
-
-def in_utf8(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of strings as one of bytes, and others as they are."""
-    if array.dtype.kind != "U" or array.size == 0:
-        return array
-    return np.array([text.encode() for text in array.ravel().tolist()]).reshape(array.shape)
-
-
-def of_utf8(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of bytes as one of strings, and others as they are."""
-    if array.dtype.kind != "S" or array.size == 0:
-        return array
-    return np.array([text.decode() for text in array.ravel().tolist()]).reshape(array.shape)
 
 
 def _tuples(descr: Any) -> Any:
@@ -93,7 +86,8 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}")
+            other = "an older or newer version, or another program, wrote it: begin another folder"
+            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}; {other}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
             start, (length, checksum, own) = end, HEAD.unpack(file.read(HEAD.size))
@@ -221,25 +215,18 @@ class Journal:
 
 
 def plain(values: Mapping[str, Any]) -> Record:
-    """Return a record of arguments: NumPy arrays and lists as arrays, others as values.
+    """Return a record of arguments: of numbers as arrays, all others as values.
 
-    Raises ValueError for an array of bytes, or of objects other than strings.
+    Raises ValueError for what no record has, such as bytes; see :func:`as_array`.
     """
     record = Record({}, {})
     for name, value in values.items():
-        if isinstance(value, np.ma.MaskedArray):
-            raise ValueError(f"{name} must not be masked")
-        array = np.asarray(value)
-        if array.dtype.kind == "O" and array.ndim > 0:
-            if not all(isinstance(each, str) for each in array.flat):
-                raise ValueError(f"{name} must be of numbers or of strings, got {value!r}")
-            array = array.astype(np.str_)
-        if array.dtype.kind == "U" and array is not value and array.ndim <= 1:
-            check_same(array.tolist(), [*value] if array.ndim else value)
-        if array.dtype.kind == "S":
-            raise ValueError(f"{name} must be of numbers or of strings, got bytes: {value!r}")
-        if value is None or array.ndim == 0:
-            record.values[name] = value if value is None else array.item()
-        else:
+        if isinstance(value, dict | int | float | None):
+            record.values[name] = value
+            continue
+        array = as_array(name, value)
+        if array.ndim and array.dtype.kind != "O":
             record.arrays[name] = array
+        else:
+            record.values[name] = array.tolist()
     return record

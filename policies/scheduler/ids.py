@@ -1,4 +1,9 @@
-"""A table from the ids of pages to rows, without an object per page."""
+"""A table from the ids of pages to rows, without an object per page.
+
+Of a million URLs of 56 letters each takes 154 bytes, of as many numbers 62. A dictionary and a list
+take 198 for a URL. To find a thousand takes 2.1 us each, with the dictionary 2.7; to find a single
+one 21 us, with the dictionary 4 (one run).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import IntArray
 
 LEAST_ROOM = 64
+LONGEST_TEXT = 2**16
+"""Bytes of the longest id or host, in UTF-8."""
 EMPTY, DELETED = -1, -2
 Bytes = NDArray[np.uint8]
 
@@ -109,21 +116,40 @@ def shards_of_keys(keys: IntArray, shards: int) -> IntArray:
     return places
 
 
-def shards_of(labels: NDArray[Any], shards: int) -> IntArray:
-    """Return the shard of each label, (n,): the same for a label on any machine, at any time.
+def shards_of(labels: ArrayLike, shards: int) -> IntArray:
+    """Return the shard of each label, (n,): the same for a label on any machine, at any time."""
+    return shards_of_keys(_encoded(as_array("labels", labels))[0].astype(np.int64), shards)
 
-    ``labels`` are integers or strings, (n,); all others count by their text.
+
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """Return an array as NumPy reads it; strings as objects, each of its own length.
+
+    Raises:
+        ValueError: it has a mask, values that NumPy would change, such as numbers among strings, or
+            objects other than strings; a string is longer than ``LONGEST_TEXT``.
     """
-    texts = labels if labels.dtype.kind in "iu" else labels.astype(np.str_)
-    return shards_of_keys(_encoded(texts)[0].astype(np.int64), shards)
-
-
-def check_same(read: Any, given: Any) -> None:
-    """Raise ValueError where NumPy has changed ids: numbers to strings, or a NUL at the end."""
-    if read != given:
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    array: NDArray[Any] = np.asarray(value, object if isinstance(first, str) else None)
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be masked")
+    if array.dtype.kind in "iufb":
+        return array
+    changed = array.dtype.kind == "U" and not hasattr(value, "dtype")
+    if array.dtype.kind in "UT":
+        array = array.astype(object)
+    strings: list[Any] = array.ravel().tolist() if array.dtype.kind == "O" else []
+    if changed or array.dtype.kind == "S" or not all(isinstance(x, str) for x in strings):
         raise ValueError(
-            f"ids must be all integers or all strings without a final NUL, got {given!r:.80}"
+            f"{name} must be all strings, or all numbers of 64 bits, got {value!r:.80}"
         )
+    if max(map(len, strings), default=0) > LONGEST_TEXT // 4:
+        sizes = [len(text.encode()) for text in strings]
+        if (size := max(sizes)) > LONGEST_TEXT:
+            raise ValueError(
+                f"{name} must have at most {LONGEST_TEXT} bytes each, got {size} at position "
+                f"{sizes.index(size)}: {strings[sizes.index(size)]!r:.40}"
+            )
+    return array
 
 
 class PageIds:
@@ -173,13 +199,11 @@ class PageIds:
         keys, ends, letters = _encoded(given)
         there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
         if there.size:
-            raise ValueError(f"ids must be new, got {given[there[0]].item()!r} again")
+            raise ValueError(f"ids must be new, got {given.item(there[0])!r:.80} again")
         if np.unique(keys).size < keys.size:  # or different ids of the same hash
-            _, first, counts = np.unique(given, return_index=True, return_counts=True)
-            if np.any(counts > 1):
-                raise ValueError(
-                    f"ids must differ, got {given[first[counts > 1].min()].item()!r} twice"
-                )
+            again = np.flatnonzero(~first_of_each(given))
+            if again.size:
+                raise ValueError(f"ids must differ, got {given.item(again[0])!r:.80} twice")
         return keys, ends, letters
 
     def _write(self, rows: IntArray, keys: IntArray, ends: IntArray, letters: Bytes) -> None:
@@ -217,7 +241,7 @@ class PageIds:
         unknown = np.flatnonzero(rows < 0)
         if missing == "raise" and unknown.size:
             others = f" and {unknown.size - 1} others" * (unknown.size > 1)
-            raise ValueError(f"ids must be known, got {given[unknown[0]].item()!r:.80}{others}")
+            raise ValueError(f"ids must be known, got {given.item(unknown[0])!r:.80}{others}")
         return rows
 
     def remove(self, ids: ArrayLike) -> IntArray:
@@ -237,11 +261,11 @@ class PageIds:
         return rows
 
     def ids(self, rows: IntArray) -> NDArray[Any]:
-        """Return the ids of rows, (n,), as integers or as NumPy strings."""
-        if self._kind != "U":
+        """Return the ids of rows, (n,), as integers or as strings, which are objects."""
+        if self._kind != "O":
             return self._keys[rows]
-        spans = [self._text[first:last].tobytes().decode() for first, last in self._spans[rows]]
-        return np.array(spans, dtype=np.str_) if spans else np.zeros(0, "<U1")
+        text, spans = self._text.data, self._spans[rows].tolist()
+        return np.array([text[first:last].tobytes().decode() for first, last in spans], object)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the table as plain arrays, for :meth:`from_arrays`."""
@@ -251,7 +275,7 @@ class PageIds:
             "spans": self._spans[used],
             "text": self._text[: self._written],
             "free": self._free[: self._num_free],
-            "strings": np.array([self._kind == "U"]),
+            "strings": np.array([self._kind == "O"]),
         }
 
     @classmethod
@@ -264,26 +288,21 @@ class PageIds:
         table._text[: table._written] = arrays["text"]
         table._free[: table._num_free] = arrays["free"]
         table._used, table._size = used, used - table._num_free
-        table._kind = "" if used == 0 else "U" if arrays["strings"][0] else "i"
+        table._kind = "" if used == 0 else "O" if arrays["strings"][0] else "i"
         insert(table._slots, table._keys, np.setdiff1d(np.arange(used), arrays["free"]))
         return table
 
     def _read(self, ids: ArrayLike) -> NDArray[Any]:
-        """Return ids as an array of int64 or of strings."""
-        given = np.atleast_1d(np.asarray(ids))
-        if given.dtype.kind == "O" and all(isinstance(each, str) for each in given.tolist()):
-            texts = given.astype(np.str_)
-            check_same(texts.tolist(), given.tolist())
-            given = texts
+        """Return ids as an array of int64, or of strings as objects."""
+        given = np.atleast_1d(as_array("ids", ids))
         if given.size == 0:
-            return np.zeros(0, np.str_ if self._kind == "U" else np.int64)
+            return np.zeros(0, object if self._kind == "O" else np.int64)
         kind = "i" if given.dtype.kind == "u" else given.dtype.kind
-        if given.ndim != 1 or kind not in ("i", "U") or kind != (self._kind or kind):
-            of = {"": "integers or strings", "i": "integers", "U": "strings"}[self._kind]
-            raise ValueError(f"ids must be an array of {of}, got {given.dtype} of {given.shape}")
-        if kind == "U":
-            given = given.astype(np.str_)
-            if np.any(given == ""):
+        if given.ndim != 1 or kind not in ("i", "O") or kind != (self._kind or kind):
+            of = {"": "integers or strings", "i": "integers", "O": "strings"}[self._kind]
+            raise ValueError(f"ids must be an array of {of}, got {given.tolist()[0]!r:.80}")
+        if kind == "O":
+            if "" in given.tolist():
                 raise ValueError("ids must not be empty, got ''")
             return given
         if given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
@@ -318,14 +337,23 @@ class PageIds:
     def _gather_text(self, letters: int) -> None:
         """Give room for more letters, and leave out those of removed ids."""
         rows = self.present()
-        spans = self._spans[rows]
-        lengths = spans[:, 1] - spans[:, 0]
-        ends = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(ends[-1]) + np.repeat(spans[:, 0] - ends[:-1], lengths)
-        text = np.zeros(max(2 * (ends[-1] + letters), 1024), np.uint8)
-        text[: ends[-1]] = self._text[places]
+        rows = rows[np.argsort(self._spans[rows, 0])]
+        borders = np.zeros(self._written + 1, np.int8)
+        borders[self._spans[rows, 0]] += 1
+        borders[self._spans[rows, 1]] -= 1
+        known = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
+        ends = np.concatenate([[0], np.cumsum(self._spans[rows, 1] - self._spans[rows, 0])])
         self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
-        self._text, self._written = text, int(ends[-1])
+        self._text = grown(known, max(2 * (known.size + letters), 1024))
+        self._written = known.size
+
+
+def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries are the first of their kind, (n,)."""
+    places = dict(zip(entries[::-1].tolist(), range(entries.size - 1, -1, -1), strict=True))
+    first = np.zeros(entries.size, np.bool_)
+    first[np.fromiter(places.values(), np.int64, len(places))] = True
+    return first
 
 
 def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
@@ -337,10 +365,12 @@ def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 def _encoded(ids: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
     """Return the keys of ids, and of strings where each begins and ends, and their bytes."""
-    if ids.dtype.kind != "U":
+    if ids.dtype.kind != "O":
         return ids, np.zeros(0, np.int64), np.zeros(0, np.uint8)
-    coded = [each.encode() for each in ids.tolist()]
-    lengths = np.fromiter(map(len, coded), np.int64, len(coded))
+    texts: list[Any] = ids.tolist()
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    if lengths.sum() < letters.size:  # not only ASCII
+        lengths = np.fromiter((len(text.encode()) for text in texts), np.int64, len(texts))
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    letters = np.frombuffer(b"".join(coded), np.uint8)
     return hashes_of(letters, ends), ends, letters

@@ -5,12 +5,18 @@ signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24
 the distributions from which a page without data starts. These are learned as well, whenever the
 number of fetches has doubled, from the pages with data and some of a prior. The prior has the scale
 of all pages: one change in the mean time between two fetches of a page.
+
+A page that is believed to change too often to be worth a fetch would never show that this is wrong,
+or has changed. So what was learned of a page that was not fetched for ``MAX_AGE`` mean intervals is
+forgotten, and until its next fetch it has the change rate at which a fetch is worth most: optimism
+in the face of uncertainty (Auer, Cesa-Bianchi and Fischer 2002, "Finite-time Analysis of the
+Multiarmed Bandit Problem").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +31,12 @@ from policies.scheduler.ids import grown
 from policies.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
-GIVEN = 4.0
-"""Changes that a given rate counts for."""
+GIVEN = 1.0
+"""Changes that a given rate counts for: a unit information prior (Kass and Wasserman 1995)."""
+MAX_AGE = 10.0
+"""Mean intervals between two fetches of a page, after which what was learned is forgotten."""
+BEST_CHANGES = 1.793282
+"""Expected changes since a copy at which a fetch is worth most, where exp(x) = 1 + x + x^2."""
 MOST_POOLED = 10_000
 """Pages from which shared distributions are learned."""
 PRIOR_PAGES = 10
@@ -83,10 +93,18 @@ class PageLearner:
         none = np.zeros((1, self.least.size))
         return {name: x[..., 0] for name, x in self._columns(none, 0.0).items()}
 
-    def begin(self, rows: IntArray, columns: Mapping[str, FloatArray] | None) -> None:
-        """Forget what was learned of pages, and take given columns, (.., n) each, for data."""
+    def begin(
+        self, rows: IntArray, columns: Mapping[str, FloatArray], names: Collection[str]
+    ) -> None:
+        """Forget what was learned of pages, and take the columns of some names for data.
+
+        Args:
+            rows: the pages, (n,).
+            columns: all of ``LEARNED``, (n,) or (S, n) each.
+            names: those of them that are given; the others are assumptions.
+        """
         self.counts[rows] = self.exposures[rows] = 0.0
-        if columns is None:
+        if not names:
             return
         sources = {name: np.atleast_2d(columns[name]) for name in LEARNED[1:]}
         change, (recall, false), shape_rate = columns[LEARNED[0]], sources.values(), self.shared
@@ -96,8 +114,10 @@ class PageLearner:
         given = np.concatenate([(missed * change)[None], evidence, signals]).T
         given = np.maximum(given, self.least)
         counts = np.maximum(GIVEN, given * rate)
-        self.counts[rows] = counts
-        self.exposures[rows] = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        is_data = np.full(shape.size, any(name in names for name in LEARNED[1:]))
+        is_data[0] = LEARNED[0] in names
+        exposures = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        self.counts[rows], self.exposures[rows] = counts * is_data, exposures * is_data
 
     def learn(
         self, rows: IntArray, elapsed: FloatArray, signals: FloatArray, changed: BoolArray
@@ -122,6 +142,13 @@ class PageLearner:
         rows = np.arange(begin, min(begin + most, len(self.counts)))
         self.fetches[2] += rows.size
         return rows
+
+    def rows_in_turn(self, count: int, num_pages: int) -> IntArray:
+        """Return rows to look at after fetches; all in turn, in as many fetches as pages."""
+        room = len(self.counts)
+        per_fetch = -(-room // max(num_pages, 1))
+        end = per_fetch * int(self.fetches[0])
+        return np.unique(np.arange(max(end - per_fetch * count, end - room), end) % room)
 
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""

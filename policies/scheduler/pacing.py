@@ -155,6 +155,14 @@ class PacedScheduler:
         self.clamped += time < self.time
         self.time = max(self.time, time)
 
+    def _turn_back(self, time: float) -> float:
+        """Take the clock back to a time, and return by how much; what is saved is kept."""
+        if real("time", time) >= self.time:
+            raise ValueError(f"time must be before the clock, {self.time:g}, got {time:g}")
+        by = self.time - time
+        self.time, self.empty = time, self.empty - by
+        return by
+
     def _ask_again(self) -> float:
         """Return the earliest time of a fetch if nothing else happens."""
         if self.is_used_up:

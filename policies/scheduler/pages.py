@@ -26,9 +26,11 @@ from policies.scheduler.states import (
     GONE,
     NO_LIMIT,
     READY,
+    WAITING,
     Choices,
     choices_table,
     new_choices,
+    sort_heap,
     with_room,
 )
 
@@ -88,7 +90,7 @@ class PageTables:
         rows = self.ids.rows(given)
         gone = given[self.are_gone(rows)]
         if gone.size:
-            raise ValueError(f"ids must be known, {gone[0].item()!r} is gone")
+            raise ValueError(f"ids must be known, {gone.item(0)!r:.80} is gone")
         return rows
 
     def known(self, ids: NDArray[Any], *, gone: bool = True) -> tuple[BoolArray, IntArray]:
@@ -139,16 +141,52 @@ class PageTables:
             self.dismiss(rows)
             self.choices.lines["num_forgotten"] = 0
 
+    def delay(self, rows: IntArray | BoolArray, by: float) -> None:
+        """Let what pages wait for, or the loss of their fetches, come later by a time."""
+        choices = self.choices
+        choices.due[rows] += by
+        sort_heap(choices.due, choices.due_page, choices.due_place)
+
+    def turn_back(self, now: float, by: float, bandwidth: float) -> None:
+        """Take all times back that are not of copies and signals; these are at most now."""
+        choices, copies = self.choices, self.lazy.pages["last_crawl"]
+        names = "opens", "held", "opening", "retry_at", "failure_time", "due"
+        for times in (getattr(choices, name) for name in names):
+            times -= by
+        copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
+        waits = choices.status == WAITING
+        least = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
+        choices.due[waits] = np.maximum(choices.retry_at, least)[waits]
+        sort_heap(choices.due, choices.due_page, choices.due_place)
+        sort_heap(choices.opening, choices.opening_host, choices.opening_place)
+        self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
+        self.restore(*self.state(), bandwidth, now)
+
+    def count(self, host: str) -> int:
+        """Return the number of pages of a host, those included that are gone."""
+        there = self.choices.status != ABSENT
+        return int((there & (self.choices.host == self.hosts.get(host, -2))).sum())
+
+    def failed_since(self, host: str, since: float) -> NDArray[Any]:
+        """Return the pages of a host that failed or are gone since a time, or its last copy."""
+        choices = self.choices
+        rows = np.flatnonzero(choices.host == self.hosts.get(host, -2))
+        copies, gone = self.lazy.pages["last_crawl"][rows], self.are_gone(rows)
+        since = min(since, copies[np.isfinite(copies)].max(initial=-np.inf))
+        buried = choices.due[rows] - choices.lines["keep_gone"][0]
+        times = np.where(gone, buried, choices.failure_time[rows])
+        return self.ids.ids(rows[(gone | (choices.fails[rows] > 0)) & (times >= since)])
+
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the numbers of hosts, (n,)."""
-        names, places = np.unique(labels, return_inverse=True)
-        known = len(self.hosts)
-        found = [self.hosts.setdefault(name, len(self.hosts)) for name in names.tolist()]
-        codes = np.array(found, np.int64)
+        known, names = len(self.hosts), labels.tolist()
+        self.hosts |= {
+            name: known + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
+        }
         self.make_room()
         for name, limit in self.host_limits.items():
             getattr(self.choices, name)[known : len(self.hosts)] = limit
-        return codes[places.reshape(labels.shape)]
+        return np.array([self.hosts[name] for name in names], np.int64)
 
     # Columns and values
 
@@ -302,7 +340,6 @@ class PageTables:
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size
-        groups["choices"].setdefault("failure_time", np.full(room, -np.inf))  # older snapshots
         self.choices = Choices(**groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])

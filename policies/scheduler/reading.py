@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import QUANTITIES, check_domain, floats
 from policies.estimators.histories import truths
-from policies.scheduler.ids import check_same
+from policies.scheduler.ids import as_array
 from policies.scheduler.page_values import COLUMNS
 
 Ids: TypeAlias = ArrayLike
@@ -21,11 +21,8 @@ ROUNDING = 1e-12
 
 
 def as_ids(ids: Ids) -> NDArray[Any]:
-    """Return ids as an array of one axis; ValueError if NumPy would change or merge some."""
-    array = np.asarray(ids)
-    if not isinstance(ids, np.ndarray) and array.ndim <= 1:
-        check_same(array.tolist(), [*ids] if array.ndim else ids)  # type: ignore[misc]
-    return np.atleast_1d(array)
+    """Return ids as an array of one axis; ValueError if NumPy would change some."""
+    return np.atleast_1d(as_array("ids", ids))
 
 
 def numbers(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
@@ -82,10 +79,8 @@ def labels(name: str, value: Any, count: int, num_sources: int = 1) -> NDArray[A
 
 def host_labels(name: str, value: Any) -> NDArray[Any]:
     """Return labels of hosts, strings or whole numbers, as an array of one axis."""
-    array = np.atleast_1d(np.asarray(value))
-    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat):
-        array = array.astype(np.str_)
-    if array.size and (array.dtype.kind not in "Uiu" or array.ndim != 1):
+    array = np.atleast_1d(as_array(name, value))
+    if array.size and (array.dtype.kind not in "Oiu" or array.ndim != 1):
         raise ValueError(f"{name} must be strings or whole numbers, got {value!r:.80}")
     return array
 
@@ -142,6 +137,8 @@ def check_names(
     given: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
 ) -> None:
     """Raise ValueError unless new pages have the columns that are needed, and those of others."""
+    for name in given.keys() - {*COLUMNS}:
+        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
     missing = [name for name in needed if name not in given]
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"

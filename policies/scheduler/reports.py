@@ -24,6 +24,7 @@ from policies.scheduler.states import (
     GONE,
     PARKED,
     SENT,
+    WAITING,
     choices_at,
     due_pages,
 )
@@ -120,13 +121,31 @@ def dismiss(
         page = pages[position]
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
-        choices.fails[page] = 0
-        choices.retry_at[page] = choices.failure_time[page] = -math.inf
+        choices.failure_time[page] = -math.inf
         if kept > -math.inf:
+            count_failure(choices, page, ends[position])
             choices.status[page] = GONE
             set_due(due_pages(choices), page, kept)
         else:
+            choices.fails[page], choices.retry_at[page] = 0, -math.inf
             choices.least[page] = 0.0
+
+
+@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, types.boolean, types.float64))
+def revive(
+    table: IntArray, search: IntArray, value: Any, pages: IntArray, waits: bool, now: float
+) -> None:
+    """Let gone pages be chosen, perhaps after waits; forget the failures and waits of others."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for page in pages:
+        status = choices.status[page]
+        if status != GONE:
+            choices.fails[page] = 0
+        if status != GONE or not waits:
+            choices.retry_at[page] = -math.inf
+        if status in (GONE, WAITING):
+            leave_state(choices, lazy, page, now)
+            make_ready(choices, lazy, value, page, now)
 
 
 @compiled()
@@ -135,14 +154,3 @@ def reopen(table: IntArray) -> None:
     choices = choices_at(table)
     for host in range(choices.gap.shape[0]):
         expect(choices, host)
-
-
-@compiled()
-def change_timeout(table: IntArray, timeout: float) -> None:
-    """Let the pages that were sent be lost by another timeout than before."""
-    choices = choices_at(table)
-    for page in range(choices.status.shape[0]):
-        if choices.status[page] == SENT:
-            set_due(
-                due_pages(choices), page, choices.due[page] - choices.lines[0].timeout + timeout
-            )

@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, flag, one_of, quantity, real, share, whole
+from policies.base.registry import POLICIES
 from policies.scheduler.calls import Noted
 from policies.scheduler.choices import hand_out, look, take, worth
 from policies.scheduler.describing import description, overview, reason, states_at
 from policies.scheduler.files import Record
-from policies.scheduler.learning import LEARNED, PageLearner
+from policies.scheduler.ids import first_of_each
+from policies.scheduler.learning import BEST_CHANGES, LEARNED, MAX_AGE, PageLearner
 from policies.scheduler.pacing import SAVED, Fetch, PacedScheduler
+from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.pages import PageTables
 from policies.scheduler.price import Price
 from policies.scheduler.reading import (
@@ -27,9 +30,9 @@ from policies.scheduler.reading import (
     host_labels,
     read,
 )
-from policies.scheduler.reports import change_timeout, fail, give_back, reopen
+from policies.scheduler.reports import fail, give_back, reopen, revive
 from policies.scheduler.signal_log import count_signals, signals_until
-from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, SENT
+from policies.scheduler.states import ABSENT, GONE, NO_LIMIT, PARKED, SENT
 
 REWRITTEN = 500
 """Pages whose estimates follow new shared distributions with each report."""
@@ -45,7 +48,8 @@ class CrawlScheduler(PacedScheduler):
     Pages come and go by :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; it takes note
     of signals (:meth:`signal`) and of fetches (:meth:`report`), and answers :meth:`next` and
     :meth:`next_batch`. Times are numbers in any unit, which is that of all rates. Ids are all
-    strings or all integers. All arguments for pages are arrays; there is no Python object per page.
+    strings, of 65,536 bytes in UTF-8 at most, or all integers. All arguments for pages are arrays;
+    there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
     The page of the largest crawl value is found exactly, with several sources of signals but for
@@ -179,7 +183,7 @@ class CrawlScheduler(PacedScheduler):
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
             learned = set(columns) & set(LEARNED)
-            pages.learner.begin(rows if learned else rows[~back], arrays if learned else None)
+            pages.learner.begin(rows if learned else rows[~back], arrays, learned)
             if not learned and back.any():
                 pages.write_learned(rows[back], self.bandwidth)
         codes = pages.host_codes(own["host"]) if "host" in own else -1
@@ -204,7 +208,7 @@ class CrawlScheduler(PacedScheduler):
             changed = pages.of(rows) | known
             pages.write(rows, changed, pages.parameters(changed, self.bandwidth))
             if pages.learner is not None and set(known) & set(LEARNED):
-                pages.learner.begin(rows, changed)
+                pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
         if least is not None:
             pages.choices.least[rows] = least
@@ -217,14 +221,38 @@ class CrawlScheduler(PacedScheduler):
         rows = self.pages.ids.remove(as_ids(ids))
         self.pages.dismiss(rows, np.full(rows.size, self.time))
 
-    def move(self, ids: Ids, new_ids: Ids) -> None:
-        """Give pages other ids, as after a redirect, and keep all else.
+    def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
+        """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
 
         Raises:
-            ValueError: an id is unknown, a new one is there already, or one of them is twice there.
+            ValueError: an id is unknown, a new one is there already, or one of them is twice there;
+                a host is given for a page that is handed out, or parked as its host is closed.
         """
-        self.pages.rows(ids)
-        self.pages.ids.move(as_ids(ids), as_ids(new_ids))
+        pages, rows = self.pages, self.pages.rows(ids)
+        hosts = read({"host": host}, rows.size, self.num_sources)
+        if hosts and np.isin(pages.choices.status[rows], (SENT, PARKED)).any():
+            raise ValueError("host must be left out for pages that are handed out or parked")
+        pages.ids.move(as_ids(ids), as_ids(new_ids))
+        for labels in hosts.values():
+            codes = pages.host_codes(labels)
+            pages.choices.host[rows] = codes
+
+    def revive(self, ids: Ids, wait: bool = False) -> int:
+        """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
+
+        A page that was gone keeps what was learned of it and its failures, of which being gone is
+        one; with ``wait`` it waits by them, from then on. Other pages have no failures any more.
+        """
+        labels, pages = as_ids(ids), self.pages
+        _, rows = pages.known(labels)
+        gone = rows[pages.are_gone(rows)]
+        pages.lazy.pages["counted"][gone] = 0.0
+        if pages.learner is not None and gone.size:
+            pages.write_learned(gone, self.bandwidth)
+        pages.weigh(gone)
+        pages.allocated &= pages.values.apart
+        ready(revive)(*pages.arguments, pages.values.value, rows, flag("wait", wait), self.time)
+        return int(labels.size - rows.size)
 
     def __contains__(self, page_id: object) -> bool:
         """Return whether a page is there, and not gone."""
@@ -298,10 +326,22 @@ class CrawlScheduler(PacedScheduler):
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in given:
-            change_timeout(self.pages.arguments[0], given["timeout"])
+            sent = self.pages.choices.status == SENT
+            self.pages.delay(sent, given["timeout"] - lines["timeout"][0])
         for name, value in given.items():
             lines[name] = value
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back, where it was wrong; ValueError if that is not before it.
+
+        Copies and signals of the future count as of the new time, and what waits has as long to
+        wait as before. Waits that are over stay over, and forgotten pages stay forgotten.
+        """
+        by = self._turn_back(time)
+        self.price.time -= by
+        self.price.asked = None if self.price.asked is None else self.price.asked - by
+        self.pages.turn_back(time, by, self.bandwidth)
 
     # Events
 
@@ -458,6 +498,23 @@ class CrawlScheduler(PacedScheduler):
         following = following[~np.isin(pages.choices.status[following], (ABSENT, GONE))]
         pages.write_learned(np.union1d(rows[used], following), self.bandwidth)
         pages.admit(following, self.time, only_ready=True)
+        looked = np.union1d(following, learner.rows_in_turn(used.size, len(pages.ids)))
+        self._explore(np.setdiff1d(looked, rows))
+
+    def _explore(self, rows: IntArray) -> None:
+        """Forget what was learned of pages without a fetch for long, and value them highly."""
+        pages, max_age = self.pages, MAX_AGE * len(self.pages.ids) / self.bandwidth
+        assert pages.learner is not None
+        ages = self.time - pages.lazy.pages["last_crawl"][rows]
+        old = (ages > max_age) & ~np.isin(pages.choices.status[rows], (ABSENT, GONE, SENT))
+        if not old.any():
+            return
+        rows, columns = rows[old], pages.of(rows[old])
+        pages.learner.begin(rows, columns, ())
+        columns |= {"change_rate": BEST_CHANGES / ages[old], "recall": 0.0 * columns["recall"]}
+        pages.write(rows, columns, pages.values.table(columns, self.bandwidth))
+        pages.weigh(rows)
+        pages.admit(rows, self.time, only_ready=True)
 
     # Choices
 
@@ -465,7 +522,7 @@ class CrawlScheduler(PacedScheduler):
         pages = self.pages
         pages.allocate(self.bandwidth, self.time)
         rows = np.zeros(count, np.int64)
-        if count:
+        if count or not len(pages):  # pages that are gone are forgotten in time
             taken = ready(take)(*pages.arguments, pages.values.value, self.time, rows)
             rows = rows[:taken]
             pages.forget()
@@ -627,6 +684,7 @@ class CrawlScheduler(PacedScheduler):
         other.source_gap(0, 0.0)
         other.describe(0)
         other.report([1], 90.0, "gone")
+        other.revive([1])
 
     # State
 
@@ -641,22 +699,27 @@ class CrawlScheduler(PacedScheduler):
     def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
         """Return a scheduler with the state of another one.
 
-        ``policy`` is needed where that one's policy has no name.
+        ``policy`` is needed where that one's policy has no name in the registry: a state names no
+        code that would be imported.
+
+        Raises:
+            ValueError: the state has other names than this version's, or needs a ``policy``.
         """
         values, arrays = state
-        chosen = values["policy"] if policy is None else policy
-        settings = {"num_sources": values["num_sources"], "learn": values["learns"]}
-        scheduler = cls(chosen, values["bandwidth"], **settings)
+        settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        name = values.get("policy")
+        if policy is None and name not in POLICIES:
+            raise ValueError(f"policy must be given where that of the state is {name!r}")
+        if isinstance(policy, str) and name not in (None, policy):
+            raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
+        chosen = name if policy is None else policy
+        scheduler = cls(chosen, values.get("bandwidth", 0.0), **settings)
+        some = {f"columns.{name}" for name in COLUMNS}
+        some |= {f"learner.{name}" for name in PageLearner(1.0, 0).arrays()}
+        if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - some:
+            raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
         for name in SAVED:
             setattr(scheduler, name, values[name])
-        if "price" in values:
-            scheduler.price.restore(values["price"])
+        scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays, scheduler.bandwidth, scheduler.time)
         return scheduler
-
-
-def first_of_each(entries: NDArray[Any]) -> BoolArray:
-    """Return which entries are the first of their kind, (n,)."""
-    first = np.zeros(entries.size, np.bool_)
-    first[np.unique(entries, return_index=True)[1]] = True
-    return first

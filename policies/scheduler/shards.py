@@ -17,11 +17,11 @@ from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.calls import CALLS, locked, wrapped
 from policies.scheduler.files import Record, decoded
-from policies.scheduler.ids import PageIds, shards_of
+from policies.scheduler.ids import PageIds, first_of_each, shards_of
 from policies.scheduler.pacing import PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
-from policies.scheduler.scheduler import CrawlScheduler, first_of_each
+from policies.scheduler.scheduler import CrawlScheduler
 from policies.scheduler.workers import BACKENDS, check, check_folder, encoded
 
 UNLIMITED = 1e9
@@ -67,7 +67,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
             of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
-            cannot be read, of an older format, or in use.
+            cannot be read, of another version, or in use.
         ImportError: Ray is not installed.
     """
 
@@ -174,7 +174,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._route("remove", self._leave(given), {"ids": given})
 
     def move(self, ids: Ids, new_ids: Ids) -> None:
-        """Give pages other ids; see :meth:`CrawlScheduler.move`."""
+        """Give pages other ids; their hosts stay; see :meth:`CrawlScheduler.move`."""
         given, others = as_ids(ids), as_ids(new_ids)
         where = self._where[self.ids.rows(given)]
         self.ids.move(given, others)
@@ -197,6 +197,13 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._change_pace(time, bandwidth, burst)
         self._ask_all("configure", time=self.time, **settings)
         self._set_shares()
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
+        self._set_shares()  # lets the time pass
+        self._turn_back(time)
+        self._ask_all("reset_clock", time=time)
+        self._exchange = None
 
     def source_gap(self, source: int, since: float) -> None:
         """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
@@ -270,7 +277,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
             answers = self._ask("next_batch", {k: {"count": n} for k, n in some.items()})
             for shard, answer in answers.items():
-                ids, level = answer.arrays["answer"], answer.values["level"]
+                ids, level = as_ids(answer.named["answer"]), answer.values["level"]
                 parts.append(ids)
                 some[shard] -= ids.size
                 if level > 0.0:
@@ -327,7 +334,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             known, unknown = where >= 0, labels[where < 0]
             arrays = {key: array[..., known] for key, array in arrays.items()}
             answers = self._route(name, where[known], arrays, **arguments)
-        return call.join([{**each.values, **each.arrays} for each in answers.values()], unknown)
+        return call.join([each.named for each in answers.values()], unknown)
 
     def _check_open(self) -> None:
         if not self._workers:
@@ -341,9 +348,10 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def _open(self, states: Answers) -> None:
         """Take note of the pages, the time and the bandwidths of the shards."""
         for shard, state in states.items():
-            if state.arrays["ids"].size:
-                self._place(state.arrays["ids"], shard)
-                self._columns = dict.fromkeys(state.arrays["columns"].tolist())
+            ids = as_ids(state.named["ids"])
+            if ids.size:
+                self._place(ids, shard)
+                self._columns = dict.fromkeys(state.values["columns"])
         shares = np.array([state.values["bandwidth"] for state in states.values()])
         self.time = max(state.values["time"] for state in states.values())
         self.bandwidth, self._balance = float(shares.sum()), Balance(shares)

@@ -162,6 +162,13 @@ def due_pages(choices: Choices) -> IndexedHeap:
     return IndexedHeap(choices.due, choices.due_page, choices.due_place, choices.due_size)
 
 
+def sort_heap(due: FloatArray, entries: IntArray, place: IntArray) -> None:
+    """Order an IndexedHeap again after changes of its due times, none of which became infinite."""
+    rows = np.flatnonzero(np.isfinite(due))
+    rows = rows[np.argsort(due[rows], kind="stable")]
+    entries[: rows.size], place[rows] = rows, np.arange(rows.size)
+
+
 @inlined()
 def join_queue(choices: Choices, page: int, queue: int) -> None:
     """Put a page at the end of a queue."""

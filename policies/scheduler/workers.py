@@ -14,8 +14,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from crawl_envs.types.files import replacing
 from crawl_envs.types.worker_processes import new_pool
 from policies.scheduler.durable import DurableScheduler
@@ -41,7 +39,7 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     """Make the folder of shards of these settings.
 
     Raises:
-        ValueError: it is of other settings or of an older format, or they cannot be read.
+        ValueError: it is of other settings or of another version, or they cannot be read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "shards"
@@ -53,7 +51,7 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
     if not isinstance(held, dict) or set(held) != set(settings):
-        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of an older format")
+        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of another version")
     for name, value in settings.items():
         if value != held[name]:
             raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
@@ -77,10 +75,10 @@ class Shard:
 
     def reply(self, payload: bytes) -> bytes:
         """Return the answer to a call: its result, or its error, and the number of calls."""
-        values, arrays = decoded(payload)
-        call = values.pop("call")
+        arguments = decoded(payload).named
+        call = arguments.pop("call")
         try:
-            answer = self._answer(call, {**values, **arrays})
+            answer = self._answer(call, arguments)
         except Exception as error:
             answer = {"error": type(error).__name__, "said": str(error)}
         return encoded({**answer, "calls": getattr(self.scheduler, "total", 0)})
@@ -114,9 +112,8 @@ class Shard:
             if folder is not None:
                 self.scheduler = DurableScheduler(folder, self.scheduler, durable=durable)
         known, pages = self.scheduler, self.scheduler.pages
-        columns = np.array(list(pages.columns), np.str_)
-        ids = pages.ids.ids(pages.ids.present())
-        return {"ids": ids, "columns": columns, "time": known.time, "bandwidth": known.bandwidth}
+        about = {"time": known.time, "bandwidth": known.bandwidth, "columns": [*pages.columns]}
+        return about | {"ids": pages.ids.ids(pages.ids.present())}
 
     def close(self) -> None:
         """Leave the folder to others."""

@@ -7,12 +7,15 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import numpy as np
 import typer
 
+from crawl_envs.types.urls import normal_url
 from policies.live import messages, page_tables
 from policies.live.watching import listen
 from policies.scheduler import CrawlScheduler, DurableScheduler
@@ -31,6 +34,9 @@ def answer(
     listening = None if port is None else listen(port)
     if port is not None and wanted.bandwidth > 0.0:
         wanted = wanted._replace(start=wanted.start - FETCHES_SAVED / wanted.bandwidth)
+    if wanted.table is not None:  # as messages and feeds spell them
+        urls = np.array([normal_url(url) for url in wanted.table.urls], object)
+        wanted = wanted._replace(table=replace(wanted.table, urls=urls))
     scheduler, table = None, None
     if folder is not None and DurableScheduler.holds(folder):
         resumes = f"{folder} goes on with its own pages, signals, policy and bandwidth, not these"
@@ -40,8 +46,12 @@ def answer(
     if table is not None:
         for sentence in planning.policy_cautions(table, wanted.policy, learn):
             typer.echo(sentence, err=True)
-    with nullcontext(scheduler) if folder is None else DurableScheduler(folder, scheduler) as asked:
+    named = {"policy": wanted.policy} if ":" in wanted.policy else {}  # a folder names no code
+    durable = None if folder is None else DurableScheduler(folder, scheduler, **named)
+    with nullcontext(scheduler) if durable is None else durable as asked:
         assert asked is not None
+        if scheduler is None:
+            messages.take_back(asked, messages.day_of(None))
         planning.limit_hosts(asked, wanted.limits)
         with polling(asked, feeds, folder) as polls:
             if table is not None:
@@ -90,7 +100,8 @@ def polling(
 
     with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
         sources = {address: source for source, address in enumerate(feeds.addresses)}
-        polls = Polls(sources, Path(place), feeds.every, messages.day_of(None), columns)
+        times = feeds.every, messages.day_of(None)
+        polls = Polls(sources, Path(place), *times, columns, normal_url)
         poll_due(polls)
         thread = threading.Thread(target=poll_on, args=(polls,), daemon=True)
         thread.start()

@@ -16,6 +16,7 @@ class Page:
     copy: float | None = None
     state: str = "ready"  # or new, sent, waiting, parked, gone
     sent: float = -math.inf
+    lost: float = -math.inf  # when a fetch that is under way is lost
     fails: int = 0
     retry_at: float = -math.inf
     failure_time: float = -math.inf  # of the last fetch that was reported as failed or interrupted
@@ -96,17 +97,48 @@ class NaiveScheduler:
         page = self.pages.get(key)
         if self.is_old(page, time):
             return 1
-        self.leave(key, min(time, self.time + self.timeout))
-        page.state, page.signals, page.fails = "gone", [], 0
-        page.retry_at = page.failure_time = -math.inf
+        end = min(time, self.time + self.timeout)
+        self.leave(key, end)
+        self.count_failure(page, end)
+        page.state, page.signals, page.failure_time = "gone", [], -math.inf
         return 0
+
+    def revive(self, key, wait):
+        page = self.pages.get(key)
+        if page is None:
+            return 1
+        if page.state != "gone":
+            page.fails = 0
+        if page.state != "gone" or not wait:
+            page.retry_at = -math.inf
+        if page.state in ("gone", "waiting"):
+            self.leave(key, self.time)
+            self.make_ready(key)
+        return 0
+
+    def reset_clock(self, time):
+        """Take the clock back: what waits has as long to wait as before."""
+        by, self.time = self.time - time, time
+        for key, page in self.pages.items():
+            page.copy = None if page.copy is None else min(page.copy, time)
+            for name in ("retry_at", "failure_time", "sent", "lost"):
+                setattr(page, name, getattr(page, name) - by)
+            if page.state == "waiting":
+                least = -math.inf if page.copy is None else page.copy + page.least
+                self.waiting[key] = max(page.retry_at, least)
+            elif page.state == "ready":
+                self.make_ready(key)
+        for host in self.hosts.values():
+            host.opens, host.held = host.opens - by, host.held - by
 
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
+        page.fails, page.retry_at = 0, -math.inf
         self.make_ready(key)
 
-    def move(self, key, new):
+    def move(self, key, new, host=None):
+        self.pages[key].host = host or self.pages[key].host
         self.pages = {new if k == key else k: page for k, page in self.pages.items()}
         self.line = [new if k == key else k for k in self.line]
         self.waiting = {new if k == key else k: due for k, due in self.waiting.items()}
@@ -245,7 +277,7 @@ class NaiveScheduler:
 
     def open_all(self):
         """Let the pages be chosen whose fetch is lost, whose wait is over, whose host opens."""
-        sent = {k: p.sent + self.timeout for k, p in self.pages.items() if p.state == "sent"}
+        sent = {k: p.lost for k, p in self.pages.items() if p.state == "sent"}
         for due, _, key in sorted(
             (t, self.pages[k].row, k) for k, t in (sent | self.waiting).items()
         ):
@@ -264,8 +296,6 @@ class NaiveScheduler:
 
     def correct_clocks(self):
         for key, page in self.pages.items():
-            if page.state == "gone":
-                continue
             if page.copy is not None and page.copy > self.time:
                 page.copy = self.time
                 if page.state == "waiting":
@@ -287,7 +317,7 @@ class NaiveScheduler:
             if key is None:
                 break
             page = self.pages[key]
-            page.state, page.sent = "sent", self.time
+            page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
             if self.host(page):
                 self.host(page).busy += 1
                 host = self.host(page)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl_envs.logs.urls import hosts_of, normal_url
+from crawl_envs.logs.urls import hosts_of
+from crawl_envs.types.urls import normal_url
 from tests.naive import urls as naive
 
 SEGMENT = st.lists(

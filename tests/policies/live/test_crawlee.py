@@ -63,7 +63,8 @@ def site() -> Iterator[str]:
 def scheduler_of(rate: float, **options: Any) -> CrawlScheduler:
     """Return a scheduler of so many fetches per second that learns."""
     settings = {"timeout": 60.0 * SECOND, "burst": 1.0 * SECOND, "learn": True, **options}
-    return CrawlScheduler("Greedy", rate / SECOND, start=day_of(None) - SECOND / rate, **settings)
+    settings = {"start": day_of(None) - SECOND / rate, **settings}
+    return CrawlScheduler("Greedy", rate / SECOND, **settings)
 
 
 async def fetched(manager: ScheduledRequests) -> Request:
@@ -120,7 +121,7 @@ def test_pages_are_fetched_again_when_they_are_due(
         assert Site.visits["/gone"] == 1
         assert Site.visits["/broken"] == 1  # it waits for the minute of the timeout
         assert told[2]["state"] == "gone"
-        assert [page["failures"] for page in told] == [0, 0, 0, 1, 0]
+        assert [page["failures"] for page in told] == [0, 0, 1, 1, 0]
         assert told[3]["copy"] is None
         visits = {path: Site.visits[f"/{path}"] for path in PATHS}
         assert 4 < visits["news"] <= sum(visits.values()) <= most
@@ -172,6 +173,29 @@ def test_a_fetch_under_way_at_a_kill_says_nothing_of_its_page(tmp_path: Path) ->
         assert scheduler.describe(request.url)["failures"] == 1
 
     asyncio.run(steps())
+
+
+def test_urls_of_a_run_come_back_and_links_do_not(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0, keep_gone=9.0, start=day_of(None) + 30.0)
+    urls = ["https://a.example/", "https://a.example/link"]
+
+    async def steps() -> None:
+        for status in (410, 200):
+            manager = ScheduledRequests(scheduler, tmp_path, max_retry_after=0.5)
+            assert abs(scheduler.time - day_of(None)) < 1.0  # it is taken back
+            link = Request.from_url(urls[1])
+            link.crawl_depth = 1
+            await manager.add_requests([urls[0], link])
+            while (request := await manager.fetch_next_request()) is not None:
+                if status == 200:
+                    assert request.url == urls[0]
+                manager.found(request, status)
+                await manager.mark_request_as_handled(request)
+                if status == 200:
+                    break
+
+    asyncio.run(steps())
+    assert [scheduler.describe(url)["state"] for url in urls] == ["ready", "gone"]
 
 
 def test_validators_are_sent_as_they_came_or_not_at_all(tmp_path: Path) -> None:
@@ -277,8 +301,9 @@ def test_a_handler_that_failed_sees_the_page_again(
         failed[context.request.url] += 1
 
     asyncio.run(asyncio.wait_for(crawler.run([f"{site}/odd"]), 60.0))
-    assert seen[f"{site}/odd"] == Site.visits["/odd"] == 6
-    assert failed[f"{site}/odd"] == limit
+    count = seen[f"{site}/odd"]
+    assert count == Site.visits["/odd"] >= 6  # Crawlee may begin more before it ends
+    assert failed[f"{site}/odd"] == count // (retries + 1)
 
 
 def test_all_of_a_request_is_kept_but_what_was_noted_of_a_fetch(tmp_path: Path) -> None:

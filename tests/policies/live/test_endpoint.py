@@ -104,7 +104,8 @@ def test_who_holds_a_copy_asks_fetches_and_reports(client: Client) -> None:
     assert not never["due"]
     unknown = due_of(client, "https://b.example/")
     assert unknown == {
-        **{"due": True, "known": False, "why": "it is not known", "stale": None, "next": None}
+        **{"url": "https://b.example/", "due": True, "known": False, "why": "it is not known"},
+        **{"stale": None, "next": None},
     }
 
 
@@ -136,7 +137,11 @@ def test_bad_requests_are_answered_and_change_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.post({"add": PAGES})
-    for freshness in ('{"freshness": 1.5}', "[1]", "{}", "{", '{"freshness": 1, "time": "odd"}'):
+    for freshness in (
+        *('{"freshness": 1.5}', "[1]", "{}", "{", '{"freshness": 1, "time": "odd"}', 99999 * "["),
+        *('{"freshness": 1, "tiem": 2}', '{"freshness": NaN}', '{"freshness": 0, "freshness": 1}'),
+        '{"freshness": 1, "time": ' + 400 * "9" + "}",
+    ):
         status, text = client.ask("/truth", freshness)
         assert status == 400
         assert "freshness in [0, 1]" in json.loads(text)["error"]
@@ -144,9 +149,13 @@ def test_bad_requests_are_answered_and_change_nothing(
         ("", "expected a JSON object"),
         ("{", "expected a JSON object"),
         ("[1]", "must have one of"),
-        ('{"ask": "https://nowhere.example/"}', "known"),
+        ('{"ask": "https://nowhere.example/"}', "must be added with its columns before: change_ra"),
+        ('{"next": 1, "next": 2}', "names must differ"),
+        ('{"next": 1, "time": NaN}', "numbers must be finite, got NaN"),
+        ('{"next": 10001}', "next must be of at most 10000, got 10001: send several"),
+        ('{"limit": null, "gap": -Infinity}', "numbers must be finite"),
         ('{"hold": "a.example"}', "hold must have 'until'"),
-        ('{"report": ["u"], "time": ' + 400 * "9" + "}", "too large"),
+        ('{"report": ["u"], "time": ' + 400 * "9" + "}", "time must be days, at most"),
         (100_000 * "[", "recursion"),
         ('{"report": ["u"], "tiem": 5}', "name beside report must be"),
         ('{"next": 1, "time": 1764000000}', "perhaps seconds"),
@@ -155,20 +164,65 @@ def test_bad_requests_are_answered_and_change_nothing(
         status, text = client.ask("/", body)
         assert status == 400
         assert words in json.loads(text)["error"]
-    assert client.ask("/due")[0] == 400
+    for query in ("", "?url=", "?url=https://a.example/?x=1&y", "?url=a&url=b", "?url=a&time=3"):
+        assert client.ask(f"/due{query}")[0] == 400
     assert client.ask("/nowhere")[0] == 404
     with monkeypatch.context() as small:
-        small.setattr(served, "LARGEST_BODY", 10)
-        status, text = client.ask("/", json.dumps({"next": 1}) + " " * 10)
-    assert status == 400
-    assert "at most 10 bytes" in text
-    assert len(client.ask("/", "1\n" * served.MOST_LINES)[1].splitlines()) == served.MOST_LINES
-    status, text = client.ask("/", "1\n" * served.MOST_LINES + "1")
-    assert (status, json.loads(text)) == (400, {"error": "a body must have at most 10000 lines"})
+        small.setattr(served, "MAX_BYTES", 10)
+        for path in ("/", "/truth"):
+            status, text = client.ask(path, json.dumps({"next": 1}) + " " * 10)
+            assert status == 400
+            assert "at most 10 bytes" in text
+    assert len(client.ask("/", "1\n" * served.MAX_LINES)[1].splitlines()) == served.MAX_LINES
+    status, text = client.ask("/", "1\n" * served.MAX_LINES + "1")
+    assert (status, json.loads(text)["error"][:35]) == (400, "a body must have at most 10000 line")
     assert client.metric("crawl_handed_out_total") == 0
     refused, taken = client.post({"next": 0}, {"next": 1})
     assert "count" in refused["error"]
     assert len(taken["fetch"]) == 1
+
+
+def test_other_requests_are_answered_between_the_lines_of_a_body(client: Client) -> None:
+    line = {"add": [{"url": f"u{k}", "change_rate": 1.0} for k in range(1000)], "known": "skip"}
+    sizes = list[int]()
+    body = "\n".join([json.dumps(line), *(50 * [json.dumps({**line, "known": "raise"})])])
+    poster = threading.Thread(target=client.ask, args=("/", body))
+    poster.start()
+    while poster.is_alive():
+        sizes.append(client.get("/health")["pages"])
+    assert sizes.count(1000) > 3
+
+
+def test_connections_beyond_a_hundred_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = list[uvicorn.Server]()
+
+    class Caught(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            servers.append(self)
+
+    monkeypatch.setattr(uvicorn, "Server", Caught)
+    free = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    free.bind(("127.0.0.1", 0))
+    served_one = CrawlScheduler("Greedy", 1.0, start=NOW)
+    thread = threading.Thread(target=served.serve, args=(served_one, free))
+    thread.start()
+    while not (servers and servers[0].started):
+        time.sleep(0.01)
+    client = Client(free.getsockname()[1])
+    assert client.ask("/health")[0] == 200
+    idle = [socket.create_connection(free.getsockname()) for _ in range(100)]
+    assert client.ask("/health")[0] == 503
+    for each in idle:
+        each.close()
+    while len(servers[0].server_state.connections) > 50:
+        time.sleep(0.01)
+    assert client.ask("/health")[0] == 200
+    long_url = "https://a.example/" + "x" * 60_000
+    assert due_of(client, long_url)["url"] == long_url
+    assert client.ask("/due?url=" + "x" * 70_000)[0] == 400
+    servers[0].should_exit = True
+    thread.join()
 
 
 @pytest.mark.parametrize(

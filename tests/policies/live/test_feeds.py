@@ -157,6 +157,9 @@ class Told:
 
         return call
 
+    def __contains__(self, page: str) -> bool:
+        return True
+
     def signals(self) -> list[tuple[str, float]]:
         found = [
             pair
@@ -247,7 +250,9 @@ def test_entries_that_were_lost_are_a_gap(memory: Memory) -> None:
     assert gaps(a, now=6.0, kind="sitemap") == []
 
 
-def test_pages_are_added_and_gone_ones_stay_away(memory: Memory, tmp_path: Path) -> None:
+def test_pages_are_added_and_gone_ones_come_back_as_new_entries(
+    memory: Memory, tmp_path: Path
+) -> None:
     fresh = CrawlScheduler("Greedy", 100.0, learn=True, keep_gone=30.0)
     with DurableScheduler(tmp_path / "state", fresh) as scheduler:
         tell(scheduler, memory, listed(entry("/1", 0.5)), 1.0)
@@ -259,7 +264,12 @@ def test_pages_are_added_and_gone_ones_stay_away(memory: Memory, tmp_path: Path)
         scheduler.limit_hosts("a.example", most=1)
         both = listed(entry("/2", 1.8), entry("/3", 1.9))
         tell(scheduler, memory, both, 2.0, columns={"importance": 2.0})
-        assert "https://a.example/2" not in scheduler
+        assert "https://a.example/2" in scheduler
+        scheduler.report(["https://a.example/2"], 2.0, "gone")
+        tell(scheduler, memory, both, 2.1, columns={"importance": 2.0})
+        assert "https://a.example/2" not in scheduler  # it is the same entry
+        tell(scheduler, memory, listed(entry("/2", 2.2)), 2.2)
+        assert scheduler.describe("https://a.example/2")["due"] == 3.0  # gone twice
         assert scheduler.describe("https://a.example/3")["signals"] == 1
         assert len(scheduler.next_batch(3.0, 5)) == 1
 
@@ -348,6 +358,9 @@ def test_a_feed_that_is_not_modified_says_nothing_new(site: str, tmp_path: Path)
     assert [same for _, same in Site.asked] == [False, False, False, True, True]
     [kept] = tmp_path.glob("feed-*.json")
     assert Memory(kept).polled == DAY + 4.0
+    polls.note(f"{site}/f.xml", DAY + 5.0, "it cannot be read")
+    assert polls.last[f"{site}/f.xml"][0::5] == (DAY + 5.0, ["it cannot be read"])
+    assert polls.fetch(told, f"{site}/f.xml", DAY + 6.0) == []  # 304
     assert len(Memory(kept).keys) == 1
 
 

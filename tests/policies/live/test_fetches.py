@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from email.utils import formatdate
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from policies.live.copies import Copies, Copy, digest
 from policies.live.fetches import Answer, note_fetch, retry_after
+from policies.live.outages import MAX_FAILURES, Outages
 from policies.scheduler import CrawlScheduler
 
 PAGE, NOW, SECOND = "https://a.example/p", 20_000.0, 1.0 / 86_400.0
@@ -24,7 +27,7 @@ COPY = Copy('"1"', "yesterday", digest("one"), "parser")
         (COPY, Answer(206, '"2"', content="two"), "changed", None),
         (COPY, Answer(304), "not_modified", COPY),
         (COPY, Answer(404), "failed", COPY),
-        (COPY, Answer(410), "gone", Copy()),
+        (COPY, Answer(410), "gone", Copy(parser="parser")),
         (COPY, Answer(500, content="two"), "failed", COPY),
         (COPY, Answer(), "failed", COPY),
     ],
@@ -35,11 +38,15 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
     assert scheduler.next(NOW + SECOND)[0] == PAGE
     sent, now = NOW + SECOND, NOW + 2.0 * SECOND
     after = Copy('"2"', None, digest("two"), "parser") if after is None else after
-    assert note_fetch(scheduler, PAGE, before, answer, sent, now) == (outcome, after)
+    outages = Outages(scheduler)
+    assert note_fetch(scheduler, PAGE, before, answer, sent, now, outages) == (outcome, after)
     told = scheduler.describe(PAGE)
     assert told["state"] == {"gone": "gone", "failed": "waiting"}.get(outcome, "ready")
-    if outcome == "failed":
-        assert note_fetch(scheduler, PAGE, before, Answer(404), now, now)[0] == "gone"
+    if outcome == "failed":  # of the only page of a host
+        for turn in range(1, MAX_FAILURES):
+            later = now + turn * SECOND
+            found = note_fetch(scheduler, PAGE, before, Answer(404), later, later, outages)
+        assert found[0] == "gone"
     elif outcome != "gone":
         assert told["copy"] == sent
 
@@ -51,9 +58,9 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
         (" 0 ", 0.0),
         (formatdate(NOW * 86_400.0 + 120.0, usegmt=True), 120.0),
         (formatdate(NOW * 86_400.0 - 120.0, usegmt=True), 0.0),
-        (formatdate(NOW * 86_400.0 + 1e9, usegmt=True), 30.0 * 86_400.0),
+        (formatdate(NOW * 86_400.0 + 1e9, usegmt=True), 1e9),
         (time.asctime(time.gmtime(NOW * 86_400.0 + 120.0)), 120.0),  # without a zone: UTC
-        ("9" * 400, 30.0 * 86_400.0),
+        ("9" * 400, math.inf),
         ("soon", None),
         ("-5", None),
         ("1.5", None),
@@ -96,6 +103,24 @@ def test_servers_are_left_alone(status: int, wait: str | None, page: float, othe
         assert scheduler.next(NOW + (page - 1.0) * SECOND)[0] is None
     second = scheduler.next(NOW + (page + 1.0) * SECOND)[0]
     assert {first, second} == {PAGE, PAGE + "2"}
+
+
+@pytest.mark.parametrize(("status", "host"), [(503, 7.0), (500, 0.0)])
+def test_a_long_retry_after_has_a_limit_and_one_warning(
+    status: int, host: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True, timeout=1.0)
+    pages = [PAGE, PAGE + "2"]
+    scheduler.add(pages, host="a.example")
+    outages = Outages(scheduler, 7.0)
+    never = Answer(status, retry_after="Fri, 31 Dec 9999 23:59:59 GMT")
+    for page in pages if host else pages[:1]:
+        note_fetch(scheduler, page, Copy(), never, NOW, NOW, outages)
+        assert scheduler.describe(page, NOW)["due"] == NOW + 7.0
+    assert scheduler.opens("a.example") == (NOW + host if host else NOW)
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "Retry-After of https://a.example/p is too long" in record.message
 
 
 def test_copies_are_written_when_they_are_processed(tmp_path: Path) -> None:

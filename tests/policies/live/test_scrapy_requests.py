@@ -222,11 +222,13 @@ def test_rules_give_listed_pages_a_callback(tmp_path: Path) -> None:
 
 
 def test_validators_may_be_left_out(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, Shop(), RECRAWL_VALIDATORS="False", RECRAWL_FEEDS={FEED: 0})
+    feeds = {FEED.replace("://", "://me:cret@"): 0}
+    loop = Loop(tmp_path, Shop(), RECRAWL_VALIDATORS="False", RECRAWL_FEEDS=feeds)
     loop.scheduler.enqueue_request(Request(URL))
     for _ in range(2):
         feed, page = loop.sent(3601.0), loop.sent(0.0)
         assert (feed.url, page.url) == (FEED, URL)
+        assert feed.headers["Authorization"] == b"Basic bWU6Y3JldA=="  # me:cret
         for request in (feed, page):
             assert "If-None-Match" not in request.headers
         loop.answer(feed, body="<urlset></urlset>", ETag='"1"')

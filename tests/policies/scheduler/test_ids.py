@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policies.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
 from policies.scheduler import ids as module
 from policies.scheduler.ids import PageIds
 
@@ -55,12 +58,12 @@ def test_strings_of_the_same_hash_are_told_apart(monkeypatch):
     [
         ([1, 2, 1], "ids must differ, got 1 twice"),
         ([7, 8], "ids must be new, got 7 again"),
-        (["a"], "ids must be an array of integers, got <U1"),
-        ([1.5], "ids must be an array of integers, got float64"),
-        ([True], "ids must be an array of integers, got bool"),
+        (["a"], "ids must be an array of integers, got 'a'"),
+        ([1.5], "ids must be an array of integers, got 1.5"),
+        ([True], "ids must be an array of integers, got True"),
         ([2**63], "ids must be below 2"),
         ([[1, 2]], "ids must be an array of integers"),
-        ([{}], "ids must be an array of integers"),
+        ([{}], "ids must be all strings, or all numbers"),
     ],
 )
 def test_ids_that_are_refused(ids, said):
@@ -91,3 +94,91 @@ def test_removed_letters_are_left_out():
         table.remove([f"https://example.org/{turn}/{k}" for k in range(50)])
     assert table.capacity == 64
     assert table.arrays()["text"].size < 5_000
+
+
+def peak_of(call):
+    """Return the largest number of bytes that a call holds at a time, over those before."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+LONG = "https://a.example/" + "x" * 60_000
+URLS_WITH_LONG = [f"https://a.example/{k}" for k in range(800)] + [LONG]
+KINDS = ["one", "durable", "shards"]
+
+
+def scheduler_of(kind, folder):
+    if kind == "shards":
+        return ShardedScheduler("Greedy", 1e6, shards=2, burst=1.0, folder=folder)
+    one = CrawlScheduler("Greedy", 1e6, burst=1.0)
+    return one if kind == "one" else DurableScheduler(folder, one)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_id_costs_its_own_length(kind, tmp_path):
+    """With the length of the longest for each, 800 ids would cost 190 MB."""
+    scheduler, urls = scheduler_of(kind, tmp_path), URLS_WITH_LONG
+    hosts = [f"h{k % 9}" for k in range(800)] + ["h" * 60_000]
+    scheduler.add(["first"], change_rate=1.0, host="h", last_crawl=0.0)
+    calls = {
+        "add": lambda: scheduler.add(urls, change_rate=1.0, host=hosts, last_crawl=0.0),
+        "skip": lambda: scheduler.add(urls, change_rate=1.0, known="skip"),
+        "update": lambda: scheduler.update(urls, change_rate=2.0),
+        "signal": lambda: scheduler.signal([*urls, LONG + "y"], 0.5),
+        "next_batch": lambda: scheduler.next_batch(1.0, 802),
+        "report": lambda: scheduler.report([*urls, LONG + "y"], 1.0),
+        "limit": lambda: scheduler.limit_hosts(hosts, gap=0.0, most=9),
+        "move": lambda: scheduler.move(urls, [url + "z" for url in urls]),
+    }
+    for name, call in calls.items():
+        assert peak_of(call) < 8e6, name
+    assert len(scheduler) == 802
+    if kind == "durable":
+        assert scheduler.journal.size < 1.5e6
+        scheduler.close()
+        assert peak_of(DurableScheduler(tmp_path).close) < 8e6
+    elif kind == "shards":
+        scheduler.close()
+        ShardedScheduler("Greedy", 1e6, shards=2, folder=tmp_path).close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["x" * 2**16, "\u00e9" * 2**15])
+def test_ids_and_hosts_beyond_the_limit_are_refused(kind, text, tmp_path):
+    scheduler = scheduler_of(kind, tmp_path)
+    scheduler.add(["a", text], change_rate=1.0, host=[text, "h"], last_crawl=0.0)
+    assert len(scheduler) == 2
+    for name, call in {
+        "ids": lambda ids: scheduler.add(ids, change_rate=1.0),
+        "host": lambda ids: scheduler.add(["b", "c"], change_rate=1.0, host=ids),
+    }.items():
+        said = f"{name} must have at most 65536 bytes each, got 65537 at position 1: '{text[:30]}"
+        with pytest.raises(ValueError, match=said):
+            call(["z", text + "y"])
+    for call in (
+        lambda url: scheduler.report([url], 1.0),
+        lambda url: scheduler.signal([url], 1.0),
+        lambda url: scheduler.remove(url),
+        lambda url: scheduler.describe(url),
+        lambda url: scheduler.move(["a"], [url]),
+        lambda url: scheduler.hold(url, 2.0),
+        lambda url: scheduler.limit_hosts([url], gap=1.0),
+    ):
+        with pytest.raises(ValueError, match="at most 65536 bytes each, got 65537 at position 0"):
+            call(text + "y")
+    assert len(scheduler) == 2
+
+
+@pytest.mark.parametrize("ids", [["a\0", "b\n"], ["\0"], ['"', "\\"], ["\u65e5", "\U0001f600"]])
+def test_ids_of_any_characters_come_back(ids, tmp_path):
+    with DurableScheduler(tmp_path, CrawlScheduler("Greedy", 1e3, burst=1.0)) as durable:
+        durable.add(ids, change_rate=1.0)
+    with DurableScheduler(tmp_path) as durable:
+        assert sorted(durable.next_batch(1.0, 9)) == sorted(ids)
+        durable.save()
+    with DurableScheduler(tmp_path) as durable:
+        assert sorted(durable.under_way) == sorted(ids)

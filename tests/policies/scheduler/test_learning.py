@@ -185,8 +185,8 @@ def test_given_columns_are_where_pages_start() -> None:
     assert after["change_rate"][0] == pytest.approx(7.0, rel=0.02)
 
 
-@pytest.mark.parametrize(("interval", "changes"), [(1.0, 4), (10.0, 20)])
-def test_a_rate_that_is_given_counts_for_four_changes_or_those_of_an_interval(
+@pytest.mark.parametrize(("interval", "changes"), [(0.5, 1), (10.0, 20)])
+def test_a_rate_that_is_given_counts_for_a_change_or_those_of_an_interval(
     interval: float, changes: int
 ) -> None:
     """After 3 days without a change a rate of 2 is E / (E / 2 + 3), with ln E = psi(1 + changes).
@@ -195,11 +195,72 @@ def test_a_rate_that_is_given_counts_for_four_changes_or_those_of_an_interval(
     """
     learner = PageLearner(interval, 1)
     columns = {"change_rate": 2.0, "recall": 0.0, "false_signal_rate": 0.5}
-    learner.begin(np.zeros(1, int), {name: np.array([rate]) for name, rate in columns.items()})
+    arrays = {name: np.array([rate]) for name, rate in columns.items()}
+    learner.begin(np.zeros(1, int), arrays, LEARNED)
     learner.learn(np.zeros(1, int), np.array([3.0]), np.zeros((1, 1)), np.array([False]))
     expected = np.exp(sum(1.0 / k for k in range(1, changes + 1)) - np.euler_gamma)
     found = learner.columns(np.zeros(1, int))["change_rate"][0]
     assert found == pytest.approx(expected / (expected / 2.0 + 3.0), rel=1e-5)
+
+
+def test_only_given_columns_count_as_data() -> None:
+    """A change rate alone says nothing of the quality of signals, nor that of the change rate."""
+    for names, given in ((["change_rate"], [0]), (["recall", "false_signal_rate"], [1, 2, 3, 4])):
+        scheduler = CrawlScheduler("GreedyNCIS", 4.0, learn=True, num_sources=2)
+        columns = {name: 0.3 if name == "change_rate" else np.full((2, 4), 0.3) for name in names}
+        scheduler.add(list("abcd"), **columns)
+        assert scheduler.pages.learner is not None
+        counts = scheduler.pages.learner.counts[:4]
+        assert np.flatnonzero(counts.all(axis=0)).tolist() == given
+        assert counts[:, [k for k in range(5) if k not in given]].max() == 0.0
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+def test_pages_far_from_what_is_believed_are_explored(sources: int) -> None:
+    """Every page is fetched within 12 mean intervals, one of little importance a bit later.
+
+    The mean interval is 2. Pages 0, 4, .. are believed to change too often to be worth a fetch, and
+    pages 1, 5, .. never; pages 2, 6, .. have a tenth of the importance of the others.
+    """
+    m, kind = 24, np.arange(24) % 4
+    scheduler = CrawlScheduler("GreedyNCIS", m / 2.0, learn=True, num_sources=sources)
+    importance, rates = (
+        np.where(kind == 2, 0.1, 1.0),
+        np.select([kind == 0, kind == 1], [1e4, 1e-9], 1.0),
+    )
+    scheduler.add(np.arange(m), last_crawl=0.0, importance=importance, change_rate=rates)
+    copies, widest = np.zeros(m), np.zeros(m)
+    for step in range(1, 60 * m):
+        time = 2.0 * step / m
+        page = int(scheduler.next(time).id)
+        scheduler.report([page], time, changed=[kind[page] != 1])
+        widest = np.maximum(widest, time - copies)
+        copies[page] = time
+    bound = 12.0 + np.where(kind == 2, importance.mean() / 0.1, 0.0)
+    assert np.all(widest / 2.0 <= bound), widest / 2.0
+    assert widest[kind == 0].min() > 2.0 * 8.0  # no sooner than need be
+
+
+def test_an_old_page_has_the_rate_at_which_a_fetch_is_worth_most() -> None:
+    """Whatever the rate of a page, its fetch is worth at most as much."""
+    scheduler = CrawlScheduler("GreedyNCIS", 2.0, learn=True)
+    scheduler.add(["a", "b"], last_crawl=0.0, change_rate=[0.5, 1e6])  # mean interval 1
+    for time in np.arange(1.0, 12.0):
+        scheduler.configure(time)
+        scheduler.report(["a"], time, changed=[True])
+    state, learner = scheduler.describe("b", 11.0), scheduler.pages.learner
+    assert learner is not None
+    assert [counts.any() for counts in learner.counts[:2]] == [True, False]  # b is unknown again
+    for factor in np.geomspace(0.1, 10.0, 21):
+        other = greedy_ncis(
+            11.0,
+            importance=1.0,
+            change_rate=state["change_rate"] * factor,
+            recall=0.0,
+            false_signal_rate=0.0,
+        )
+        assert other <= state["value"] * (1.0 + 1e-9)
+    assert state["value"] == pytest.approx(0.29843 * 11.0, rel=1e-4)
 
 
 def test_what_is_not_told_is_not_learned() -> None:

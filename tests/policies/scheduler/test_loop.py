@@ -234,6 +234,73 @@ def test_a_page_that_is_gone_keeps_what_was_learned_for_a_while():
         scheduler.describe("a")
 
 
+def test_a_page_that_is_gone_comes_back_and_a_failed_one_waits_no_more():
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True, keep_gone=90.0, retry=2.0)
+    scheduler.add(["a", "b"], last_crawl=0.0)
+    scheduler.report(["a"], 1.0, changed=[True])
+    learned = scheduler.describe("a")["change_rate"]
+    for turn in (1, 2):  # it waits longer each time
+        scheduler.next(10.0 * turn)
+        assert scheduler.report(["a"], 10.0 * turn, "gone") == 0
+        assert scheduler.revive(["a", "c"], wait=True) == 1
+        assert scheduler.pages.choices.due[0] == 10.0 * turn + 2.0**turn
+    assert scheduler.describe("a")["change_rate"] == pytest.approx(learned)
+    scheduler.report(["b"], 20.0, "failed", retry_at=80.0)
+    assert scheduler.next(21.0).id is None
+    assert scheduler.revive(["a", "b"]) == 0
+    assert sorted([scheduler.next(21.0).id, scheduler.next(21.2).id]) == ["a", "b"]
+    assert scheduler.describe("b")["failures"] == 0
+    for page in "ab":
+        scheduler.report([page], 22.0, "gone")
+    assert scheduler.next(200.0).ask_again == math.inf  # the last one is forgotten
+
+
+def test_a_clock_that_was_ahead_is_taken_back():
+    scheduler = CrawlScheduler("Greedy", 10.0, timeout=1.0, retry=2.0, keep_gone=5.0, burst=0.5)
+    pages = ["ready", "sent", "failed", "gone", "late"]
+    rates = {"change_rate": 1.0, "importance": [1.0, 9.0, 1.0, 1.0, 1.0], "last_crawl": 0.0}
+    scheduler.add(pages, host="h", least_interval=1.0, **rates)
+    scheduler.limit_hosts(gap=0.25)
+    assert scheduler.next(1000.0).id == "sent"
+    scheduler.report(["failed"], 1000.5, "failed")
+    scheduler.report(["gone"], 1000.5, "gone")
+    scheduler.signal(["late"], 1000.0)
+    scheduler.next(1000.5)
+    saved = scheduler.allowance
+    with pytest.raises(ValueError, match=r"before the clock, 1000\.5, got 2000"):
+        scheduler.reset_clock(2000.0)
+    scheduler.reset_clock(10.5)
+    assert (scheduler.time, scheduler.allowance) == (10.5, pytest.approx(saved))
+    rows = scheduler.pages.ids.rows(np.array(pages[1:4]))
+    assert scheduler.pages.choices.due[rows].tolist() == [11.0, 12.5, 15.0]
+    assert scheduler.opens("h") == 10.75
+    assert max(scheduler.describe(page)["copy"] for page in pages) <= 10.5
+    assert scheduler.describe("gone")["state"] == "gone"
+    chosen = []
+    for now, page in islice(fetches(scheduler, 10.5), 8):
+        chosen.append(page)
+        assert scheduler.report([page], now) == 0
+    assert {"ready", "sent", "failed", "late"} <= set(chosen)
+    assert now < 14.0
+    scheduler.next(1e12)
+    scheduler.reset_clock(20.0)
+    assert next(fetches(scheduler, 20.0))[0] < 22.0
+    scheduler.next(25.1)
+    with pytest.raises(ValueError, match="ids must be known, got 'gone'"):
+        scheduler.describe("gone")
+
+
+def test_a_page_that_is_moved_may_have_another_host():
+    scheduler = CrawlScheduler("Greedy", 1e3, burst=1.0)
+    scheduler.add(["a", "b"], change_rate=1.0, last_crawl=0.0, host=["h", "h"])
+    scheduler.hold("h", 50.0)
+    scheduler.move(["a"], ["c"], "other")
+    assert scheduler.next_batch(1.0, 2).tolist() == ["c"]
+    for page in "bc":  # parked, and handed out
+        with pytest.raises(ValueError, match="host must be left out for pages that are handed out"):
+            scheduler.move([page], ["d"], "third")
+
+
 def test_new_pages_get_their_share_of_a_host_with_a_gap():
     scheduler = CrawlScheduler("Greedy", 1e3, burst=0.0)
     scheduler.limit_hosts(gap=1.0)
@@ -474,10 +541,12 @@ def test_a_due_time_is_when_the_page_is_fetched():
     assert np.median(np.abs(late)) < 0.6
 
 
-def test_ids_that_numpy_would_merge_are_refused():
-    for ids in (["a", "a\0"], [1, "1"], "a\0", np.array(["a", "a\0"], dtype=object)):
-        with pytest.raises(ValueError, match="ids must be all integers or all strings"):
+def test_ids_that_numpy_would_merge_are_refused_or_kept():
+    for ids in ([1, "1"], [1.5, "a"], ["a", None]):
+        with pytest.raises(ValueError, match="ids must be all strings, or all numbers"):
             CrawlScheduler("Greedy", 1.0).add(ids, change_rate=1.0)
+    for ids in (["a", "a\0"], np.array(["a", "a\0"], dtype=object)):
+        assert CrawlScheduler("Greedy", 1.0).add(ids, change_rate=1.0) == 2
 
 
 def test_warm_compiles_before_the_loop():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from policies.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
+from policies.scheduler import CrawlScheduler, ShardedScheduler
 
 RATES = {"change_rate": 1.0, "recall": 0.5, "false_signal_rate": 0.2}
 STATES = ("new", "ready", "sent", "waiting", "resting", "parked", "gone")
@@ -141,13 +140,3 @@ def test_a_page_stays_in_its_shard_if_gone_is_old() -> None:
         assert [page in scheduler for page in "abc"] == [False, True, True]
         assert scheduler.describe("b")["state"] == "ready"
         assert sorted(scheduler.next_batch(1.0, 3)) == ["b", "c"]
-
-
-def test_a_snapshot_without_times_of_failures_is_read(tmp_path: Path) -> None:
-    before = scheduler_in("waiting")
-    state = before.state()
-    del state.arrays["choices.failure_time"]
-    with DurableScheduler(tmp_path, CrawlScheduler.from_state(state)) as durable:
-        assert durable.describe("a")["failures"] == 1
-    with DurableScheduler(tmp_path) as again:
-        assert again.report(["a"], 3.0) == 0

@@ -123,15 +123,34 @@ class Both:
         old = self.naive.gone(key, time)
         assert self.scheduler.report([key], time, "gone") == old
         assert (key in self.scheduler) == old
-        if not old and rng.random() < 0.5:
+        if not old and rng.random() < 0.3:
             assert self.scheduler.add([key], known="skip", **self.drawn(rng, 1)) == 0
             self.add(rng, [key])
 
     def move(self, rng):
         key, (new,) = int(rng.choice(self.naive.present())), self.new_id(1)
-        self.scheduler.move([key], [new])
-        self.naive.move(key, new)
+        away = self.naive.pages[key].state in ("sent", "parked") or rng.random() < 0.5
+        host = None if away else f"host{rng.integers(4)}"
+        self.naive.hosts.setdefault(host, Host(*self.naive.limits)) if host else None
+        self.scheduler.move([key], [new], host)
+        self.naive.move(key, new, host)
         self.out = [new if other == key else other for other in self.out]
+
+    def revive(self, rng):
+        keys = [int(key) for key in rng.choice([*self.naive.pages, -1], size=3)]
+        wait = bool(rng.random() < 0.5)
+        unknown = sum(self.naive.revive(key, wait) for key in keys)
+        assert self.scheduler.revive(keys, wait) == unknown
+
+    def reset(self, rng):
+        """The clock was ahead, perhaps by a choice, and is taken back."""
+        if rng.random() < 0.5:
+            self.time += rng.exponential(3.0)
+            self.next(rng)
+        if self.scheduler.time > 0.0:
+            self.time = float(self.scheduler.time - rng.exponential(2.0))
+            self.scheduler.reset_clock(self.time)
+            self.naive.reset_clock(self.time)
 
     def update(self, rng):
         key = rng.choice(self.naive.present())
@@ -225,9 +244,11 @@ KINDS = {
     "remove": 0.03,
     "gone": 0.03,
     "move": 0.04,
-    "update": 0.05,
+    "update": 0.04,
+    "revive": 0.04,
+    "reset": 0.02,
     "hold": 0.05,
-    "report": 0.25,
+    "report": 0.2,
     "fail": 0.1,
     "repeat": 0.1,
     "next": 0.25,

@@ -440,8 +440,8 @@ def test_a_folder_of_other_settings_is_refused(tmp_path, other, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"2\n", "it is of an older format"),
-        (b"{}", "it is of an older format"),
+        (b"2\n", "it is of another version"),
+        (b"{}", "it is of another version"),
         (b"", "it cannot be read"),
         (b"\xff{", "it cannot be read"),
     ],

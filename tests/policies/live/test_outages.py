@@ -1,0 +1,203 @@
+"""Hosts that are down, pages that are gone and come back, and pages that were moved for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from policies.live.copies import Copies, Copy
+from policies.live.fetches import Answer, host_of, note_fetch
+from policies.live.moves import Moves
+from policies.live.outages import Outages, bring_back
+from policies.scheduler import CrawlScheduler
+
+MINUTE, HOUR = 1.0 / 1440.0, 1.0 / 24.0
+NOW = 20_000.0
+Site = Callable[[int, float], Answer]
+"""Answers for the page of a number, after some hours."""
+
+
+class Crawl:
+    """A crawl of a host in which a fetch takes seconds, and of which the restarts lose memory."""
+
+    def __init__(self, pages: int, per_hour: float, site: Site, keep_gone: float = 30.0) -> None:
+        settings = {"start": NOW, "timeout": MINUTE, "retry": HOUR, "keep_gone": keep_gone}
+        self.scheduler = CrawlScheduler("GreedyNCIS", 24.0 * per_hour, learn=True, **settings)
+        self.urls = [f"https://a.example/{k}" for k in range(pages)]
+        self.scheduler.add(self.urls, host="a.example")
+        self.site, self.now, self.outages = site, NOW, Outages(self.scheduler)
+        self.log: list[tuple[float, int, str]] = []
+
+    def run(self, hours: float) -> Crawl:
+        end = self.now + hours * HOUR
+        while self.now < end:
+            page, again = self.scheduler.next(self.now)
+            if page is None:
+                self.now = min(again, end)
+                continue
+            self.outages.ask("a.example", self.now)
+            number, sent, self.now = self.urls.index(page), self.now, self.now + MINUTE / 30.0
+            answer = self.site(number, (sent - NOW) / HOUR)
+            fetch = page, Copy(), answer, sent, self.now, self.outages
+            outcome, _ = note_fetch(self.scheduler, *fetch)
+            self.log.append(((sent - NOW) / HOUR, number, outcome))
+        return self
+
+    @property
+    def gone(self) -> list[int]:
+        return [k for k, url in enumerate(self.urls) if url not in self.scheduler]
+
+    def fetches(self, start: float, end: float) -> list[int]:
+        return [number for time, number, _ in self.log if start <= time < end]
+
+
+def down(status: int, start: float, end: float, but: int = -1, wait: str | None = None) -> Site:
+    """Return a site that answers a status for all pages but one from an hour to another."""
+
+    def answer(page: int, hour: float) -> Answer:
+        bad = start <= hour < end and page != but
+        return Answer(status, retry_after=wait) if bad else Answer(200, content=str(page))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "pages", "per_hour", "but", "wait"),
+    [
+        (404, 3, 6.0, -1, None),
+        (404, 5, 10.0, -1, None),
+        (404, 5, 10.0, 0, None),  # the front page is answered
+        (404, 40, 60.0, -1, None),
+        (404, 40, 60.0, 0, None),
+        (410, 40, 60.0, -1, None),
+        (410, 4, 8.0, -1, None),
+        (0, 40, 60.0, -1, None),
+        (500, 5, 10.0, -1, None),
+        (503, 40, 60.0, -1, "600"),
+        (404, 1, 1.0, -1, None),
+        (404, 2, 2.0, -1, None),
+    ],
+)
+def test_an_outage_is_not_a_deletion(
+    status: int, pages: int, per_hour: float, but: int, wait: str | None
+) -> None:
+    crawl = Crawl(pages, per_hour, down(status, 5.0, 11.0, but, wait)).run(10.9)
+    assert crawl.gone == []
+    if but < 0 and wait is None:
+        assert len(crawl.fetches(8.0, 11.0)) <= 3  # it is held
+    crawl.run(14.0)
+    back = next(time for time, number, _ in crawl.log if time >= 11.0 and number != but)
+    assert back < 20.0
+    if pages > 2:
+        assert set(crawl.fetches(back, back + 1.1)) >= {*range(pages)} - {but}
+    assert crawl.gone == []
+
+
+def test_an_outage_outlives_a_restart_and_a_short_recovery_but_not_a_week() -> None:
+    crawl = Crawl(30, 60.0, down(404, 5.0, 11.0)).run(6.0)
+    crawl.outages = Outages(crawl.scheduler)  # a process that began again
+    crawl.run(18.0)
+    assert crawl.gone == []
+    assert set(crawl.fetches(11.0, 24.0)) == {*range(30)}
+    site = down(404, 5.0, 11.0)
+    flapping = Crawl(30, 60.0, lambda page, hour: site(page, hour if hour < 12.5 else hour - 7.5))
+    assert flapping.run(20.0).gone == []
+    gone = Crawl(30, 60.0, down(404, 5.0, 24.0 * 20.0))
+    assert gone.run(24.0 * 7.0).gone == []
+    assert gone.run(24.0 * 13.0).gone == [*range(30)]
+    bring_back(gone.scheduler, gone.urls[:1])  # as at a start
+    assert gone.run(24.0).gone == []  # what is remembered as gone comes back with its host
+    assert set(gone.fetches(24.0 * 20.0, 24.0 * 22.0)) == {*range(30)}
+
+
+@pytest.mark.parametrize(
+    ("dead", "pages", "status"),
+    [(10, 200, 404), (10, 200, 410), (100, 200, 404), (100, 200, 410), (1, 2, 410), (2, 5, 404)],
+)
+def test_deleted_pages_are_gone(dead: int, pages: int, status: int) -> None:
+    """Every so many pages are deleted after a day; the others are fetched as before."""
+    every = pages // dead
+    site = lambda page, hour: Answer(status if hour > 24.0 and page % every == 0 else 200)  # noqa: E731
+    crawl = Crawl(pages, pages / 2.0, site).run(24.0 * 4.0)
+    assert crawl.gone == [page for page in range(pages) if page % every == 0]
+    assert set(crawl.fetches(90.0, 96.0)) >= {*range(pages)} - {*crawl.gone}
+
+
+def test_pages_that_were_deleted_in_an_outage_do_not_begin_another_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def site(page: int, hour: float) -> Answer:
+        return Answer(404 if 5.0 <= hour < (1e9 if page < 20 else 11.0) else 200)
+
+    crawl = Crawl(40, 60.0, site).run(24.0 * 9.0)
+    assert crawl.gone == [*range(20)]
+    assert [message.split()[2] for message in caplog.messages] == ["down:", "back:"]
+
+
+# Moves
+
+
+class Redirects:
+    """A scheduler and its copies, and pages that redirect."""
+
+    def __init__(self, folder: Path, *pages: str) -> None:
+        self.scheduler = CrawlScheduler("Greedy", 1e3, learn=True, start=NOW, keep_gone=9.0)
+        self.scheduler.add(pages, host=[host_of(page) for page in pages], last_crawl=NOW)
+        self.copies = Copies(folder / "copies.sqlite")
+        self.copies.put({page: Copy(digest=page) for page in pages})
+        self.moves, self.now = Moves(self.scheduler, self.copies), NOW
+
+    def fetch(self, page: str, end: str = "") -> None:
+        self.now += MINUTE
+        self.scheduler.next(self.now)
+        self.scheduler.report([page], self.now - 0.5 * MINUTE)
+        self.moves.note(page, end, self.now)
+        self.moves.make(self.now, ())
+
+
+A, B, HOME = (f"https://a.example/{name}" for name in ("a", "b", ""))
+NEW = "https://www.b.example/a"
+
+
+def test_a_page_that_is_redirected_for_good_gets_its_new_id(tmp_path: Path) -> None:
+    site = Redirects(tmp_path, A, B)
+    for end in (NEW, "", NEW, B, NEW):  # not twice in a row
+        site.fetch(A, end)
+    assert A in site.scheduler
+    site.fetch(A, NEW)
+    assert A not in site.scheduler
+    assert site.scheduler.describe(NEW)["copy"] == site.now - 0.5 * MINUTE
+    assert (site.copies[NEW], site.copies[A]) == (Copy(digest=A), Copy())
+    site.scheduler.hold("a.example", NOW + 9.0)
+    assert site.scheduler.next(NOW + 1.0).id == NEW  # of its new host
+
+
+def test_a_page_that_is_redirected_to_another_page_is_gone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Redirects(tmp_path, A, B)
+    site.scheduler.report([B], NOW + 1e-9, "gone")
+    for _ in range(2):
+        site.fetch(A, B)
+    assert site.scheduler.describe(A)["state"] == "gone"
+    assert B in site.scheduler  # it came back
+    assert f"{A} is gone: it redirects to {B}" in caplog.text
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("order", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 2, 1, 2), (0, 0, 0, 1, 1, 2, 2)])
+def test_pages_that_are_redirected_to_one_stay(
+    known: bool, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    pages = [f"https://a.example/{k}" for k in range(3)]
+    end = HOME if known else "https://login.example/"
+    site = Redirects(tmp_path, *pages, *[HOME][: int(known)])
+    for number in order:
+        if pages[number] in site.scheduler:
+            site.fetch(pages[number], end)
+    site.moves.make(site.now, ())
+    assert all(page in site.scheduler for page in pages)
+    assert all(site.copies[page].digest == page for page in pages)
+    assert len(site.scheduler) == 3 + known
