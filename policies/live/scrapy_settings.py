@@ -18,7 +18,7 @@ from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, share, whole
 from policies.live import page_tables
-from policies.live.copies import text_of
+from policies.live.copies import text_of, without_user
 from policies.live.messages import SECONDS_PER_DAY
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -208,8 +208,8 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
     for feed, source in feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(
-                f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {feed}, which are "
-                f"{', '.join(table.sources)} from 0 on, got {source}"
+                f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {without_user(feed)}, "
+                f"which are {', '.join(table.sources)} from 0 on, got {source}"
             )
     return table
 

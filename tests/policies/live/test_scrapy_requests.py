@@ -274,8 +274,9 @@ def test_a_table_of_pages_is_where_a_crawl_starts(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=str(path))
     path.write_text(TABLE)
-    with pytest.raises(ValueError, match="RECRAWL_FEEDS must have a source of RECRAWL_PAGES for"):
-        Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=path, RECRAWL_FEEDS={FEED: 1})
+    feeds = {FEED.replace("://", "://me:cret@"): 1}
+    with pytest.raises(ValueError, match=f"RECRAWL_FEEDS must have a source of .* for {FEED}"):
+        Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=path, RECRAWL_FEEDS=feeds)
     with pytest.raises(ValueError, match=r"RECRAWL_PAGES: .*missing\.csv"):
         Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=str(tmp_path / "missing.csv"))
 
