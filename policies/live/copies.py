@@ -125,6 +125,11 @@ def text_of(body: bytes, content_type: str = "") -> str | bytes:
     return MARKUP.sub("", body.decode("latin-1"))
 
 
+def without_user(url: str) -> str:
+    """Return a URL without its user and password."""
+    return re.sub(r"\A(https?://)[^/?#]*@", r"\1", url, flags=re.IGNORECASE)
+
+
 def digest(content: str | bytes) -> str:
     """Return the hash of a content; white space of a text counts as one blank."""
     if isinstance(content, str):

@@ -11,11 +11,13 @@ not before the last poll by more than ``LATE``. Else it is the time of the poll,
 a clock that is days off, a date without a time, or none, costs no more than the wait for the poll.
 At the first poll entries have their own dates, and those without one are pages but no signals.
 
+A URL may have a user and a password: they are sent to its host, and are in nothing that is written.
 What is not as it should be is refused, or read as far as it goes, with a sentence that says so.
 """
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import math
@@ -24,15 +26,16 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
 
-from policies.live.copies import Copy, digest
+from policies.live.copies import Copy, digest, without_user
 from policies.live.fetches import host_of
 from policies.live.listings import (
-    MOST_BYTES,
-    MOST_ENTRIES,
+    MAX_BYTES,
+    MAX_ENTRIES,
     Entry,
     Listing,
     listed,
@@ -69,7 +72,7 @@ class Memory:
                 self.polled, keys = json.loads(path.read_text("utf-8"))
                 self.keys = dict.fromkeys(keys)
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{path} must be what a feed listed: {error}") from None
+                raise ValueError(f"{path} must be what a feed listed: {error}; delete it") from None
 
     def signals(self, listing: Listing, now: float) -> list[tuple[str, float]]:
         """Return the url of each new entry and the time of its signal, NaN for none."""
@@ -95,16 +98,21 @@ class Memory:
         """Note that what is new in a listing was told."""
         keys = [entry.key for entry in listing.entries]
         if listing.faults or not keys:
-            keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MOST_ENTRIES]
+            keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
         self.keys = dict.fromkeys(keys)
         self.pass_poll(now)
 
     def pass_poll(self, now: float) -> None:
         """Note a poll at which nothing was new."""
         self.polled = now
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps([now, [*self.keys]]), "utf-8")
-        os.replace(part, self.path)
+        _write(self.path, [now, [*self.keys]])
+
+
+def _write(path: Path, content: Any) -> None:
+    """Write a file of JSON, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content), "utf-8")
+    os.replace(part, path)
 
 
 def tell(
@@ -143,20 +151,38 @@ def tell(
     memory.keep(listing, now)
 
 
+class Poll(NamedTuple):
+    """What the last answer of a feed was: its time, validators, digest, kind, faults, sitemaps.
+
+    What has the digest ``mark`` is not read again. ``sitemaps`` are those of an index.
+    """
+
+    time: float
+    etag: str | None = None
+    modified: str | None = None
+    mark: str | None = None
+    kind: str = ""
+    faults: Sequence[str] = ()
+    sitemaps: Sequence[str] = ()
+
+
 class Polls:
-    """The polls of feeds, sitemaps and indexes of sitemaps.
+    """The polls of feeds, sitemaps and indexes of sitemaps; they go on where the last run ended.
 
     Args:
         feeds: the source of signals of each, by address: a URL, or a path for :meth:`fetch`.
-        folder: where it is kept what they have told.
+        folder: where it is kept what they have told, and the last polls.
         every: days from a poll to the next.
-        now: time of the first polls.
+        now: time of the first polls, of feeds that were not polled before.
         columns: columns of pages that are not known yet, as for :func:`tell`.
         spelled: spells a URL as the crawler does.
 
     Attributes:
-        due: the time of each next poll, by address; sitemaps of an index are feeds too.
-        answers: the time of each last poll, and what was wrong with it, "" for nothing.
+        due: the time of each next poll, by address without user; sitemaps of an index are feeds.
+        last: the last poll of each.
+
+    Raises:
+        ValueError: two feeds differ by their users only, or the file of the last polls is damaged.
     """
 
     def __init__(
@@ -168,13 +194,23 @@ class Polls:
         columns: Mapping[str, Any] | None = None,
         spelled: Callable[[str], str] = str,
     ) -> None:
-        self.feeds, self.folder, self.every = feeds, folder, every
-        self.columns, self.spelled = columns, spelled
-        self.sources, self.due = dict(feeds), dict.fromkeys(feeds, now)
-        self.within: dict[str, list[str]] = {}  # the sitemaps of each index
-        self.validators: dict[str, Copy] = {}
-        self.answers: dict[str, tuple[float, str]] = {}
+        self.feeds = {without_user(url): source for url, source in feeds.items()}
+        if len(self.feeds) < len(feeds):
+            raise ValueError(f"feeds must differ in more than their users, got {[*self.feeds]}")
+        self.users = {without_user(url): user for url in feeds if (user := user_of(url))}
+        self.folder, self.every, self.columns, self.spelled = folder, every, columns, spelled
         folder.mkdir(parents=True, exist_ok=True)
+        self.file, self.last = folder / "polls.json", dict[str, Poll]()
+        try:
+            rows = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
+            self.last = {url: Poll(day_of(time), *rest) for url, (time, *rest) in rows.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            fault = (
+                f"{self.file} must be the last polls of feeds: {error}. Delete it: all are asked"
+            )
+            raise ValueError(f"{fault} in full, and nothing is told twice") from None
+        self.sources, self.due = dict[str, int](), dict[str, float]()
+        self._follow(now)
 
     def next(self, now: float) -> str | None:
         """Return the address of a poll that is due, None without one."""
@@ -184,16 +220,18 @@ class Polls:
                 return feed
         return None
 
-    def conditions(self, feed: str) -> dict[str, bytes]:
-        """Return the headers by which a server answers 304 if a feed has nothing new."""
-        return self.validators.get(feed, Copy()).conditions
+    def headers(self, feed: str, validators: bool = True) -> dict[str, bytes]:
+        """Return the headers of a request: its user, and validators for 304 if nothing is new."""
+        copy = Copy(*self._last(feed)[1:3]) if validators else Copy()
+        indexes = [url for url in self.feeds if feed in self._last(url).sitemaps]
+        near = [url for url in (feed, *indexes) if urlsplit(url)[:2] == urlsplit(feed)[:2]]
+        users = [{"Authorization": self.users[url]} for url in near if url in self.users]
+        return copy.conditions | (users or [{}])[0]
 
     def read(self, feed: str, body: bytes, address: str) -> Listing | None:
-        """Return what an answer lists; None if it is that of the last poll, which had no fault."""
+        """Return what an answer lists; None if it is that of the last poll."""
         mark = digest(address) + digest(body)
-        if self.validators.get(feed, Copy()).digest == mark:
-            return None
-        return listed(body, address)._replace(mark=mark)
+        return None if self._last(feed).mark == mark else listed(body, address)._replace(mark=mark)
 
     def take(
         self,
@@ -209,60 +247,74 @@ class Polls:
         Args:
             scheduler: its ids are URLs.
             feed: the feed as it was polled; one that its index lists no longer is left out.
-            listing: what it lists, of :meth:`read`; None where the answer was 304.
+            listing: what it lists, of :meth:`read`; None where the answer is that of the last poll.
             address: the URL that answered, perhaps after redirects.
             now: the time.
             validators: those of the answer, for the next poll; None for none.
         """
         if feed not in self.sources:
             return []
+        last = self._last(feed)
+        last = last._replace(time=now, faults=last.faults if last.mark else ())  # else of no answer
         try:
             memory = Memory(self.path(feed))
             if listing is None:
                 if memory.polled is not None:  # it is no index
                     memory.pass_poll(now)
-                return []
-            faults = listing.faults
-            if listing.kind == "index":
-                faults = [*faults, *self._follow(feed, *sitemaps_of(listing, address), now)]
-            elif listing.kind:
-                entries = [
-                    each if each.key in memory.keys else each._replace(url=self.spelled(each.url))
-                    for each in listing.entries
-                ]
-                new = listing._replace(entries=entries)
-                tell(scheduler, memory, new, now, self.sources[feed], self.columns)
+            else:
+                faults, sitemaps = [*listing.faults], last.sitemaps if not listing.kind else []
+                if listing.kind == "index":
+                    sitemaps, more = sitemaps_of(listing, address)
+                    faults += more
+                    if sitemaps and feed not in self.feeds:
+                        faults.append(f"{feed} is an index in an index: its sitemaps are left out")
+                elif listing.kind:
+                    known = memory.keys
+                    entries = [
+                        each if each.key in known else each._replace(url=self.spelled(each.url))
+                        for each in listing.entries
+                    ]
+                    new = listing._replace(entries=entries)
+                    tell(scheduler, memory, new, now, self.sources[feed], self.columns)
+                both = (None, None) if faults or validators is None else validators[:2]
+                last = Poll(now, *both, listing.mark, listing.kind, faults, sitemaps)
+            self.last[feed] = last
+            self._follow(now)
+            _write(self.file, {url: self.last[url] for url in self.sources if url in self.last})
         except (OSError, ValueError) as error:  # it is told again at the next poll
-            return [str(error)]
-        if validators is not None and not faults:
-            self.validators[feed] = validators._replace(digest=listing.mark)
-        return faults
+            return self.note(feed, now, str(error))
+        return [*last.faults]
 
-    def note(self, feed: str, now: float, faults: list[str]) -> list[str]:
-        """Keep what was wrong with a poll, and return it."""
+    def note(self, feed: str, now: float, fault: str) -> list[str]:
+        """Take note of a poll that has failed; return why."""
         if feed in self.sources:
-            self.answers[feed] = now, "; ".join(faults)
-        return faults
+            self.last[feed] = self._last(feed)._replace(time=now, mark=None, faults=[fault])
+        return [fault]
 
     def path(self, feed: str) -> Path:
         """Return the file that keeps what a feed has told."""
         return self.folder / f"feed-{digest(feed)}.json"
 
-    def _follow(self, index: str, sitemaps: list[str], faults: list[str], now: float) -> list[str]:
-        """Poll the sitemaps of an index, and no longer those that no index lists."""
-        if index not in self.feeds:  # an index of indexes
-            return []
-        self.within[index] = sitemaps
-        indexes = [each for each in reversed([*self.feeds]) if each in self.within]
-        found = {url: self.feeds[each] for each in indexes for url in self.within[each]}
-        self.sources = found | dict(self.feeds)
+    def _last(self, feed: str) -> Poll:
+        """Return the last poll of a feed, to be read in full if it is lost what it listed."""
+        last = self.last.get(feed, Poll(-math.inf))
+        is_kept = last.kind in ("", "index") or self.path(feed).exists()
+        return last if is_kept else last._replace(etag=None, modified=None, mark=None)
+
+    def _follow(self, now: float) -> None:
+        """Poll the sitemaps of indexes, and no longer those that no index lists."""
+        self.sources = {
+            url: source
+            for index, source in reversed(self.feeds.items())
+            for url in self._last(index).sitemaps
+        } | self.feeds
         for url in self.due.keys() - self.sources.keys():
             del self.due[url]
-            self.answers.pop(url, None)
-            self.validators.pop(url, None)
+            self.last.pop(url, None)
             self.path(url).unlink(missing_ok=True)
-        self.due |= {url: now for url in found if url not in self.due}
-        return faults
+        for url in [*self.feeds, *self.sources]:
+            last = self.last.get(url, Poll(-math.inf)).time
+            self.due.setdefault(url, min(max(last + self.every, now), now + self.every))
 
     def fetch(self, scheduler: Scheduler, feed: str, now: float | None = None) -> list[str]:
         """Fetch a feed, tell a scheduler what is new in it, and return what is wrong.
@@ -270,13 +322,12 @@ class Polls:
         ``now`` is in days since 1970, None for the time of the answer.
         """
         try:
-            body, address, validators = fetch(feed, self.conditions(feed))
+            body, address, validators = fetch(feed, self.headers(feed))
         except (OSError, http.client.HTTPException, ValueError) as error:
             fault = str(error) if feed in str(error) else f"{feed} cannot be read: {error}"
-            return self.note(feed, day_of(now), [fault])
+            return self.note(feed, day_of(now), fault)
         listing = None if body is None else self.read(feed, body, address)
-        faults = self.take(scheduler, feed, listing, address, day_of(now), validators)
-        return self.note(feed, day_of(now), faults)
+        return self.take(scheduler, feed, listing, address, day_of(now), validators)
 
 
 def poll(
@@ -294,40 +345,57 @@ def poll(
     is wrong with the feed is returned, a sentence each. For several feeds, or one that is polled
     again and again, :class:`Polls` does less.
     """
-    faults, own = list[str](), folder / digest(address)
-    polls = Polls({address: source}, own, math.inf, -math.inf, columns)
+    faults, part = list[str](), folder / digest(without_user(address))
+    polls = Polls({address: source}, part, 1e6, day_of(now), columns)
+    polls.due = dict.fromkeys(polls.due, -math.inf)
     while (feed := polls.next(day_of(now))) is not None:
         faults += polls.fetch(scheduler, feed, now)
-    kept = {polls.path(feed) for feed in polls.sources}
-    for path in set(own.glob("*.json")) - kept if polls.within else ():
-        path.unlink()  # of a sitemap that is no longer listed
     return faults
 
 
-def fetch(address: str, conditions: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
+class SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; user and password are sent to the host that they are of, no other."""
+
+    def redirect_request(self, req: Any, *answer: Any) -> Any:
+        """Return the request of the next step."""
+        request = super().redirect_request(req, *answer)
+        if request is not None and urlsplit(request.full_url)[:2] != urlsplit(req.full_url)[:2]:
+            request.remove_header("Authorization")
+        return request
+
+
+def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
     """Return a file of a URL or path, where it came from, and its validators.
 
     It is read as far as it is not too large, and None where a server answers 304, that it has not
-    changed by the headers ``conditions``.
+    changed by the ``headers`` of the request.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: it cannot be read.
     """
-    if not re.match("https?://", address):
+    if not re.match("https?://", address, re.IGNORECASE):
         with open(address, "rb") as file:
-            return file.read(MOST_BYTES + 1), address, Copy()
-    sent = {name: text.decode("latin-1") for name, text in conditions.items()}
+            return file.read(MAX_BYTES + 1), address, Copy()
+    sent = {name: text.decode("latin-1") for name, text in headers.items()}
     request = urllib.request.Request(address, headers={"User-Agent": "crawl-envs", **sent})
     body, end = bytearray(), time.monotonic() + PATIENCE
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            while (part := answer.read1(2**16)) and len(body) <= MOST_BYTES:
+        with urllib.request.build_opener(SameHost).open(request, timeout=PATIENCE) as answer:
+            while (part := answer.read1(2**16)) and len(body) <= MAX_BYTES:
                 body += part
                 if time.monotonic() > end:
                     raise OSError(f"no end within {PATIENCE:g} seconds")
-            told = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
-            return bytes(body), answer.url, Copy(*told)
+            copy = Copy(answer.headers.get("ETag"), answer.headers.get("Last-Modified"))
+            return bytes(body), answer.url, copy
     except urllib.error.HTTPError as error:
         if error.code == 304:
             return None, address, Copy()
         raise
+
+
+def user_of(url: str) -> bytes | None:
+    """Return the header ``Authorization`` by the user and password of a URL, None without."""
+    if without_user(url) == url:
+        return None
+    user, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")
+    return b"Basic " + base64.b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password))

@@ -190,9 +190,10 @@ def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:
 
 def feeds_of(polls: Any) -> list[dict[str, Any]]:
     """Return the feeds that are bad, then the others, with their polls."""
-    due, answers, found = dict(polls.due), dict(polls.answers), []
+    due, last, found = dict(polls.due), dict(polls.last), []
     for feed in due:
-        polled, fault = answers.get(feed, (None, ""))
+        polled, faults = (last[feed].time, last[feed].faults) if feed in last else (None, ())
+        fault = "; ".join(faults)
         dates = {"polled": None if polled is None else date_of(polled), "next": date_of(due[feed])}
         found.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
     return sorted(found, key=lambda each: not each["fault"])

@@ -136,5 +136,5 @@ class RecrawlMiddleware:
         elif FEED in request.meta and self.scheduler is not None:
             fault = f"{request.url} cannot be read: {exception!r}"
             feed, now = request.meta[FEED], self.scheduler.clock()
-            self.scheduler.spider.logger.warning(*self.scheduler.polls.note(feed, now, [fault]))
+            self.scheduler.spider.logger.warning(*self.scheduler.polls.note(feed, now, fault))
             self.scheduler.count("bad_feeds")

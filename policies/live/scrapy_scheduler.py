@@ -24,7 +24,7 @@ from crawl_envs.types.arguments import quantity
 from policies.live.copies import SETTLED, Copies, Copy
 from policies.live.feeds import Polls
 from policies.live.fetches import HEADERS, Answer, host_of, note_fetch, respect
-from policies.live.listings import Listing
+from policies.live.listings import MAX_BYTES, Listing
 from policies.live.messages import SECONDS_PER_DAY, day_of, take_back
 from policies.live.moves import Moves
 from policies.live.outages import Outages, bring_back
@@ -219,8 +219,8 @@ class RecrawlScheduler:
                 self.polls.due[feed] = opens
                 continue
             self.hosts.ask_alone(feed, now)
-            headers = self.polls.conditions(feed) if self.options.validators else {}
-            about = {FEED: feed, "dont_cache": True}
+            headers = self.polls.headers(feed, self.options.validators)
+            about = {FEED: feed, "dont_cache": True, "download_maxsize": MAX_BYTES}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
         page, again = self.pages.next(now)
         if page is not None:
@@ -334,9 +334,10 @@ class RecrawlScheduler:
             told = response.url, now, Copy(answer.etag, answer.modified)
             faults = self.polls.take(self.pages, feed, listing, *told)
         else:
-            faults = [f"{feed} must be a feed or a sitemap, got {response.status}"]
+            fault = f"{feed} must be a feed or a sitemap, got {response.status}"
+            faults = self.polls.note(feed, now, fault)
             respect(self.pages, feed, answer, now, self.outages.max_retry_after)
-        for fault in self.polls.note(feed, now, faults):
+        for fault in faults:
             self.spider.logger.warning(fault)
         self.count("bad_feeds" if faults else "feeds")
 

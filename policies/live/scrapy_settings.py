@@ -18,7 +18,7 @@ from scrapy.utils.misc import load_object
 
 from crawl_envs.types.arguments import one_of, quantity, share, whole
 from policies.live import page_tables
-from policies.live.copies import text_of
+from policies.live.copies import text_of, without_user
 from policies.live.messages import SECONDS_PER_DAY
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
@@ -100,7 +100,8 @@ def read_options(settings: BaseSettings) -> Options:
         try:
             given[name] = reader(given[name])
         except (TypeError, ValueError, re.error) as error:
-            raise ValueError(f"{name} must be {expected}, got {given[name]!r}: {error}") from None
+            got = re.sub(r"(?<=://)[^/?#\s]*@", "", repr(given[name]))  # without passwords
+            raise ValueError(f"{name} must be {expected}, got {got}: {error}") from None
     if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
         given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
     options = Options(**{names[name]: value for name, value in given.items()})
@@ -207,8 +208,8 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
     for feed, source in feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(
-                f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {feed}, which are "
-                f"{', '.join(table.sources)} from 0 on, got {source}"
+                f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {without_user(feed)}, "
+                f"which are {', '.join(table.sources)} from 0 on, got {source}"
             )
     return table
 

@@ -93,8 +93,10 @@ def polling(
                 typer.echo(fault, err=True)
 
     def poll_on(polls: Polls) -> None:
-        while not end.wait(feeds.every * messages.SECONDS_PER_DAY):
+        days = 0.0
+        while not end.wait(max(days, 0.0) * messages.SECONDS_PER_DAY):
             poll_due(polls)
+            days = min(polls.due.values()) - messages.day_of(None)
 
     with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
         sources = {address: source for source, address in enumerate(feeds.addresses)}

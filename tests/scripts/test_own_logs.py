@@ -444,6 +444,9 @@ def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
         assert [page["signals"] for page in told] == [1, 0, 0]
         assert [page["state"] for page in told] == ["ready", "gone", "new"]
     feed.write_text("<html>")
+    polls = tmp_path / "state" / "feeds" / "polls.json"
+    time, *rest = json.loads(polls.read_text())[str(feed)]
+    polls.write_text(json.dumps({str(feed): [time - 1.0, *rest]}))  # it is due again
     result = CliRunner().invoke(schedule.app, spelled(arguments), input=asked)
     assert f"{feed} must be a feed or a sitemap" in done(result).stderr
     lone: list[object] = [*arguments, "--feed", feed]

@@ -45,7 +45,8 @@ INDEX = "<sitemapindex>%s</sitemapindex>"
         ("\n<?xml version='1.0'?>" + SITEMAP % (URL % "/1"), "sitemap", [PAGE], DAY + 0.5, True),
         (SITEMAP % (2 * (URL % "/1")), "sitemap", [PAGE], DAY + 0.5, True),
         (DATED % "2024-01-02", "sitemap", [PAGE], DAY, False),
-        (DATED % "2024-01", "sitemap", [PAGE], math.nan, False),
+        (DATED % "2024-01", "sitemap", [PAGE], DAY - 1.0, False),
+        (DATED % "2023", "sitemap", [PAGE], DAY - 366.0, False),
         (SITEMAP % "", "sitemap", [], None, None),
         (RSS % (ITEM % 1), "feed", [PAGE], DAY + 0.5, True),
         (RSS % (ITEM % 1 + ITEM % 1 + ITEM % 2), "feed", [PAGE, PAGE], DAY + 0.5, True),
@@ -58,11 +59,6 @@ INDEX = "<sitemapindex>%s</sitemapindex>"
             True,
         ),
         (ATOM % LINK, "feed", [PAGE], math.nan, False),
-        *(
-            (ATOM % f'<link href="{bad}"/>', "feed", [], None, None)
-            for bad in ("", "mailto:x", "//", "http://a.example:99999/")
-        ),
-        (ATOM % f'<link href="/{3000 * "x"}"/>', "feed", [], None, None),
         (INDEX % "<sitemap><loc>/1</loc></sitemap>", "index", [PAGE], math.nan, False),
     ],
 )
@@ -88,8 +84,8 @@ def test_encodings_are_those_of_the_file() -> None:
 def test_damaged_files_are_read_as_far_as_they_go() -> None:
     half = (SITEMAP % (URL % "/1" + URL % "/2"))[:-40].encode()
     cut = (RSS % (ITEM % 1 + ITEM % 2))[:-70].encode()
-    odd = (RSS % (ITEM % "&x" + ITEM % 2)).encode()
-    for body, count in ((half, 1), (cut, 1), (odd, 2)):
+    short = gzip.compress((RSS % (ITEM % 1 + ITEM % 2)).encode())[:-8]
+    for body, count in ((half, 1), (cut, 1), (short, 2)):
         found = read_listing(body, AT)
         assert len(found.entries) == count
         [fault] = found.faults
@@ -101,18 +97,14 @@ def test_damaged_files_are_read_as_far_as_they_go() -> None:
     [
         (b"", "must be a feed or a sitemap"),
         (b"<html><body>404</body></html>", "must be a feed or a sitemap"),
-        (b"<?xml version='1.0' encoding='big5'?><urlset/>", "must be a feed or a sitemap"),
         (b"/etc/passwd", "must be a feed or a sitemap"),
-        (b"\x1f\x8bxx", "must be a whole file of gzip"),
-        (gzip.compress((SITEMAP % (URL % PAGE)).encode())[:-30], "must be a whole file of gzip"),
-        ((BOMB + SITEMAP % "&b;").encode(), "must not declare entities"),
-        ((BOMB + RSS % "&b;").encode(), "must not declare entities"),
-        ((BOMB + RSS % "&b;").encode("utf-16"), "must not declare entities"),
-        (b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x/>', "not declare entities"),
+        (b"\x1f\x8b\x08xx", "must be a feed or a sitemap"),
+        (b"<!DOCTYPE html><p>Not found</p>", "must be a feed or a sitemap"),
+        (b"See https://a.example/ for help\nand wait\nhttps://a.example/1", "must be a feed or a"),
         (gzip.compress(bytes(60 * 2**20)), "must have at most 52428800 bytes"),
-        ((RSS % (11 * 2**20 * "x")).encode(), "must have at most 10485760 bytes, as a feed"),
+        (200_000 * gzip.compress(b""), "must have at most 2000 members of gzip"),
     ],
-    ids=range(12),
+    ids=range(8),
 )
 def test_what_is_no_feed_is_refused(body: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words) as error:
@@ -121,13 +113,11 @@ def test_what_is_no_feed_is_refused(body: bytes, words: str) -> None:
 
 
 def test_long_files_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listings, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(listings, "MAX_ENTRIES", 2)
     for text in (SITEMAP % (URL % 1 + URL % 2 + URL % 3), RSS % (ITEM % 1 + ITEM % 2 + ITEM % 3)):
         found = read_listing(text.encode(), AT)
         assert len(found.entries) == 2
         assert "more than 2 entries" in found.faults[0]
-    monkeypatch.setattr(listings, "MOST_ELEMENTS", 50)
-    assert "50 elements" in read_listing((SITEMAP % (99 * "<a/>")).encode(), AT).faults[0]
 
 
 def test_a_full_disk_is_a_fault_and_the_feed_is_told_again(
@@ -144,7 +134,8 @@ def test_a_full_disk_is_a_fault_and_the_feed_is_told_again(
 
 
 def entry(url: str, day: float = math.nan, *, exact: bool = True, name: str = "") -> Entry:
-    return listings._entry(AT, url, name, f"{day} {':' * exact}", day)._replace(exact=exact)
+    read = listings._entry([AT], url, name, f"{day} {':' * exact}")
+    return read._replace(day=day, exact=exact)
 
 
 def listed(*entries: Entry, kind: str = "feed", faults: tuple[str, ...] = ()) -> Listing:
@@ -286,8 +277,18 @@ def test_pages_are_added_and_gone_ones_come_back_as_new_entries(
 class Site(http.server.BaseHTTPRequestHandler):
     files: ClassVar[dict[str, bytes]] = {}
     asked: ClassVar[list[tuple[str, bool]]] = []  # the path, and whether it is not modified
+    users: ClassVar[dict[str, str | None]] = {}  # by host and path
+    moved: ClassVar[dict[str, str]] = {}
 
     def do_GET(self) -> None:
+        self.users[self.headers["Host"].partition(":")[0] + self.path] = self.headers.get(
+            "Authorization"
+        )
+        if self.path in self.moved:
+            self.send_response(302)
+            self.send_header("Location", self.moved[self.path])
+            self.end_headers()
+            return
         body = self.files.get(self.path)
         tag = f'"\xe9{zlib.crc32(body or b"")}"'
         self.asked.append((self.path, self.headers.get("If-None-Match") == tag))
@@ -303,7 +304,7 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    Site.files, Site.asked = {}, []
+    Site.files, Site.asked, Site.users, Site.moved = {}, [], {}, {}
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         threading.Thread(target=server.serve_forever).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -343,7 +344,7 @@ def test_a_sitemap_of_two_indexes_is_polled_once_until_both_drop_it(
     assert told_of() == [([f"{site}/3"], 1)]
     Site.files["/b.xml"] = index()
     assert sorted(polled(DAY + 3.0)) == ["/1.xml", "/a.xml", "/b.xml"]
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("feed-*.json"))) == 1
 
 
 def test_a_feed_that_is_not_modified_says_nothing_new(site: str, tmp_path: Path) -> None:
@@ -355,8 +356,11 @@ def test_a_feed_that_is_not_modified_says_nothing_new(site: str, tmp_path: Path)
         if day == 1:  # damaged until then, so it was read again
             Site.files["/f.xml"] = (RSS % (ITEM % 1)).encode()
     assert [same for _, same in Site.asked] == [False, False, False, True, True]
-    [kept] = tmp_path.iterdir()
+    [kept] = tmp_path.glob("feed-*.json")
     assert Memory(kept).polled == DAY + 4.0
+    polls.note(f"{site}/f.xml", DAY + 5.0, "it cannot be read")
+    assert polls.last[f"{site}/f.xml"][0::5] == (DAY + 5.0, ["it cannot be read"])
+    assert polls.fetch(told, f"{site}/f.xml", DAY + 6.0) == []  # 304
     assert len(Memory(kept).keys) == 1
 
 
@@ -373,12 +377,93 @@ def test_an_answer_without_validators_is_read_once(
     monkeypatch.setattr(feeds, "listed", read)
     file = tmp_path / "f.xml"
     polls = Polls({str(file): 0}, tmp_path / "told", 1.0, DAY)
-    whole, other = (RSS % (ITEM % 1)).encode(), (RSS % (ITEM % 2)).encode()
+    whole, other = ((RSS % (ITEM % k).replace("/1", PAGE)).encode() for k in (1, 2))
     for day, content in enumerate((whole, whole, other[:-30], other[:-30], other, other)):
         file.write_bytes(content)
-        polls.fetch(told, str(file), DAY + day)
+        assert bool(polls.fetch(told, str(file), DAY + day)) == (day in (2, 3))  # said again
         assert Memory(polls.path(str(file))).polled == DAY + day
-    assert reads == [0, 2, 3, 4], "a damaged answer is read again"
+    assert reads == [0, 2, 4]
+
+
+def test_polls_go_on_after_a_restart(site: str, tmp_path: Path) -> None:
+    told: Any = Told()
+    Site.files["/i.xml"] = index("/1.xml", "/2.xml")
+    Site.files["/1.xml"] = (SITEMAP % (URL % "/1")).encode()
+    Site.files["/2.xml"] = (SITEMAP % (URL % "/2"))[:-9].encode()  # damaged
+    Site.files["/f.xml"] = b"<html>Error</html>"
+
+    def run(now: float) -> tuple[list[tuple[str, bool]], list[str], float]:
+        polls, faults = Polls({f"{site}/i.xml": 0, f"{site}/f.xml": 0}, tmp_path, 1.0, now), []
+        Site.asked = []
+        while (feed := polls.next(now)) is not None:
+            faults += polls.fetch(told, feed, now)
+        return Site.asked, faults, min(polls.due.values())
+
+    asked, faults, due = run(DAY)
+    assert ([path for path, _ in asked], due) == (["/i.xml", "/f.xml", "/1.xml", "/2.xml"], DAY + 1)
+    assert len(told.signals()) == 2
+    assert run(DAY + 0.25) == ([], [], DAY + 1.0)
+    reads, feeds_listed = [], feeds.listed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feeds, "listed", lambda *a: reads.append(a[1]) or feeds_listed(*a))
+        asked, again, due = run(DAY + 1.0)
+    assert sorted(asked) == [
+        ("/1.xml", True),
+        ("/2.xml", False),
+        ("/f.xml", False),
+        ("/i.xml", True),
+    ]
+    assert (reads, sorted(again), due) == ([], sorted(faults), DAY + 2.0)
+    assert len(again) == 2  # of what is damaged, and not read again
+    assert run(DAY - 9.0)[2] == DAY - 8.0  # a clock that was ahead
+    for kept in tmp_path.glob("feed-*.json"):
+        kept.unlink()  # what was told is lost, so the validators do not count
+    assert [same for path, same in run(DAY + 9.0)[0] if path == "/1.xml"] == [False]
+    assert len(told.signals()) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"u": 1}',
+        '{"u": ["x"]}',
+        "{}}",
+    ],
+)
+def test_damaged_last_polls_are_an_error_with_the_way_out(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "polls.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"polls.json must be the last polls.*Delete it: "):
+        Polls({AT: 0}, tmp_path, 1.0, DAY)
+    path.unlink()
+    assert Polls({AT: 0}, tmp_path, 1.0, DAY).next(DAY) == AT
+
+
+def test_user_and_password_are_sent_and_written_nowhere(site: str, tmp_path: Path) -> None:
+    told: Any = Told()
+    with_user = site.replace("://", "://me:s%40cret@")
+    Site.files["/i.xml"] = index("/1.xml", "/2.xml", "/x.xml")
+    Site.files["/1.xml"] = (SITEMAP % (URL % "1" + URL % f"{with_user}/2")).encode()
+    Site.files["/3.xml"] = (SITEMAP % (URL % "3")).encode()
+    Site.moved = {"/2.xml": "/3.xml", "/x.xml": site.replace("127.0.0.1", "localhost") + "/1.xml"}
+    faults = poll(told, f"{with_user}/i.xml", tmp_path, now=DAY)
+    Site.files.clear()
+    faults += poll(told, f"{with_user}/i.xml", tmp_path, now=DAY + 1.0)
+    assert len(faults) == 4  # nothing is there any more, and three have not moved
+    header = "Basic bWU6c0BjcmV0"  # of me:s@cret
+    assert {Site.users[f"127.0.0.1/{name}.xml"] for name in "i123x"} == {header}
+    assert Site.users["localhost/1.xml"] is None
+    urls = [url for call in told.calls for url in call[1]]
+    assert {f"{site}/1", f"{site}/2", f"{site}/3"} < set(urls)
+    written = [str(path) + path.read_text() for path in tmp_path.rglob("*.json")]
+    assert not [text for text in [*faults, *urls, *written] if "cret" in text or "bWU6" in text]
+    polls = Polls({f"{with_user}/i.xml": 0}, tmp_path / "other", 1.0, DAY)
+    assert [polls.next(DAY)] == [f"{site}/i.xml"]
+    with pytest.raises(ValueError, match="must differ in more than their users") as error:
+        Polls({AT: 0, AT.replace("://", "://me:cret@"): 0}, tmp_path, 1.0, DAY)
+    assert "cret" not in str(error.value)
 
 
 def test_polls_read_indexes_with_their_sitemaps(site: str, tmp_path: Path) -> None:
@@ -388,17 +473,18 @@ def test_polls_read_indexes_with_their_sitemaps(site: str, tmp_path: Path) -> No
     Site.files["/2.xml.gz"] = gzip.compress((SITEMAP % (URL % "/2")).encode())
     faults = poll(told, f"{site}/i.xml", tmp_path, now=DAY + 1.0)
     assert [url for url, _ in told.signals()] == [f"{site}/1", f"{site}/2"]
-    assert "other hosts" in faults[0]
-    assert f"{site}/404 cannot be read: " in faults[1]
-    assert len(faults) == 2
+    assert "without a URL of a page (1, as '/i.xml')" in faults[0]
+    assert "other hosts" in faults[1]
+    assert f"{site}/404 cannot be read: " in faults[2]
+    assert len(faults) == 3
     poll(told, f"{site}/i.xml", tmp_path, now=DAY + 1.1)
     assert told.signals() == []
     Site.files["/i.xml"] = index("/1.xml")
     assert poll(told, f"{site}/i.xml", tmp_path, now=DAY + 1.2) == []
-    assert len(list(tmp_path.rglob("*.json"))) == 1
+    assert len(list(tmp_path.rglob("feed-*.json"))) == 1
     [fault] = poll(told, f"{site}/nowhere", tmp_path)
     assert fault == f"{site}/nowhere cannot be read: HTTP Error 404: Not Found"
-    assert len(list(tmp_path.rglob("*.json"))) == 1
+    assert len(list(tmp_path.rglob("feed-*.json"))) == 1
 
 
 def test_polls_of_slow_servers_and_of_files_end(
@@ -409,7 +495,7 @@ def test_polls_of_slow_servers_and_of_files_end(
     path.write_text(RSS % (ITEM % 1).replace("/1#top", PAGE))
     assert poll(told, str(path), tmp_path / "a") == []
     assert told.signals() == [(PAGE, DAY + 0.5)]
-    [kept] = (tmp_path / "a").rglob("*.json")
+    [kept] = (tmp_path / "a").rglob("feed-*.json")
     kept.write_text("[")
     assert "must be what a feed listed" in poll(told, str(path), tmp_path / "a")[0]
     assert "No such file" in poll(told, "nowhere.xml", tmp_path / "b")[0]

@@ -475,10 +475,13 @@ ENTRY = "<url><loc>https://a.example/{}</loc><lastmod>{}</lastmod></url>"
 
 
 def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, RECRAWL_FEEDS={FEED: 0}, RECRAWL_POLL=100.0, RECRAWL_BANDWIDTH=DAY / 50.0)
+    feeds = {FEED.replace("://", "://me:s%40cret@"): 0}
+    loop = Loop(tmp_path, RECRAWL_FEEDS=feeds, RECRAWL_POLL=100.0, RECRAWL_BANDWIDTH=DAY / 50.0)
     loop.scheduler.enqueue_request(Request(URL))
     poll, page = loop.sent(51.0), loop.sent(0.0)
     assert (poll.url, page.url) == (FEED, URL)
+    assert poll.meta["download_maxsize"] == 50 * 2**20
+    assert poll.headers["Authorization"] == b"Basic bWU6c0BjcmV0"  # me:s@cret
     loop.answer(page, body="one")
     rows = [ENTRY.format(number, f"2024-10-05T00:0{number}:30Z") for number in (1, 2)]
     assert loop.answer(poll, body=f"<urlset>{''.join(rows)}</urlset>") is None
@@ -489,7 +492,7 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
     again = loop.sent(100.0)
     assert again.url == FEED
     loop.answer(again, body=index, ETag=b'"\xe9"')
-    assert loop.scheduler.polls.conditions(FEED) == {"If-None-Match": b'"\xe9"'}
+    assert loop.scheduler.polls.headers(FEED)["If-None-Match"] == b'"\xe9"'
     more = loop.sent(0.0)
     assert more.url == "https://a.example/more.xml"
     loop.answer(more, body="neither")
@@ -509,7 +512,7 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
         ({"RECRAWL_BANDWIDTH": 0}, "RECRAWL_BANDWIDTH must be a number > 0, got 0"),
         ({"RECRAWL_HOST_GAP": -1}, "RECRAWL_HOST_GAP must be a number >= 0, got -1"),
         ({"RECRAWL_BANDWITH": 5}, "unknown; did you mean RECRAWL_BANDWIDTH"),
-        ({"RECRAWL_FEEDS": {"u": -1}}, "RECRAWL_FEEDS"),
+        ({"RECRAWL_FEEDS": {"https://me:pw@a.example/": -1}}, "got {'https://a.example/': -1}"),
     ],
 )
 def test_bad_settings_are_refused(given: dict[str, Any], said: str) -> None:

@@ -222,11 +222,13 @@ def test_rules_give_listed_pages_a_callback(tmp_path: Path) -> None:
 
 
 def test_validators_may_be_left_out(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, Shop(), RECRAWL_VALIDATORS="False", RECRAWL_FEEDS={FEED: 0})
+    feeds = {FEED.replace("://", "://me:cret@"): 0}
+    loop = Loop(tmp_path, Shop(), RECRAWL_VALIDATORS="False", RECRAWL_FEEDS=feeds)
     loop.scheduler.enqueue_request(Request(URL))
     for _ in range(2):
         feed, page = loop.sent(3601.0), loop.sent(0.0)
         assert (feed.url, page.url) == (FEED, URL)
+        assert feed.headers["Authorization"] == b"Basic bWU6Y3JldA=="  # me:cret
         for request in (feed, page):
             assert "If-None-Match" not in request.headers
         loop.answer(feed, body="<urlset></urlset>", ETag='"1"')
@@ -272,8 +274,9 @@ def test_a_table_of_pages_is_where_a_crawl_starts(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=str(path))
     path.write_text(TABLE)
-    with pytest.raises(ValueError, match="RECRAWL_FEEDS must have a source of RECRAWL_PAGES for"):
-        Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=path, RECRAWL_FEEDS={FEED: 1})
+    feeds = {FEED.replace("://", "://me:cret@"): 1}
+    with pytest.raises(ValueError, match=f"RECRAWL_FEEDS must have a source of .* for {FEED}"):
+        Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=path, RECRAWL_FEEDS=feeds)
     with pytest.raises(ValueError, match=r"RECRAWL_PAGES: .*missing\.csv"):
         Loop(tmp_path / "other", Shop(), RECRAWL_PAGES=str(tmp_path / "missing.csv"))
 
