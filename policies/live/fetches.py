@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crawl_envs.types.urls import host_of as host_of
 from policies.live.copies import Copy, digest
 from policies.live.messages import SECONDS_PER_DAY, Scheduler
-from policies.live.outages import Outages
+from policies.live.outages import Outages, outages_of
 
 logger = logging.getLogger(__name__)
 HEADERS = ("etag", "last-modified", "retry-after")
@@ -60,10 +60,9 @@ def note_fetch(
     """Report what a fetch found; return the outcome, and what is known of the copy from now on.
 
     Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` and ``failed``. A
-    page is gone after 410, or 404 right after another failure if its host has answered another page
-    well since the first; after 5 answers 404 in a row without that. While its host is down
-    (:mod:`policies.live.outages`) it fails only. A host that answers 429 or 503 with a
-    ``Retry-After`` is left alone until then at least, up to a day.
+    page is gone after a second 404 or 410 while its host answers other pages well, else it fails
+    only (:mod:`policies.live.outages`). A host that answers 429 or 503 with a ``Retry-After`` is
+    left alone until then at least, up to a day.
 
     Args:
         scheduler: its ids are URLs, and its times days since 1970.
@@ -72,17 +71,19 @@ def note_fetch(
         answer: the answer.
         sent: time at which the fetch began.
         now: time at which it ended.
-        outages: of the hosts of the crawler, which say how long a host may be left alone too.
+        outages: of the hosts of the crawler, which say how long a host may be left alone too; None
+            for those that all fetches of the scheduler share.
     """
-    hosts = Outages(scheduler) if outages is None else outages
+    hosts = outages_of(scheduler) if outages is None else outages
     host = host_of(page)
-    hosts.note(host, page, answer.is_ok, sent, now)
+    hosts.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
     if not answer.is_ok:
-        failures = scheduler.describe(page)["failures"] if page in scheduler else 0
-        if hosts.is_gone(host, page, answer.status, failures, now):
+        if hosts.is_gone(host, page, answer.status, sent, now):
+            hosts.forget(host, page)
             scheduler.report([page], sent, "gone", ended=now)
             return "gone", Copy(parser=before.parser)
-        until = respect(scheduler, page, answer, now, hosts.max_retry_after)
+        until = respect(scheduler, page, answer, now, hosts.max_retry_after) or now
+        until = max(until, hosts.next_turn(host, page, now))
         scheduler.report([page], sent, "failed", retry_at=until, ended=now)
         return "failed", before
     mark = before.digest if answer.status == 304 else digest(answer.content)

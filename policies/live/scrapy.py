@@ -51,7 +51,7 @@ The table of ``RECRAWL_PAGES`` is read at each start. The first start takes all 
 signals, copies (``last_crawl``) and which pages are gone. Later ones take pages that are new in it.
 Its first source of signals is number 0 of ``RECRAWL_FEEDS``, and so on.
 
-A page is gone after 410, or after 404 right after another failure, unless its host is down
+A page is gone after a second 404 or 410 while its host answers other pages well
 (:mod:`policies.live.outages`). It comes back at a start if it is a start URL, when a feed or
 sitemap lists it with a new date, and by a link when ``RECRAWL_KEEP_GONE`` has passed. A page that
 robots.txt or another middleware refuses, as one that is offsite, waits for ``RECRAWL_ROBOTS``.

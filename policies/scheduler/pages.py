@@ -162,21 +162,6 @@ class PageTables:
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
         self.restore(*self.state(), bandwidth, now)
 
-    def count(self, host: str) -> int:
-        """Return the number of pages of a host, those included that are gone."""
-        there = self.choices.status != ABSENT
-        return int((there & (self.choices.host == self.hosts.get(host, -2))).sum())
-
-    def failed_since(self, host: str, since: float) -> NDArray[Any]:
-        """Return the pages of a host that failed or are gone since a time, or its last copy."""
-        choices = self.choices
-        rows = np.flatnonzero(choices.host == self.hosts.get(host, -2))
-        copies, gone = self.lazy.pages["last_crawl"][rows], self.are_gone(rows)
-        since = min(since, copies[np.isfinite(copies)].max(initial=-np.inf))
-        buried = choices.due[rows] - choices.lines["keep_gone"][0]
-        times = np.where(gone, buried, choices.failure_time[rows])
-        return self.ids.ids(rows[(gone | (choices.fails[rows] > 0)) & (times >= since)])
-
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the numbers of hosts, (n,)."""
         known, names = len(self.hosts), labels.tolist()

@@ -442,7 +442,7 @@ def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
         result = CliRunner().invoke(schedule.app, spelled([*given, *arguments]), input=asked)
         told = [json.loads(line) for line in done(result).stdout.splitlines()]
         assert [page["signals"] for page in told] == [1, 0, 0]
-        assert [page["state"] for page in told] == ["ready", "gone", "new"]
+        assert [page["state"] for page in told] == ["ready", "waiting", "new"]  # listed anew
     feed.write_text("<html>")
     polls = tmp_path / "state" / "feeds" / "polls.json"
     time, *rest = json.loads(polls.read_text())[str(feed)]

@@ -12,7 +12,7 @@ import pytest
 
 from policies.live.copies import Copies, Copy, digest
 from policies.live.fetches import Answer, note_fetch, retry_after
-from policies.live.outages import MAX_FAILURES, Outages
+from policies.live.outages import Outages
 from policies.scheduler import CrawlScheduler
 
 PAGE, NOW, SECOND = "https://a.example/p", 20_000.0, 1.0 / 86_400.0
@@ -27,7 +27,7 @@ COPY = Copy('"1"', "yesterday", digest("one"), "parser")
         (COPY, Answer(206, '"2"', content="two"), "changed", None),
         (COPY, Answer(304), "not_modified", COPY),
         (COPY, Answer(404), "failed", COPY),
-        (COPY, Answer(410), "gone", Copy(parser="parser")),
+        (COPY, Answer(410), "failed", COPY),
         (COPY, Answer(500, content="two"), "failed", COPY),
         (COPY, Answer(), "failed", COPY),
     ],
@@ -41,14 +41,24 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
     outages = Outages(scheduler)
     assert note_fetch(scheduler, PAGE, before, answer, sent, now, outages) == (outcome, after)
     told = scheduler.describe(PAGE)
-    assert told["state"] == {"gone": "gone", "failed": "waiting"}.get(outcome, "ready")
-    if outcome == "failed":  # of the only page of a host
-        for turn in range(1, MAX_FAILURES):
-            later = now + turn * SECOND
-            found = note_fetch(scheduler, PAGE, before, Answer(404), later, later, outages)
-        assert found[0] == "gone"
-    elif outcome != "gone":
+    assert told["state"] == {"failed": "waiting"}.get(outcome, "ready")
+    if outcome != "failed":
         assert told["copy"] == sent
+        return
+    for day, status, state in ((1.0, 404, "failed"), (7.0, 500, "failed"), (7.1, 410, "gone")):
+        later = now + day  # the host has no other page
+        found = note_fetch(scheduler, PAGE, before, Answer(status), later, later, outages)
+        assert found == (state, before if state == "failed" else Copy(parser=before.parser))
+
+
+def test_a_loop_without_outages_shares_those_of_its_scheduler() -> None:
+    scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True)
+    pages = [f"{PAGE}{k}" for k in range(6)]
+    scheduler.add(pages, host=["a.example"] * 6, last_crawl=NOW - 1.0)
+    for page in pages:
+        note_fetch(scheduler, page, COPY, Answer(410), NOW, NOW)
+    assert len(scheduler) == 6
+    assert scheduler.opens("a.example") > NOW
 
 
 @pytest.mark.parametrize(

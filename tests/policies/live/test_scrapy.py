@@ -236,12 +236,19 @@ def test_a_callback_sees_a_page_when_it_is_new_or_has_changed(tmp_path: Path) ->
     second, none = {"If-None-Match": b'"\xe9"', "If-Modified-Since": None}, dict.fromkeys(first)
     assert sent == [none, first, first, second, none]
     assert loop.scheduler.pages.describe(URL)["copy"] == pytest.approx(loop.now)
-    request = loop.sent()
-    assert loop.answer(request, 410) is not None
-    assert loop.count("gone") == 1
+    for outcome in ("failed", "gone"):
+        request = loop.sent()
+        assert request.url == URL
+        assert loop.answer(request, 410) is not None
+        assert loop.count(outcome) == 1
+        loop.scheduler.enqueue_request(Request("https://a.example/other"))
+        if outcome == "failed":
+            loop.answer(loop.sent(), 200)
+            loop.now += 4_000.0 / DAY  # the other page is not due as soon
     assert URL not in loop.scheduler.pages
     loop.scheduler.enqueue_request(Request(URL))
-    assert loop.next() is None  # remembered as gone
+    loop.sent()
+    assert loop.scheduler.pages.describe(URL)["state"] == "gone"  # it is remembered
 
 
 def test_failures_wait_and_a_host_that_says_so_is_left_alone(tmp_path: Path) -> None:
@@ -361,6 +368,7 @@ def test_what_was_lost_comes_back_at_the_next_start(
     start, other = f"{URL}#top", "https://b.example/1"
     for url in (start, other):
         loop.scheduler.enqueue_request(Request(url, meta={"is_start_request": url == start}))
+    loop.scheduler.outages.is_gone = lambda *about: about[2] == 410  # type: ignore[method-assign]
     for request in (loop.sent(), loop.sent()):
         status = 410 if request.url == URL else 503
         loop.answer(request, status, Retry_After=str(365 * 86_400))
@@ -598,8 +606,9 @@ def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -
     third = loop.sent()
     assert loop.answer(third, body=page.format("two", 2)) is not None
     found = loop.sent()
+    loop.scheduler.outages.is_gone = lambda *about: True  # type: ignore[method-assign]
     assert loop.answer(found, 410) is not None
-    assert loop.scheduler.copies[URL] == Copy()
+    assert loop.scheduler.copies[URL] == Copy(parser="{}")
 
 
 def broken(response: Any) -> str:
