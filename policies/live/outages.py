@@ -7,7 +7,7 @@ no answer, count as begun to fail: new addresses that never existed are no sign 
 
 A host is down when five such pages begin to fail in a row, by any status except 2xx and 304. It is
 held, and asked for one page after ``retry``, and twice as long after each failure, up to six hours.
-Each time it is another page, rather one that failed since than before. The first good answer ends
+Each time it is another page; those that failed before tell nothing. The first good answer ends
 that, and what failed since it began is due.
 """
 
@@ -81,7 +81,7 @@ class Outages:
                 host.failing[page] = Failing(sent, counts)
                 host.begin = host.begin if host.run else sent
                 host.run += counts
-            self._note_failure(name, host, sent, now)
+            self._note_failure(name, host, page, sent, now)
 
     def _note_good(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
         host.good.pop(page, None)
@@ -91,8 +91,7 @@ class Outages:
         is_back, begin, host.run = host.failing.pop(page, None) is not None, host.begin, 0
         if host.wait:
             host.wait = 0.0
-            if self.scheduler.opens(name) == host.held_until:  # else others hold it
-                self.scheduler.hold(name, now)
+            self._release(name, host, now)
             lost = [page for page, each in host.failing.items() if each.since >= begin]
             logger.warning(f"{name} is back: {len(lost)} pages that failed are due")
         elif is_back:
@@ -108,14 +107,20 @@ class Outages:
         known = page in self.scheduler
         return known and self.scheduler.describe(page)["copy"] is not None
 
-    def _note_failure(self, name: str, host: Host, sent: float, now: float) -> None:
-        if host.wait and sent >= host.asked:
+    def _note_failure(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
+        if host.wait and host.failing[page].since < host.begin:
+            self._release(name, host, now)  # it tells nothing: ask for another
+        elif host.wait and sent >= host.asked:
             host.wait = max(host.wait, min(2.0 * host.wait, MAX_HOLD))
             self.ask(name, now)
         elif not host.wait and host.run >= MIN_RUN:
             host.wait = float(self.scheduler.pages.choices.lines["retry"][0])
             self.ask(name, now)
             logger.warning(f"{name} is down: {host.run} of its pages in a row fail; they wait")
+
+    def _release(self, name: str, host: Host, now: float) -> None:
+        if self.scheduler.opens(name) == host.held_until:  # else others hold it
+            self.scheduler.hold(name, now)
 
     def ask(self, name: str, now: float) -> None:
         """Hold a host that is down, as one page of it is fetched."""
