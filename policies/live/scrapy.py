@@ -33,7 +33,8 @@ setting                      meaning
                              servers that answer 304 although a page has changed
 ``RECRAWL_OVERVIEW_PORT``    port of this machine for a page to watch (extra ``live``), none
 ``RECRAWL_COMPARE``          function of a response, by name, that returns what is compared with the
-                             copy before, str or bytes; the text without scripts and styles
+                             copy before, str or bytes; None, and by default, the text without
+                             scripts and styles
 ===========================  =======================================================================
 
 Every GET request without a body becomes a page, by its URL without the fragment. It is fetched

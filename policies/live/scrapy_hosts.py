@@ -72,7 +72,7 @@ class Report:
 
     def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
         self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()
-        self.due = -math.inf
+        self.due = pages.time + 600.0 * SECOND
 
     def write(self, now: float) -> None:
         """Set the stats, once in ten minutes, and warn if they have changed."""

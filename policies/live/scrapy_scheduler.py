@@ -43,6 +43,7 @@ from policies.live.scrapy_settings import (
     open_pages,
     options_of,
     read_options,
+    response_text,
     spelled,
     timeout_of,
 )
@@ -176,6 +177,7 @@ class RecrawlScheduler:
         if request.method != "GET" or request.body:
             if page is not None:  # of meta=response.meta
                 request = request.replace(meta=users_meta(request.meta, self.longest))
+            request.meta[SOURCE] = source  # to be seen again, if the callback or an item fails
             self.turns.add(request, now)
             return True
         return self._find(request, source)
@@ -288,6 +290,7 @@ class RecrawlScheduler:
         self.hosts.answered(page)
         self.causes.append((page, f"answered {response.status}"))
         content = self.options.compare(response) if 200 <= response.status < 300 else ""
+        content = response_text(response) if content is None else content
         outcome = self.note(page, answer_of(response, content))
         reasons = set(request.meta.get("redirect_reasons", ()))
         moved = outcome not in ("failed", "gone") and reasons and reasons <= {301, 308}
@@ -320,7 +323,8 @@ class RecrawlScheduler:
     def _unprocessed(self, response: Response | Failure | None) -> None:
         """Let a callback see a page again after its error, or one of a pipeline of its items."""
         request = getattr(response, "request", None)
-        self._see_again("" if request is None else request.meta.get(PAGE, ""))
+        about = {} if request is None else request.meta
+        self._see_again(about.get(PAGE) or about.get(SOURCE, ""))
 
     def _see_again(self, page: str) -> None:
         """Let the callback of a page see its next fetch, whether it has changed or not."""

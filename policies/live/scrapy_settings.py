@@ -54,7 +54,7 @@ class Options(NamedTuple):
     robots: float = 86_400.0
     max_retry_after: float = 86_400.0
     overview_port: int | None = None
-    compare: Any = __name__ + ".response_text"
+    compare: Any = None
 
 
 def decoded(value: Any) -> Any:
@@ -62,16 +62,34 @@ def decoded(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
+def feeds_of(value: Any) -> dict[str, int]:
+    """Return the sources of feeds by their URLs; ValueError if one is none."""
+    feeds = {url: whole("a source", source, 0) for url, source in dict(decoded(value)).items()}
+    for url in feeds:
+        if not re.match("https?://[^/]", url, re.IGNORECASE):
+            raise ValueError(f"{without_user(url)!r} does not begin with http:// or https://")
+    return feeds
+
+
+def function_of(name: Any) -> Callable[[Response], Any]:
+    """Return a function by its name; ValueError if it is none."""
+    function: Callable[[Response], Any] = load_object(name)
+    if not callable(function):
+        raise ValueError("it is no function")
+    return function
+
+
 READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "RECRAWL_FEEDS": (
         "{URL: number of a source of signals, from 0 on}",
-        lambda value: {url: whole("it", x, 0) for url, x in dict(decoded(value)).items()},
+        feeds_of,
     ),
     "RECRAWL_RULES": (
         "[(regular expression, name of a method), ..]",
         lambda value: [(re.compile(pattern), str(name)) for pattern, name in decoded(value)],
     ),
     "RECRAWL_NEW_SHARE": ("in (0, 1]", lambda value: share("it", float(value), above=True)),
+    "RECRAWL_COMPARE": ("the name of a function of a response", function_of),
     "RECRAWL_VALIDATORS": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
 }
 """What settings must be, and their readers."""
@@ -80,7 +98,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def read_options(settings: BaseSettings) -> Options:
     """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
     names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
-    given = {name: settings[name] for name in settings if name.startswith("RECRAWL_")}
+    given = {name: settings[name] for name in settings if name.upper().startswith("RECRAWL")}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         one_of("setting", name, list(names))
@@ -105,7 +123,7 @@ def read_options(settings: BaseSettings) -> Options:
     if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
         given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
     options = Options(**{names[name]: value for name, value in given.items()})
-    return options._replace(compare=load_object(options.compare))
+    return options._replace(compare=options.compare or response_text)
 
 
 def timeout_of(settings: BaseSettings) -> float:

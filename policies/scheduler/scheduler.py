@@ -670,9 +670,10 @@ class CrawlScheduler(PacedScheduler):
         other = CrawlScheduler(
             self.pages.values.policy, 1.0, num_sources=self.num_sources, learn=self.learns
         )
-        sources = (self.num_sources, 1) if self.num_sources > 1 else (1,)
+        several = self.num_sources > 1
+        shares = np.full((self.num_sources, 1) if several else (1,), 0.2 / self.num_sources)
         columns: Any = {name: 0.5 for name in self.pages.values.needs if name != "importance"}
-        columns |= {k: np.full(sources, 0.2) for k in LEARNED[1:] if k in columns}
+        columns |= {k: shares for k in LEARNED[1:] if k in columns}
         many: Any = {k: np.repeat(x, 20, axis=-1) if np.ndim(x) else x for k, x in columns.items()}
         other.add(np.arange(20), last_crawl=0.0, host="a", **many)
         other.limit_hosts(gap=0.1)

@@ -521,6 +521,9 @@ def test_feeds_are_polled_before_pages_and_outside_the_budget(tmp_path: Path) ->
         ({"RECRAWL_HOST_GAP": -1}, "RECRAWL_HOST_GAP must be a number >= 0, got -1"),
         ({"RECRAWL_BANDWITH": 5}, "unknown; did you mean RECRAWL_BANDWIDTH"),
         ({"RECRAWL_FEEDS": {"https://me:pw@a.example/": -1}}, "got {'https://a.example/': -1}"),
+        ({"RECRAWL_FEEDS": {"a.example/feed": 0}}, "'a.example/feed' does not begin with http"),
+        ({"RECRAWL_COMPARE": "os.sep"}, "RECRAWL_COMPARE must be the name of a function"),
+        ({"recrawl_bandwidth": 5}, "setting 'recrawl_bandwidth' is unknown"),
     ],
 )
 def test_bad_settings_are_refused(given: dict[str, Any], said: str) -> None:

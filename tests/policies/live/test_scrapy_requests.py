@@ -16,7 +16,7 @@ import scrapy
 from scrapy import FormRequest, Request
 from scrapy.crawler import CrawlerProcess
 from scrapy.exceptions import DropItem
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.settings import Settings
 from scrapy.spiders import CrawlSpider, Rule
@@ -424,3 +424,27 @@ def test_a_crawl_does_what_scrapy_does_and_sees_faults_again(tmp_path: Path) -> 
     assert stats["missing/404"] == len(asked["/missing"]) == 2  # it is gone then
     assert asked["/missing"][1]["X-Key"] == "k"
     assert stats["item_dropped_count"] >= 1
+
+
+def test_a_page_is_seen_again_when_a_request_with_a_body_that_it_made_fails(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.scheduler.enqueue_request(Request(URL))
+    assert loop.answer(loop.sent(), body="same") is not None
+    post = Request("https://a.example/api", method="POST", body=b"{}", meta={SOURCE: URL})
+    loop.scheduler.enqueue_request(post)
+    made = loop.next()
+    assert made.method == "POST"
+    loop.scheduler._unprocessed(Response(made.url, request=made))  # its callback raised an error
+    assert loop.answer(loop.sent(), body="same") is not None
+    assert loop.answer(loop.sent(), body="same") is None
+
+
+def test_none_is_compared_by_the_text(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_COMPARE=f"{__name__}.main_part")
+    loop.scheduler.enqueue_request(Request(URL))
+    for body, is_news in (("<p>a</p>", True), ("<p>a</p>", False), ("<p>b</p>", True)):
+        assert (loop.answer(loop.sent(), body=body) is not None) == is_news
+
+
+def main_part(response: Response) -> None:
+    return None

@@ -295,3 +295,7 @@ def test_a_bad_result_is_named_and_changes_nothing() -> None:
         with pytest.raises(ValueError, match="changed"):
             scheduler.report(["a"], 1.0, changed=changed)
     assert scheduler.time == 0.0
+
+
+def test_a_scheduler_of_many_sources_compiles() -> None:
+    CrawlScheduler("GreedyNCIS", 10.0, num_sources=12, learn=True).warm()
