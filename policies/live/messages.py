@@ -36,7 +36,8 @@ is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the serve
 hosts with null. ``hold`` with a time that has passed releases a host. ``revive`` brings back pages
 that are gone, and ends the waits of those that failed. A time of ``next``, ``ask`` or ``bandwidth``
 must be at most a day after this machine's clock; ``reset_clock`` takes the scheduler's clock back,
-with null to now. A bad line is answered by ``{"error": "..."}`` and changes nothing.
+with null to now, at most to a day before this machine's, unless it is earlier already. A bad line
+is answered by ``{"error": "..."}`` and changes nothing.
 
 A ``url`` is an id of at most 65,536 bytes: a URL or any other text, or all of them whole numbers.
 Spellings of a URL are one page, whose id is the first of: the spelling itself, where it is known;
@@ -316,7 +317,11 @@ def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
 
 
 def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.reset_clock(day_of(message["reset_clock"]))
+    time, now = day_of(message["reset_clock"]), day_of(None)
+    if time < now - MAX_AHEAD < scheduler.time:
+        what = f"at most a day before {date_of(now)}, got {time:g}: every copy would be as old"
+        raise ValueError(f"reset_clock must be {what}; null is now")
+    scheduler.reset_clock(time)
     return {"clock": scheduler.time}
 
 

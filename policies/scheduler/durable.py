@@ -24,6 +24,8 @@ REFUSALS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError
 """Errors of calls that were refused, which are in a journal too; the call after one says so."""
 SAVE_EVERY = 10_000
 """Calls in a journal after which a snapshot is written."""
+SHARDS_FILE = "shards"
+"""The file of a folder of shards: there the shards have folders."""
 
 
 class DurableScheduler(AbstractContextManager["DurableScheduler"]):
@@ -93,6 +95,11 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             raise ValueError(
                 f"folder must not be in use by another process, {self.folder} is"
             ) from error
+        if (self.folder / SHARDS_FILE).exists():
+            raise ValueError(
+                f"folder must be of one scheduler, {self.folder} is of a ShardedScheduler: open it "
+                "with that, or give another folder"
+            )
         if self.holds(self.folder) == (scheduler is not None):
             held = "no scheduler yet" if scheduler is None else "a scheduler already"
             raise ValueError(

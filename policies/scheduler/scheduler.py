@@ -336,9 +336,13 @@ class CrawlScheduler(PacedScheduler):
         """Take the clock back, where it was wrong; ValueError if that is not before it.
 
         Copies and signals of the future count as of the new time, and what waits has as long to
-        wait as before. Waits that are over stay over, and forgotten pages stay forgotten.
+        wait as before. Waits that are over stay over, and forgotten pages stay forgotten. If it is
+        more than a mean interval, what was learned of the pages fetched since the new time, and
+        the rates given for them, are forgotten: their intervals were as wrong as the clock.
         """
         by = self._turn_back(time)
+        if self.pages.learner is not None and by > len(self.pages.ids) / self.bandwidth:
+            self._forget_learned(time)
         self.price.time -= by
         self.price.asked = None if self.price.asked is None else self.price.asked - by
         self.pages.turn_back(time, by, self.bandwidth)
@@ -500,6 +504,16 @@ class CrawlScheduler(PacedScheduler):
         pages.admit(following, self.time, only_ready=True)
         looked = np.union1d(following, learner.rows_in_turn(used.size, len(pages.ids)))
         self._explore(np.setdiff1d(looked, rows))
+
+    def _forget_learned(self, since: float) -> None:
+        """Forget what was learned of the pages that have a copy since a time."""
+        pages, learner = self.pages, self.pages.learner
+        assert learner is not None
+        copies = pages.lazy.pages["last_crawl"]
+        rows = np.flatnonzero((copies > since) & np.isfinite(copies))
+        learner.begin(rows, {}, ())
+        learner.share(pages.living())
+        pages.write_learned(np.intersect1d(rows, pages.living()), self.bandwidth)
 
     def _explore(self, rows: IntArray) -> None:
         """Forget what was learned of pages without a fetch for long, and value them highly."""

@@ -22,7 +22,7 @@ from policies.scheduler.pacing import PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler
-from policies.scheduler.workers import BACKENDS, check, check_folder, encoded
+from policies.scheduler.workers import BACKENDS, check, check_folder, encoded, shard_folder
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
@@ -67,7 +67,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
             of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
-            cannot be read, of another version, or in use.
+            cannot be read, of another version, or in use; a folder of one scheduler, or in which a
+            shard is missing.
         ImportError: Ray is not installed.
     """
 
@@ -342,7 +343,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _start_worker(self, shard: int) -> Any:
         policy, durable, worker = self._start
-        folder = None if self.folder is None else self.folder / f"shard-{shard:03d}"
+        folder = None if self.folder is None else shard_folder(self.folder, shard)
         return worker((policy, self._settings, folder, durable))
 
     def _open(self, states: Answers) -> None:

@@ -16,10 +16,12 @@ from typing import Any
 
 from crawl_envs.types.files import replacing
 from crawl_envs.types.worker_processes import new_pool
-from policies.scheduler.durable import DurableScheduler
+from policies.scheduler.durable import SHARDS_FILE, DurableScheduler
 from policies.scheduler.files import Record, decoded, payload_of, plain
 from policies.scheduler.scheduler import CrawlScheduler
 
+RESTORE = "restore it from a backup, or begin with another folder"
+"""What to do when files of a folder are missing."""
 ERRORS = {error.__name__: error for error in (ValueError, TypeError, OSError)}
 
 
@@ -39,11 +41,20 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     """Make the folder of shards of these settings.
 
     Raises:
-        ValueError: it is of other settings or of another version, or they cannot be read.
+        ValueError: it is of other settings or of another version, or they cannot be read; it holds
+            one scheduler, or some of its shards are missing.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "shards"
+    if DurableScheduler.holds(folder):
+        raise ValueError(
+            f"folder must be of shards, {folder} is of a DurableScheduler: open it with that, or "
+            "give another folder"
+        )
+    path, parts = folder / SHARDS_FILE, [shard_folder(folder, k) for k in range(settings["shards"])]
     if not path.exists():
+        if held := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
+            raise ValueError(f"{path} must be there, as {held[0]} is: {RESTORE}")
+        for part in parts:  # before the file, so that none is missing later
+            part.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(settings) + "\n")
     try:
@@ -55,6 +66,16 @@ def check_folder(folder: Path, settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if value != held[name]:
             raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
+    empty = [part for part in parts if not DurableScheduler.holds(part)]
+    if len(empty) == len(parts):  # no pages yet, after a crash at the start
+        empty = [part for part in parts if not part.exists()]
+    if empty:
+        raise ValueError(f"{empty[0]} must hold a shard, its pages are missing: {RESTORE}")
+
+
+def shard_folder(folder: Path, shard: int) -> Path:
+    """Return the folder of a shard."""
+    return folder / f"shard-{shard:03d}"
 
 
 class Shard:

@@ -1,14 +1,15 @@
 """What kept rows are recognised by: declared names of functions, versions, and arguments.
 
 Code can be renamed and moved. Rows are lost if one of these changes: the name that :func:`spec`
-declares, the names and values of the arguments of a ``functools.partial``, and the fields of
-dataclasses among them.
+declares, the names and values of the arguments of a ``functools.partial``, the fields of
+dataclasses among them, and defaults with a spec.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,6 +34,7 @@ def spec(name: str, version: int = 1) -> Callable[[Function], Function]:
 
     def declare(function: Function) -> Function:
         function.spec = {"spec": name, "version": version}  # type: ignore[attr-defined]
+        function.declared = function  # type: ignore[attr-defined]  # wrappers and subclasses copy it
         return function
 
     return declare
@@ -42,16 +44,21 @@ def describe(value: Any) -> Any:
     """Return a declared function, a partial of one, or an argument of one, as plain JSON.
 
     Registered policies are described by name and arguments, dataclasses by their fields. Fields
-    with the default value are left out, so that a new field changes no description.
+    with the default value are left out, so that a new field changes no description, except
+    functions with a spec: these have versions. So have such defaults of arguments.
 
     Raises:
-        ValueError: a function without a spec, or a value that JSON does not have.
+        ValueError: a function without a spec, a value that JSON does not have, or arguments by
+            position that have no names.
     """
     if isinstance(value, partial):
-        arguments = dict(zip(inspect.signature(value.func).parameters, value.args, strict=False))
+        names = [*inspect.signature(value.func).parameters.values()][: len(value.args)]
+        if len(names) < len(value.args) or any(name.kind is name.VAR_POSITIONAL for name in names):
+            raise ValueError(f"{value!r} must give arguments by name where they are of *args")
+        arguments = {name.name: item for name, item in zip(names, value.args, strict=True)}
         arguments |= value.keywords
         function = {} if value.func is policies.make else describe(value.func)
-        if clash := function.keys() & arguments:
+        if clash := {"spec", "version"} & function.keys() & arguments.keys():
             raise ValueError(f"a function with a spec must have no argument {clash.pop()!r}")
         return function | describe(arguments)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -66,24 +73,49 @@ def describe(value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if not hasattr(value, "spec"):
+    if getattr(value, "declared", None) is not value:
         raise ValueError(
-            f"{value!r} must be a plain value or a function with a spec: write "
+            f"{value!r} must be a plain value or a function with a spec of its own: write "
             '@spec("name-of-the-measure") above it, from scripts.study.specs'
         )
-    return dict(value.spec)
+    defaults = {name: each.default for name, each in inspect.signature(value).parameters.items()}
+    with_spec = {name: default for name, default in defaults.items() if _has_spec(default)}
+    return value.spec | describe(with_spec)
+
+
+def _has_spec(value: Any) -> bool:
+    """Return whether a value is a function with a spec, or holds one."""
+    if isinstance(value, partial):
+        return _has_spec([value.func, *value.args, value.keywords])
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _has_spec([getattr(value, field.name) for field in dataclasses.fields(value)])
+    if isinstance(value, Mapping):
+        return _has_spec([*value.values()])
+    if isinstance(value, list | tuple):
+        return any(_has_spec(item) for item in value)
+    return getattr(value, "declared", None) is not None
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that differ from their defaults."""
+    """Return the described fields of a dataclass: those unlike their defaults, or with a spec."""
     defaults = {
         field.name: field.default
         if field.default_factory is dataclasses.MISSING
         else field.default_factory()
         for field in dataclasses.fields(value)
     }
+
+    def text(item: Any) -> str:
+        return json.dumps(describe(item), sort_keys=True)  # True is not 1
+
     fields = {name: getattr(value, name) for name in defaults}
-    return {name: fields[name] for name in fields if fields[name] != defaults[name]}
+    always = {name for name in fields if defaults[name] is dataclasses.MISSING}
+    always |= {name for name in fields if _has_spec(fields[name])}
+    return {
+        name: item
+        for name, item in fields.items()
+        if name in always or text(item) != text(defaults[name])
+    }
 
 
 def without_versions(description: Any) -> Any:

@@ -98,7 +98,7 @@ def test_hosts_are_released_pages_come_back_and_clocks_go_back() -> None:
         {"report": ["b"], "time": 1.1, "status": "gone"},
         {"revive": ["b", "unknown"]},
         {"describe": "b"},
-        {"next": 1, "time": now + 0.9},
+        {"next": 1, "time": 3.0},
         {"reset_clock": 2.0},
         {"reset_clock": 3.0},
         {"next": 1, "time": "2999-01-01"},
@@ -117,6 +117,10 @@ def test_hosts_are_released_pages_come_back_and_clocks_go_back() -> None:
     assert said[13] == {"error": "numbers must be finite, got NaN"}
     assert all("time must be" in line["error"] for line in (said[12], *said[14:]))
     assert (scheduler.time, scheduler.bandwidth) == (2.0, 10.0)
+    live = CrawlScheduler("Greedy", 10.0, start=now + 0.5)
+    early, late = asked(live, {"reset_clock": 1}, {"reset_clock": now - 0.5})
+    assert "reset_clock must be at most a day before" in early["error"]
+    assert late == {"clock": now - 0.5}
     ahead = CrawlScheduler("Greedy", 10.0, start=now + 5.0)  # a simulation
     assert "error" not in asked(ahead, {"next": 1, "time": now + 6.0})[0]
 

@@ -299,3 +299,44 @@ def test_a_bad_result_is_named_and_changes_nothing() -> None:
 
 def test_a_scheduler_of_many_sources_compiles() -> None:
     CrawlScheduler("GreedyNCIS", 10.0, num_sources=12, learn=True).warm()
+
+
+@pytest.mark.parametrize("ahead", [1e5, 1e3])
+def test_intervals_of_a_clock_that_was_ahead_are_forgotten(ahead: float) -> None:
+    """Of 20 pages, 10 are fetched a day, and every second fetch finds a change."""
+    scheduler, now = CrawlScheduler("GreedyNCIS", 10.0, learn=True, burst=1.0), 0.0
+    scheduler.add(np.arange(20), last_crawl=0.0)
+
+    def crawl() -> None:
+        nonlocal now
+        for k in range(600):
+            now += 0.1
+            page = scheduler.next(now).id
+            if page is not None:
+                scheduler.report([page], now, changed=[k % 2 == 0])
+
+    crawl()
+    before = {page: scheduler.describe(page)["change_rate"] for page in range(20)}
+    pages = scheduler.next_batch(now + ahead, 3).tolist()
+    scheduler.report(pages, now + ahead, changed=[False] * len(pages))
+    assert all(scheduler.describe(page)["change_rate"] < 0.1 * before[page] for page in pages)
+    scheduler.reset_clock(now)
+    rates = {page: scheduler.describe(page)["change_rate"] for page in range(20)}
+    assert all(0.1 < rates[page] < 2.0 for page in pages)
+    others = set(before) - {*pages}
+    assert all(rates[page] == before[page] for page in others)
+    crawl()
+    assert all(0.1 < scheduler.describe(page)["change_rate"] < 2.0 for page in range(20))
+
+
+def test_a_clock_that_was_ahead_by_little_forgets_nothing() -> None:
+    scheduler = CrawlScheduler("GreedyNCIS", 10.0, learn=True)
+    scheduler.add(np.arange(20), last_crawl=0.0)
+    scheduler.next(5.0)
+    scheduler.report(np.arange(20), 5.0, changed=np.arange(20) < 10)
+    before = [scheduler.describe(page)["change_rate"] for page in range(20)]
+    scheduler.reset_clock(4.0)  # the mean interval is 2 days
+    assert [scheduler.describe(page)["change_rate"] for page in range(20)] == before
+    scheduler.next(9.0)
+    scheduler.reset_clock(3.5)
+    assert len({scheduler.describe(page)["change_rate"] for page in range(20)}) == 1

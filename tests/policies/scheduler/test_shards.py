@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 import signal
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policies
-from policies.scheduler import CrawlScheduler, ShardedScheduler
+from policies.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
 from policies.scheduler.balance import Balance
 from policies.scheduler.ids import shards_of
 from policies.scheduler.workers import BACKENDS, LocalWorker
@@ -451,3 +452,40 @@ def test_a_folder_whose_settings_are_not_known_is_refused(tmp_path, text, said):
     with pytest.raises(ValueError, match=said):
         new(folder=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["shards"]
+
+
+@pytest.mark.parametrize("name", ["shard-000", "shard-001", "shards"])
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_folder_without_one_of_its_parts_is_refused(tmp_path, name, emptied):
+    with new(shards=2, folder=tmp_path) as kept:
+        filled(kept)
+    lost = tmp_path / name
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    if emptied and name != "shards":
+        lost.mkdir()
+    with pytest.raises(ValueError, match=f"{name} must .* restore it from a backup, or begin"):
+        new(shards=2, folder=tmp_path)
+
+
+def test_a_folder_of_shards_that_never_began_is_used(tmp_path):
+    new(shards=2, folder=tmp_path).close()
+    for part in tmp_path.glob("shard-*"):
+        shutil.rmtree(part)
+        part.mkdir()
+    with new(shards=2, folder=tmp_path) as kept:
+        assert len(filled(kept)) == 60
+    shutil.rmtree(tmp_path / "shard-000")
+    shutil.rmtree(tmp_path / "shard-001")
+    with pytest.raises(ValueError, match="shard-000 must hold a shard, its pages are missing"):
+        new(shards=2, folder=tmp_path)
+
+
+def test_folders_of_shards_and_of_one_scheduler_are_told_apart(tmp_path):
+    one, several = tmp_path / "one", tmp_path / "several"
+    DurableScheduler(one, CrawlScheduler("GreedyNCIS", 20.0)).close()
+    new(shards=2, folder=several).close()
+    with pytest.raises(ValueError, match=f"{one} is of a DurableScheduler: open it with that"):
+        new(shards=2, folder=one)
+    for scheduler in (None, CrawlScheduler("GreedyNCIS", 20.0)):
+        with pytest.raises(ValueError, match=f"{several} is of a ShardedScheduler: open it with"):
+            DurableScheduler(several, scheduler)

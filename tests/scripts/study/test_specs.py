@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -8,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -77,6 +79,62 @@ def test_descriptions_are_plain_values() -> None:
 def test_what_cannot_be_described_is_refused(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         describe({"label": value})
+
+
+HALF = partial(halves, days=1.0)
+
+
+@spec("share-of-days")
+def shared(seed: int, *days: float, split: Any = HALF, least: int = 0) -> Any:
+    return split() + sum(days) + least
+
+
+@functools.wraps(halves)
+def doubled(days: float) -> float:
+    return 2.0 * halves(days)
+
+
+@dataclass(frozen=True)
+class Law:
+    split: Any = halves
+    count: int = 1
+    shape: Any = ()
+
+
+def test_defaults_with_a_spec_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (
+        shared,
+        partial(shared, 1),
+        Law(),
+        {"laws": (Law(),)},
+        partial(shared, law=Law()),
+    ):
+        before = describe(value)
+        with monkeypatch.context() as patch:
+            patch.setattr(halves, "spec", {"spec": "halves", "version": 4})
+            assert describe(value) != before
+    half = {"spec": "halves", "version": 3}
+    assert describe(Law()) == {"split": half}
+    arguments = {"seed": 1, "split": {**half, "days": 1.0}}
+    assert describe(partial(shared, 1)) == {"spec": "share-of-days", "version": 1, **arguments}
+    assert describe(partial(shared, split=None))["split"] is None
+    assert describe(Law(count=True)) == {"split": half, "count": True}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (partial(shared, 1, 2.0), r"must give arguments by name where they are of \*args"),
+        (partial(halves, 1.0, 2.0), "must give arguments by name"),
+        (doubled, "with a spec of its own: write"),
+        (partial(shared, split=doubled), "with a spec of its own: write"),
+        (Law(split=doubled), "with a spec of its own: write"),
+        (Law(shape=np.ones(2)), r"array\(\[1., 1.\]\) must be a plain value"),
+    ],
+)
+def test_what_would_be_described_as_another_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        describe(value)
 
 
 def test_versions_and_files_do_not_last() -> None:
