@@ -37,7 +37,7 @@ class Client:
         data = None if body is None else body.encode()
         request = urllib.request.Request(self.base + path, data, headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

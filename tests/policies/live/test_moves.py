@@ -1,4 +1,4 @@
-"""Pages that are redirected for good: to themselves, at a kill, and in a long crawl."""
+"""Pages that are redirected for good: to others, to themselves, at a kill, and in a long crawl."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 from policies.live import moves
 from policies.live.copies import Copies, Copy
+from policies.live.fetches import host_of
 from policies.live.moves import Moves
 from policies.scheduler import CrawlScheduler, DurableScheduler
 
-A, B = "https://a.example/a", "https://a.example/b"
+A, B, HOME = (f"https://a.example/{name}" for name in ("a", "b", ""))
+NEW = "https://www.b.example/a"
+NOW, MINUTE = 20_000.0, 1.0 / 1440.0
 COPY = Copy('"etag"', None, "digest", '{"callback": "parse_product"}')
 
 
@@ -70,3 +73,63 @@ def test_ends_of_long_ago_are_forgotten(tmp_path: Path, monkeypatch: pytest.Monk
     redirect(known, A, f"{pages[-1]}/new", 90.0)  # the last one is known yet
     assert pages[-1] in scheduler
     assert known.renamed <= known.sources.keys()
+
+
+class Redirects:
+    """A scheduler and its copies, and pages that redirect."""
+
+    def __init__(self, folder: Path, *pages: str) -> None:
+        self.scheduler = CrawlScheduler("Greedy", 1e3, learn=True, start=NOW, keep_gone=9.0)
+        self.scheduler.add(pages, host=[host_of(page) for page in pages], last_crawl=NOW)
+        self.copies = Copies(folder / "copies.sqlite")
+        self.copies.put({page: Copy(digest=page) for page in pages})
+        self.moves, self.now = Moves(self.scheduler, self.copies), NOW
+
+    def fetch(self, page: str, end: str = "") -> None:
+        self.now += MINUTE
+        self.scheduler.next(self.now)
+        self.scheduler.report([page], self.now - 0.5 * MINUTE)
+        self.moves.note(page, end, self.now)
+        self.moves.make(self.now, ())
+
+
+def test_a_page_that_is_redirected_for_good_gets_its_new_id(tmp_path: Path) -> None:
+    site = Redirects(tmp_path, A, B)
+    for end in (NEW, "", NEW, B, NEW):  # not twice in a row
+        site.fetch(A, end)
+    assert A in site.scheduler
+    site.fetch(A, NEW)
+    assert A not in site.scheduler
+    assert site.scheduler.describe(NEW)["copy"] == site.now - 0.5 * MINUTE
+    assert (site.copies[NEW], site.copies[A]) == (Copy(digest=A), Copy())
+    site.scheduler.hold("a.example", NOW + 9.0)
+    assert site.scheduler.next(NOW + 1.0).id == NEW  # of its new host
+
+
+def test_a_page_that_is_redirected_to_another_page_is_gone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Redirects(tmp_path, A, B)
+    site.scheduler.report([B], NOW + 1e-9, "gone")
+    for _ in range(2):
+        site.fetch(A, B)
+    assert site.scheduler.describe(A)["state"] == "gone"
+    assert B in site.scheduler  # it came back
+    assert f"{A} is gone: it redirects to {B}" in caplog.text
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("order", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 2, 1, 2), (0, 0, 0, 1, 1, 2, 2)])
+def test_pages_that_are_redirected_to_one_stay(
+    known: bool, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    pages = [f"https://a.example/{k}" for k in range(3)]
+    end = HOME if known else "https://login.example/"
+    site = Redirects(tmp_path, *pages, *[HOME][: int(known)])
+    for number in order:
+        if pages[number] in site.scheduler:
+            site.fetch(pages[number], end)
+    site.moves.make(site.now, ())
+    assert all(page in site.scheduler for page in pages)
+    assert all(site.copies[page].digest == page for page in pages)
+    assert len(site.scheduler) == 3 + known
