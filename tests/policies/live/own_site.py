@@ -63,8 +63,8 @@ log-normal rates (sigma 1.5, mean 1 per unit of time), and are fetched 200 times
 has a precision of .8; a lying sitemap gives each page a false date once per unit. Both are polled
 every quarter of a unit. The live scheduler learns all rates.
 
-Numbers are the share of the pages' time without a fresh copy after a warm-up, with 95% intervals
-over tenths of that time. *Live*: a crawler and a web server on one machine, by the wall clock, on
+Numbers are the share of the pages' time without a fresh copy after a warm-up, for {sites}, with
+95% intervals over tenths of that time. *Live*: a crawler and a web server on one machine, by the wall clock, on
 which a unit is 6 s. *Offline*: the same calls of the scheduler and the same answers on simulated
 time. *Simulator*: a policy that knows the rates, on the same events and signals at their times.
 [rows.csv](rows.csv) has the tenths.
@@ -393,7 +393,8 @@ def main(
                 stale = np.mean([row.stale for row in blocks])
                 console().print(blocks[0].crawl, column, blocks[0].seed, f"{stale:.3f}")
     write_csv(out / "rows.csv", Row._fields, rows)
-    (out / "README.md").write_text(ABOUT + table(rows), "utf-8")
+    about = ABOUT.format(sites="one such site" if seeds == 1 else f"{seeds} such sites")
+    (out / "README.md").write_text(about + table(rows), "utf-8")
     path, entry = provenance_at(out)
     write_provenance(path, "tests.policies.live.own_site", time.perf_counter() - begin, entry)
     console().print(table(rows), soft_wrap=True)
