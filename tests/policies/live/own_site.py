@@ -64,9 +64,10 @@ has a precision of .8; a lying sitemap gives each page a false date once per uni
 every quarter of a unit. The live scheduler learns all rates.
 
 Numbers are the share of the pages' time without a fresh copy after a warm-up, for {sites}, with
-95% intervals over tenths of that time. *Live*: a crawler and a web server on one machine, by the wall clock, on
-which a unit is 6 s. *Offline*: the same calls of the scheduler and the same answers on simulated
-time. *Simulator*: a policy that knows the rates, on the same events and signals at their times.
+95% intervals over tenths of that time. *Live*: a crawler and a web server on one machine, by the
+wall clock, on which a unit is 6 s. *Offline*: the same calls of the scheduler and the same answers
+on simulated time. *Simulator*: a policy that knows the rates, on the same events and signals at
+their times.
 [rows.csv](rows.csv) has the tenths.
 
 """
