@@ -175,7 +175,7 @@ class Metrics:
     def overview(self) -> dict[str, Any]:
         """Return the data of the page: those before, where looks would take 5% of the time.
 
-        Calls of the scheduler wait for a look, which takes half a second for a million pages.
+        Calls of the scheduler wait for a look, which takes .23 s for a million pages.
         """
         begin = clock()
         if begin >= self.look_again:
