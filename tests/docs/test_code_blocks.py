@@ -35,8 +35,18 @@ def _data(names: Names) -> None:
     assert (names["observation"][:, names["env"].unwrapped.features.index("elapsed")] > 0).all()
 
 
-def _live(names: Names) -> None:
+def _crawlers(names: Names) -> None:
     assert len(names["batch"]) == 40
+
+
+def _four_calls(names: Names) -> None:
+    assert names["url"] == "https://a.example/"
+    assert names["scheduler"].describe(names["url"])["copy"] == 0.5
+
+
+def _operations(names: Names) -> None:
+    assert list(names["lost"]) == ["https://a.example/"]
+    assert names["scheduler"].describe("https://a.example/news")["state"] == "sent"
     assert names["state"]["copy"] is not None
     assert len(names["loop"]) == 29
     assert names["loop"].describe("https://b.example/7")["failures"] == 1
@@ -44,12 +54,14 @@ def _live(names: Names) -> None:
 
 RESULTS: dict[str, Callable[[Names], None]] = {
     "README.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
+    "docs/crawlers.md": _crawlers,
     "docs/data.md": _data,
     "docs/environments.md": _environments,
-    "docs/live.md": _live,
+    "docs/operations.md": _operations,
     "docs/policies.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),
     "docs/quickstart.md": _quickstart,
     "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),
+    "policies/live/README.md": _four_calls,
 }
 """What holds after the code of a page; all pages with code are here, except RECIPES."""
 RECIPES = "docs/recipes.md"
