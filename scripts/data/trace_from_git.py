@@ -49,7 +49,6 @@ from scripts.data.git.git_history import (
 )
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
-from scripts.data.progress import Bars, no_bars, progress_bars
 
 COMMAND_VERSION = 2
 HEAD, MAX_BYTES = "HEAD", 1 << 20
@@ -101,8 +100,8 @@ class TraceOptions:
             raise ValueError(f"start must be a date YYYY-MM-DD, got {self.start!r}") from None
 
 
-def make_trace(options: TraceOptions, bars: Bars = no_bars) -> dict[str, Any]:
-    """Write the trace of a repository and return its ``meta.json``; ``bars`` shows progress.
+def make_trace(options: TraceOptions) -> dict[str, Any]:
+    """Write the trace of a repository and return its ``meta.json``.
 
     Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, there is no such
@@ -118,7 +117,7 @@ def make_trace(options: TraceOptions, bars: Bars = no_bars) -> dict[str, Any]:
     filters = {"include": options.include or [], "exclude": options.exclude or []}
     repository = open_repository(path, subdirs, branch=options.branch, **filters)
     window = choose_window(main_line(repository), start, options.days)
-    history = read_history(repository, window, modulus, options.max_bytes, bars)
+    history = read_history(repository, window, modulus, options.max_bytes)
     if not history.num_fragments:
         raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
     contents = tables(history)
@@ -160,8 +159,8 @@ def _describe(
 
 def main(options: TraceOptions) -> None:
     """Write the trace and print a summary."""
-    with one_line_errors(place=options.out), progress_bars() as bars:
-        meta = make_trace(options, bars)
+    with one_line_errors(place=options.out):
+        meta = make_trace(options)
     if options.branch == HEAD and (better := _larger_branch(options.path)):
         typer.echo(f"warning: {better}", err=True)
     if meta.get("missing_versions"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ from scripts.data.git.git_history import Touch
 
 RETURN_DAYS = 30.0
 """Days within which a path that returns is the same page."""
-INSIDE_WORDS = "_-+"
-"""Characters inside words, besides letters, digits, and dots between them."""
+WORD = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
+"""Letters, digits, underscores, hyphens, plus signs, and dots between them."""
 
 
 class Death(NamedTuple):
@@ -150,25 +150,22 @@ class PageBook:
                 self._longest = max(self._longest, len(name))
 
     def mentioned(self, subject: str) -> list[Page]:
-        """Return the living pages whose file name or stem is in ``subject`` as a word.
+        """Return the living pages whose file name or stem is in ``subject`` as one or more words.
 
-        Case is ignored. Letters, digits, underscores, hyphens, plus signs and dots between them do
-        not end a word; names of several words are matched as well.
+        Case is ignored.
         """
         text = subject.casefold()
-        inside = [letter.isalnum() or letter in INSIDE_WORDS for letter in text]
-        for index, letter in enumerate(text):
-            if letter == "." and 0 < index < len(text) - 1:
-                inside[index] = inside[index - 1] and inside[index + 1]
-        ends = [index for index, both in enumerate(pairwise(inside), 1) if not all(both)]
-        ends = [0, *ends, len(text)]
-        mentioned_pages: dict[Page, None] = {}
+        inside = {
+            end for word in WORD.finditer(text) for end in range(word.start() + 1, word.end())
+        }
+        ends = [end for end in range(len(text) + 1) if end not in inside]
+        pages: dict[Page, None] = {}
         for first, start in enumerate(ends):
             for end in ends[first + 1 :]:
                 if end - start > self._longest:
                     break
-                mentioned_pages.update(self._named.get(text[start:end], {}))
-        return list(mentioned_pages)
+                pages.update(self._named.get(text[start:end], {}))
+        return list(pages)
 
 
 def _names(path: str) -> set[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from agents.progress import COUNT, ProgressBar, tracked
 from scripts.data.git.git_history import Commit, Link, Repository, blob_reader
 from scripts.data.git.page_histories import Page, PageBook
 from scripts.data.git.versions import FragmentBook, Versions, jaccard_distance
-from scripts.data.progress import Bars
 
 DAY = 86400.0
 TIE = 1e-6
@@ -126,7 +126,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
 
 
 def read_history(
-    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int, bars: Bars
+    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int
 ) -> History:
     """Read the main line up to the window's end, and the versions of the window.
 
@@ -135,35 +135,36 @@ def read_history(
     Raises:
         ValueError: git fails, or an object is missing and the repository is no partial clone.
     """
-    book, before = PageBook(), window.links[window.first - 1].hash if window.first else None
-    history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
+    book, fragments = PageBook(), FragmentBook(fragment_modulus)
     with blob_reader(repository) as read:
         versions = Versions(read, max_bytes)
-        if before is not None:
-            advance = bars("commits before the window", window.first)
-            for index, commit in enumerate(repository.commits(before, lines=False)):
-                _check(commit, window.links[index])
-                book.enter(commit.touches, window.times[index], window.authored(index))
-                advance(1)
-        book.start_window()
-        advance = bars("commits in the window", window.stop - window.first)
-        inside = repository.commits(window.links[window.stop - 1].hash, before)
-        for index, commit in enumerate(inside, window.first):
-            _check(commit, window.links[index])
-            _enter(history, commit, window.times[index], window.authored(index), versions)
-            advance(1)
+        history = History(book, [], [], {}, fragments, versions.missing)
+        with ProgressBar(COUNT) as bar:
+            task = bar.add_task("commits", total=window.stop)
+            for index, commit in enumerate(_commits(repository, window)):
+                link, time = window.links[index], window.times[index]
+                if commit.hash != link.hash:
+                    raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+                if index == window.first:
+                    book.start_window()
+                if index < window.first:
+                    book.enter(commit.touches, time, window.authored(index))
+                else:
+                    _enter(history, commit, time, window.authored(index), versions)
+                bar.advance(task)
         recorded = [page for page in book.pages if page.death is None or page.death.time >= 0.0]
-        advance = bars("content at the start", len(recorded))
-        for page in recorded:
+        for page in tracked(recorded, "content at the start"):
             first = versions(page.first_blob)
             history.num_fragments[page] = 0 if first is None else int(first.shingles.size)
-            advance(1)
-    return history._replace(missing=versions.missing)
+    return history
 
 
-def _check(commit: Commit, link: Link) -> None:
-    if commit.hash != link.hash:
-        raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
+    """Yield the commits up to the window's end, with counts of lines in the window alone."""
+    before = window.links[window.first - 1].hash if window.first else None
+    if before is not None:
+        yield from repository.commits(before, lines=False)
+    yield from repository.commits(window.links[window.stop - 1].hash, before)
 
 
 def _enter(
@@ -171,19 +172,18 @@ def _enter(
 ) -> None:
     """Add a commit of the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
-    for page, old_blob, *lines in events:
+    for page, old_blob, added, removed in events:
         old = None if old_blob is None else versions(old_blob)
-        new = versions(page.blob)
-        kind, staleness = "creation", 1.0
+        new, kind = versions(page.blob), "creation" if old_blob is None else "content"
+        staleness = 1.0 if old_blob is None else None
         if new is None or (old is None and old_blob is not None):
             history.fragments.incomplete.add(page)
-            kind, staleness = ("creation", 1.0) if old_blob is None else ("content", None)
         else:
             history.fragments.enter(page, old, new, time)
             if old is not None:
                 kind = "whitespace" if old.ink == new.ink else "content"
                 staleness = jaccard_distance(old, new)
-        history.changes.append(Change(page, time, authored, kind, *lines, staleness))
+        history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
     others = [
         path
         for touch in commit.touches

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
@@ -59,21 +58,21 @@ class Versions:
     def __init__(self, read: Callable[[str, int], bytes | None], max_bytes: int) -> None:
         self.missing: set[str] = set()
         self._read, self._max_bytes, self._size = read, max_bytes, 0
-        self._kept: OrderedDict[str, Version] = OrderedDict()
+        self._cache: dict[str, Version] = {}
 
     def __call__(self, blob: str) -> Version | None:
         """Return the version of a blob, None if it is missing."""
-        if blob in self._kept:
-            self._kept.move_to_end(blob)
-            return self._kept[blob]
+        if blob in self._cache:
+            self._cache[blob] = self._cache.pop(blob)  # the most recent is the last
+            return self._cache[blob]
         content = self._read(blob, self._max_bytes)
         if content is None:
             self.missing.add(blob)
             return None
-        version = self._kept[blob] = read_version(content)
+        version = self._cache[blob] = read_version(content)
         self._size += version.shingles.size + 100
-        while self._size > CACHED_SHINGLES and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1].shingles.size + 100
+        while self._size > CACHED_SHINGLES and len(self._cache) > 1:
+            self._size -= self._cache.pop(next(iter(self._cache))).shingles.size + 100
         return version
 
 
