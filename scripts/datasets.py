@@ -20,14 +20,7 @@ from rich.table import Table
 from agents.progress import tracked
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import Fresh, at_least, command, words_of
-from scripts.data.recording import (
-    FAMILIES,
-    LEVELS,
-    dataset_name,
-    is_recorded,
-    metadata,
-    record,
-)
+from scripts.data.recording import FAMILIES, LEVELS, dataset_name, is_recorded, metadata_of, record
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
 
@@ -72,7 +65,7 @@ def _table(out: Path, families: Sequence[str]) -> Table:
         table.add_column(name, justify="right")
     for family in families:
         for level in LEVELS:
-            about = metadata(out, family, level)
+            about = metadata_of(out, family, level)
             low, high = about["ref_min_score"], about["ref_max_score"]
             score = (about["mean_return"] - low) / (high - low)
             counts = (str(about["total_episodes"]), str(about["total_steps"]))

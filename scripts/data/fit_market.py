@@ -24,11 +24,12 @@ from rich.table import Table
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.examples import Examples, examples
 from agents.predictors.predictor import Predictor
-from agents.progress import COUNT, ProgressBar
+from agents.progress import tracked
 from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog
 from scripts.cli.commands import command_of, one_line_errors
+from scripts.cli.options import named_values
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
@@ -110,19 +111,17 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
 
 
 def aucs(
-    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: ProgressBar
+    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]]
 ) -> Iterator[Figure]:
     """Train nine predictors of each model and yield their AUCs on the test days."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
-    row = bar.add_task("training", total=len(models) * len(TASKS) * len(FEATURES))
-    for model, task, features in itertools.product(models, TASKS, FEATURES):
+    kinds = list(itertools.product(models, TASKS, FEATURES))
+    for model, task, features in tracked(kinds, "predictors"):
         paper, _ = TABLE_4[task][features]
-        bar.update(row, description=f"{model}: {task} from {features}")
         predictor = Predictor(task, features, model, **settings.get(model, {}))
         predictor.fit(tables.train, tables.validation)
         area = float(roc_auc_score(tables.test.labels(task), predictor.predict(tables.test)))
-        bar.advance(row)
         yield Figure("auc", task, model, features, area, paper, AUC_BAND)
 
 
@@ -132,16 +131,10 @@ def shape_of(changes: Sequence[str]) -> MarketShape:
     Raises:
         ValueError: a word of another form, an unknown name, or a value outside its range.
     """
-    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(MarketShape)}
-    arguments = {}
-    for word in changes:
-        name, _, value = word.partition("=")
-        one_of("set", name, tuple(kinds))
-        try:
-            arguments[name] = kinds[name](value)
-        except ValueError:
-            raise ValueError(f"set must be {name}=NUMBER, got {word!r}") from None
-    return MarketShape(**arguments)
+    values = named_values(changes, "set")
+    for name in values:
+        one_of("set", name, tuple(field.name for field in fields(MarketShape)))
+    return MarketShape(**values)
 
 
 def table_of(figures: Sequence[Figure]) -> Table:
@@ -188,10 +181,8 @@ def main(options: Options) -> None:
     whole("train_seed", train_seed, 0)
     check_folder(folder)
     tables = make_tables(shape, **size, seed=seed, train_seed=train_seed)
-    with ProgressBar(COUNT) as bar:
-        settings = QUICK_SETTINGS if options.quick else {}
-        test_days = split_days(size["days"]).test
-        figures = [*shares(tables.log, test_days), *aucs(tables, models, settings, bar)]
+    settings, test_days = QUICK_SETTINGS if options.quick else {}, split_days(size["days"]).test
+    figures = [*shares(tables.log, test_days), *aucs(tables, models, settings)]
     about: dict[str, Any] = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": train_seed}
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
         rows = [(*figure, figure.near) for figure in figures]

@@ -67,10 +67,8 @@ def main(options: ImportOptions) -> None:
         table = pd.read_parquet(path, columns=["importance", "change_rate", "complete"])
         message = f"{len(table)} URLs, {summary(table)} -> {path}"
         if left_out:
-            message = (
-                f"{len(left_out)} URLs are left out, with neither a history nor a change rate, URL "
-                f"id {left_out[0]} for one; {message}"
-            )
+            reason = f"neither a history nor a change rate, URL id {left_out[0]} for one"
+            message = f"{len(left_out)} URLs are left out, with {reason}; {message}"
     Console().print(message, soft_wrap=True, highlight=False)
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ def descriptions(family: str, seeds: range) -> dict[str, str]:
     }
 
 
-def metadata(folder: Path, family: str, level: str) -> dict[str, Any]:
+def metadata_of(folder: Path, family: str, level: str) -> dict[str, Any]:
     """Return the metadata of a data set in a folder of Minari, empty if there is none."""
     file = folder / dataset_name(family, level) / "data" / "metadata.json"
     return dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
@@ -87,7 +87,7 @@ def is_recorded(folder: Path, family: str, seeds: range) -> bool:
     if not (folder / "crawl" / family).exists():
         return False
     for level, description in descriptions(family, seeds).items():
-        present = metadata(folder, family, level).get("description", "nothing")
+        present = metadata_of(folder, family, level).get("description", "nothing")
         if present != description:
             raise ValueError(
                 f"--out {folder} has other data sets of {family} ({present}); name another folder, "
@@ -117,7 +117,10 @@ def record(folder: Path, family: str, seeds: range) -> None:
         family: a key of FAMILIES.
         seeds: seeds of the episodes.
     """
-    task = FAMILIES[family]
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    task, about = FAMILIES[family], descriptions(family, seeds)
     env = make_env(task.id, **task.arguments)
     episodes = {
         level: [_episode(env, policy, seed) for seed in seeds]
@@ -127,12 +130,25 @@ def record(folder: Path, family: str, seeds: range) -> None:
         level: float(np.mean([episode["rewards"].sum() for episode in episodes[level]]))
         for level in LEVELS
     }
-    with tempfile.TemporaryDirectory(dir=folder) as scratch, minari_folder(scratch):
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as scratch,
+        minari_folder(scratch),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # about an author's address and the like
         for level, policy in zip(LEVELS, task.policies, strict=True):
-            name = dataset_name(family, level)
-            data = _write(env, name, episodes[level], policy, returns["random"], returns["expert"])
-            about = descriptions(family, seeds)[level]
-            data.storage.update_metadata({"description": about, "mean_return": returns[level]})
+            data = minari.create_dataset_from_buffers(
+                dataset_name(family, level),
+                [EpisodeBuffer(id=row, **episode) for row, episode in enumerate(episodes[level])],
+                env=env,
+                algorithm_name=policy,
+                author="The crawl_envs authors",
+                ref_min_score=returns["random"],
+                ref_max_score=returns["expert"],
+                data_format="arrow",
+            )
+            metadata = {"description": about[level], "mean_return": returns[level]}
+            data.storage.update_metadata(metadata)
         crawl = folder / "crawl"
         shutil.rmtree(crawl / family, ignore_errors=True)
         crawl.mkdir(parents=True, exist_ok=True)
@@ -167,29 +183,3 @@ def _episode(env: gymnasium.Env[Any, Any], name: str, seed: int) -> dict[str, An
         "terminations": np.zeros_like(last),
         "truncations": last,
     }
-
-
-def _write(
-    env: gymnasium.Env[Any, Any],
-    name: str,
-    episodes: Sequence[dict[str, Any]],
-    policy: str,
-    low: float,
-    high: float,
-) -> Any:
-    """Write a data set with its scores of reference, and return it."""
-    import minari
-    from minari.data_collector import EpisodeBuffer
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about an author's address and the like
-        return minari.create_dataset_from_buffers(
-            name,
-            [EpisodeBuffer(id=number, **episode) for number, episode in enumerate(episodes)],
-            env=env,
-            algorithm_name=policy,
-            author="The crawl_envs authors",
-            ref_min_score=low,
-            ref_max_score=high,
-            data_format="arrow",
-        )

@@ -16,7 +16,7 @@ import math
 import socket
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Annotated, Any, NamedTuple
@@ -30,10 +30,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from crawl_envs.instances.traces import Trace, find, load
+from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of, quantity, share
 from scripts.cli.commands import command
 from scripts.cli.options import plain_value
-from scripts.data.copies import changes_by_page, fresh_days
 from scripts.present.tables import console
 
 WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
@@ -122,7 +122,9 @@ class ReplayedWeb:
         self.quality, self.seed = quality or Quality(), seed
         self.begin, self.log = math.nan, list[Asked]()
         rng, m = np.random.default_rng(seed), trace.num_pages
-        self.changes = changes_by_page(trace)
+        order = np.argsort(trace.change_page, kind="stable")
+        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
+        self.changes = np.split(trace.change_time[order], ends)
         drawn = rng.random((4, m))
         self.validated, self.undated = drawn[0] < VALIDATED, drawn[1] < self.quality.missing
         self.lying = drawn[2] < self.quality.lying
@@ -283,6 +285,23 @@ class ReplayedWeb:
         return told | {str(status): float(count) for status, count in sorted(counts.items())}
 
 
+def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:
+    """Return how much of the days from ``begin`` to ``end`` the newest copy of a page is fresh.
+
+    A copy is fresh until the first change after it, or the next copy.
+
+    Args:
+        copies: times of the copies, in order.
+        changes: times of the changes of the page, in order.
+        begin: the first day.
+        end: the last one.
+    """
+    taken = np.array(copies)
+    stale = np.append(changes, math.inf)[np.searchsorted(changes, taken, side="right")]
+    stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
+    return float(np.maximum(stops - np.maximum(taken, begin), 0.0).sum())
+
+
 def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
     """Return whether a crawler has this version already (RFC 9110, 13.2.2)."""
     if "if-none-match" in headers:
@@ -312,11 +331,10 @@ def application(web: ReplayedWeb) -> Starlette:
     async def score(request: Request) -> Response:
         asked = request.query_params
         try:
-            since, end = (float(asked.get(name, "nan")) for name in ("since", "until"))
+            since = float(asked.get("since", 0.0))
+            end = float(asked.get("until", web.day(time.time())))
         except ValueError:
             return Response(f"since and until must be days, got {dict(asked)}\n", 400)
-        since = 0.0 if math.isnan(since) else since
-        end = web.day(time.time()) if math.isnan(end) else end
         told = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
         return Response(json.dumps(told), media_type="application/json")
 

@@ -2,9 +2,9 @@
 
 Importance, change rates and complete observation are those of the instance ``lambdacrawl``;
 importance is multiplied by its published mean and rounded up to an integer. As in the set, a URL is
-crawled about daily for 98 days, some crawls are lost, and URLs that never changed are left out, so
-that ids have gaps. The small files are in random order. Hosts have ten URLs on average, and one in
-ten is constrained: these are our choices, since nothing about hosts is published.
+crawled about daily for 98 days, and URLs that never changed are left out, so that ids have gaps.
+The small files are in random order. Hosts have ten URLs on average, and one in ten is constrained:
+these are our choices, since nothing about hosts is published.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ import pandas as pd
 from crawl_envs.instances.urls.lambdacrawl import PUBLISHED_IMPORTANCE, draw_urls
 from scripts.data.bing.files import FORMATS, GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
 
-DAYS = 98
-LOST = 0.03
-"""Share of the daily crawls that fail and are not recorded."""
-JITTER = 0.2
-"""Standard deviation of the time of the daily crawl, in days."""
-HOST_SIZE = 10
-CONSTRAINED = 0.1
+DAYS, HOST_SIZE, CONSTRAINED = 98, 10, 0.1
 
 
 def make_example(folder: Path, num_pages: int, seed: int = 0) -> pd.DataFrame:
@@ -66,13 +60,11 @@ def make_example(folder: Path, num_pages: int, seed: int = 0) -> pd.DataFrame:
 
 def _history(rng: np.random.Generator, rate: float) -> str:
     """Return the offset and the crawls of a URL as text, "" without an observed change."""
-    days = np.flatnonzero(rng.random(DAYS) >= LOST)
-    times = np.sort(days + JITTER * rng.standard_normal(days.size).clip(-2.0, 2.0) + 0.5)
-    intervals = np.diff(times)
-    changed = rng.random(intervals.size) < -np.expm1(-rate * intervals)
-    crawls = zip(intervals.tolist(), changed.tolist(), strict=True)
+    first, *intervals = rng.uniform(0.5, 1.5, DAYS)
+    changed = rng.random(DAYS - 1) < -np.expm1(-rate * np.array(intervals))
+    crawls = zip(intervals, changed, strict=True)
     pairs = ", ".join(f"[{interval:.15g}, {change:d}]" for interval, change in crawls)
-    return f"{float(times[0])!r}\t[{pairs}]" if changed.any() else ""
+    return f"{first:.15g}\t[{pairs}]" if changed.any() else ""
 
 
 def _small_files(example: pd.DataFrame, rng: np.random.Generator) -> dict[str, pd.DataFrame]:

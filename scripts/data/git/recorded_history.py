@@ -5,20 +5,26 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from agents.progress import COUNT, ProgressBar, tracked
+from agents.progress import tracked
 from scripts.data.git.git_history import Commit, Link, Repository, blob_reader
 from scripts.data.git.page_histories import Page, PageBook
-from scripts.data.git.versions import FragmentBook, Versions, jaccard_distance
+from scripts.data.git.versions import FragmentBook, Version, jaccard_distance, read_version
 
 DAY = 86400.0
 TIE = 1e-6
 """Days between commits of equal time."""
 DEFAULT_DAYS = 1096
-MOST_DAYS = 36_525
+MAX_DAYS = 36_525
 """Longest window, a century."""
+CACHED_VERSIONS = 256
+"""Versions of pages that are kept in memory, of at most 1.4 MB each by default."""
+
+VersionOf = Callable[[str], Version | None]
+"""Returns the version of a blob, None if it is missing."""
 
 
 class Change(NamedTuple):
@@ -102,8 +108,8 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     """
     if not links:
         raise ValueError("no commit touches the files of --subdir, --include and --exclude")
-    if days is not None and not 0.0 < days <= MOST_DAYS:
-        bound = f"<= {MOST_DAYS}" if days > MOST_DAYS else "> 0"
+    if days is not None and not 0.0 < days <= MAX_DAYS:
+        bound = f"<= {MAX_DAYS}" if days > MAX_DAYS else "> 0"
         raise ValueError(f"days must be a number {bound}, got {days!r}")
     utc = datetime.UTC
     first_day, last_day = (
@@ -135,26 +141,31 @@ def read_history(
     Raises:
         ValueError: git fails, or an object is missing and the repository is no partial clone.
     """
-    book, fragments = PageBook(), FragmentBook(fragment_modulus)
+    book = PageBook()
+    history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
     with blob_reader(repository) as read:
-        versions = Versions(read, max_bytes)
-        history = History(book, [], [], {}, fragments, versions.missing)
-        with ProgressBar(COUNT) as bar:
-            task = bar.add_task("commits", total=window.stop)
-            for index, commit in enumerate(_commits(repository, window)):
-                link, time = window.links[index], window.times[index]
-                if commit.hash != link.hash:
-                    raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
-                if index == window.first:
-                    book.start_window()
-                if index < window.first:
-                    book.enter(commit.touches, time, window.authored(index))
-                else:
-                    _enter(history, commit, time, window.authored(index), versions)
-                bar.advance(task)
+
+        @lru_cache(CACHED_VERSIONS)
+        def version_of(blob: str) -> Version | None:
+            content = read(blob, max_bytes)
+            if content is None:
+                history.missing.add(blob)
+            return None if content is None else read_version(content)
+
+        progress, commits = tracked(range(window.stop), "commits"), _commits(repository, window)
+        for index, commit in zip(progress, commits, strict=True):
+            link, time = window.links[index], window.times[index]
+            if commit.hash != link.hash:
+                raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+            if index == window.first:
+                book.start_window()
+            if index < window.first:
+                book.enter(commit.touches, time, window.authored(index))
+            else:
+                _enter(history, commit, time, window.authored(index), version_of)
         recorded = [page for page in book.pages if page.death is None or page.death.time >= 0.0]
         for page in tracked(recorded, "content at the start"):
-            first = versions(page.first_blob)
+            first = version_of(page.first_blob)
             history.num_fragments[page] = 0 if first is None else int(first.shingles.size)
     return history
 
@@ -168,13 +179,13 @@ def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
 
 
 def _enter(
-    history: History, commit: Commit, time: float, authored: float, versions: Versions
+    history: History, commit: Commit, time: float, authored: float, version_of: VersionOf
 ) -> None:
     """Add a commit of the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
     for page, old_blob, added, removed in events:
-        old = None if old_blob is None else versions(old_blob)
-        new, kind = versions(page.blob), "creation" if old_blob is None else "content"
+        old = None if old_blob is None else version_of(old_blob)
+        new, kind = version_of(page.blob), "creation" if old_blob is None else "content"
         staleness = 1.0 if old_blob is None else None
         if new is None or (old is None and old_blob is not None):
             history.fragments.incomplete.add(page)

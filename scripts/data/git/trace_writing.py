@@ -122,8 +122,8 @@ def _signals(
     )
     rows = []
     for time, authored, touched, others, _ in history.announcements:
-        known = {groups.get(group_of(path, groups)) for path in others} - {None}
-        for group in sorted(known | {directory[page] for page in touched}):
+        keys = {group_of(path, groups) for path in others} & groups.keys()
+        for group in sorted({groups[key] for key in keys} | {directory[page] for page in touched}):
             rows.append((group, time, authored, in_directory[time, group], in_site[time]))
     return rows
 
