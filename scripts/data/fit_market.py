@@ -106,7 +106,7 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
     """Yield the shares of offers with a price change, a click and an impression per day."""
     labels = [log.labels(day) for day in days]
     for number, task in enumerate(TASKS):
-        share, paper = float(np.mean([each[number].mean() for each in labels])), POSITIVES[task]
+        share, paper = float(np.mean([day[number].mean() for day in labels])), POSITIVES[task]
         yield Figure("positives", task, "", "", share, paper, POSITIVES_BAND * paper)
 
 

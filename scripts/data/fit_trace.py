@@ -146,12 +146,9 @@ def fit(
     counts = count_events(trace, start, end, signals)
     change = fit_rate_prior(counts.changes, counts.days)
     change_rate = change.estimate(counts.changes, counts.days)
-    recall = false_rate = np.zeros(trace.num_pages)
-    pooled_recall: Pooled = 0.0
-    pooled_false: Pooled = 0.0
-    if signals != "none":
-        recall, pooled_recall = fit_recall(counts)
-        false_rate, pooled_false = fit_false_rate(counts)
+    nothing: tuple[FloatArray, Pooled] = np.zeros(trace.num_pages), 0.0
+    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts)
+    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts)
     return Parameters(
         signals=signals,
         start=float(start),

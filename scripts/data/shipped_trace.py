@@ -210,9 +210,8 @@ def make_shipped_trace(folder: Path) -> None:
     check_target(folder, force=True)
     with tempfile.TemporaryDirectory() as scratch:
         repository = Path(scratch) / f"{NAME}.git"
-        git_output(
-            Path(scratch), ["init", "--quiet", "--bare", "--object-format=sha1", str(repository)]
-        )
+        repository.mkdir()
+        git_output(repository, ["init", "--quiet", "--bare", "--object-format=sha1"])
         git_output(repository, ["symbolic-ref", "HEAD", "refs/heads/main"])
         git_output(repository, ["fast-import", "--quiet", "--force"], write_handbook(SEED))
         start, days = START.isoformat(), float(DAYS)

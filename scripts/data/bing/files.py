@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,25 +32,18 @@ NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})? *"
 CRAWL = rf"\[ *{NUMBER}, *[01] *\]"
 CRAWLS = rf"\[ *({CRAWL}( *, *{CRAWL})*)? *\] *"
 
-
-class Format(NamedTuple):
-    """Patterns of the columns of a file, of which TEXT is not read; and a line in words."""
-
-    patterns: tuple[str, ...]
-    line: str
-
-
-FORMATS = {
-    URLS: Format((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
-    HOSTS: Format((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
-    IMPORTANCE: Format((WHOLE, WHOLE), "URL_ID, a tab and a whole importance score >= 0"),
-    GIVEN_RATES: Format((WHOLE, NUMBER), "URL_ID, a tab and a change rate >= 0"),
-    HISTORIES: Format(
+FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    URLS: ((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
+    HOSTS: ((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
+    IMPORTANCE: ((WHOLE, WHOLE), "URL_ID, a tab and a whole importance score >= 0"),
+    GIVEN_RATES: ((WHOLE, NUMBER), "URL_ID, a tab and a change rate >= 0"),
+    HISTORIES: (
         (WHOLE, NUMBER, CRAWLS),
         "URL_ID, offset of the first crawl in days and [[days since the crawl before, 0 or 1], "
         "...], separated by tabs",
     ),
 }
+"""Patterns of the columns of each file, of which TEXT is not read; and a line in words."""
 
 
 def find(folder: Path) -> dict[str, Path]:

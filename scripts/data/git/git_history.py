@@ -58,8 +58,8 @@ class Touch(NamedTuple):
     new_path: str | None
     old_blob: str | None
     new_blob: str | None
-    lines_added: int
-    lines_removed: int
+    lines_added: int = 0
+    lines_removed: int = 0
 
 
 class Commit(NamedTuple):
@@ -293,8 +293,8 @@ def _split(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield NUL-separated tokens."""
     rest = b""
     while block := stream.read(READ_BYTES):
-        *whole, rest = (rest + block).split(b"\0")
-        yield from whole
+        *tokens, rest = (rest + block).split(b"\0")
+        yield from tokens
     if rest.strip():
         yield rest
 
@@ -340,6 +340,4 @@ def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
         new_path if status[0] != "D" else None,
         old_blob if old_mode.startswith("100") else None,
         new_blob if new_mode.startswith("100") else None,
-        0,
-        0,
     )

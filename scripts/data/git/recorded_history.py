@@ -85,6 +85,10 @@ def midnight(date: datetime.date) -> float:
     return datetime.datetime(date.year, date.month, date.day, tzinfo=datetime.UTC).timestamp()
 
 
+def _utc_date(seconds: float) -> datetime.date:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date()
+
+
 def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], int]:
     """Return each commit's time in days since ``origin``, strictly increasing.
 
@@ -111,11 +115,8 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     if days is not None and not 0.0 < days <= MAX_DAYS:
         bound = f"<= {MAX_DAYS}" if days > MAX_DAYS else "> 0"
         raise ValueError(f"days must be a number {bound}, got {days!r}")
-    utc = datetime.UTC
-    first_day, last_day = (
-        datetime.datetime.fromtimestamp(pick(link.committed for link in links), utc).date()
-        for pick in (min, max)
-    )
+    seconds = [link.committed for link in links]
+    first_day, last_day = map(_utc_date, (min(seconds), max(seconds)))
     if start is None:
         back = DEFAULT_DAYS if days is None else math.ceil(days)
         start = max(first_day, last_day - datetime.timedelta(days=back - 1))
