@@ -9,23 +9,23 @@ minari.load_dataset("crawl/ncis/expert-v0"). Minari must be installed (pip insta
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from agents.progress import tracked
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import Fresh, at_least, command, words_of
-from scripts.libraries.datasets import kept, record_anew, table
-from scripts.libraries.recording import FAMILIES, LEVELS, described
+from scripts.data.recording import FAMILIES, LEVELS, dataset_name, is_recorded, metadata_of, record
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
-from scripts.timing.commands import run_cases
 
 OUT = Path("runs/datasets")
-Chosen = Annotated[
+Families = Annotated[
     str | None,
     typer.Option(help="Comma-separated families.", show_default=f"all: {', '.join(FAMILIES)}"),
 ]
@@ -35,34 +35,43 @@ Out = Annotated[Path, typer.Option(help="Output folder.")]
 
 
 def main(
-    families: Chosen = None,
+    families: Families = None,
     episodes: Episodes = 20,
     seed: Seed = 0,
     out: Out = OUT,
     fresh: Fresh = False,
 ) -> None:
     """Record what is not there, and print the mean returns."""
-    chosen = list(dict.fromkeys(words_of("--families", families))) or list(FAMILIES)
-    for family in chosen:
+    names = list(dict.fromkeys(words_of("--families", families))) or list(FAMILIES)
+    for family in names:
         one_of("families", family, tuple(FAMILIES))
     at_least(1, episodes=episodes)
     at_least(0, seed=seed)
     if find_spec("minari") is None:
         raise ValueError("scripts.datasets needs Minari: pip install minari")
     check_folder(out)
-    wanted = {
-        family: {level: described(family, level, episodes, seed) for level in LEVELS}
-        for family in chosen
-    }
-    missing = [name for name in chosen if fresh or not kept(out, name, wanted[name])]
-    run_cases(
-        {
-            family: partial(record_anew, out, family, episodes, seed, wanted[family])
-            for family in missing
-        }
-    )
-    console().print(table(out, chosen))
+    seeds = range(seed, seed + episodes)
+    missing = [family for family in names if fresh or not is_recorded(out, family, seeds)]
+    for family in tracked(missing, "data sets"):
+        record(out, family, seeds)
+    console().print(_table(out, names))
     typer.echo(f"-> {out}")
+
+
+def _table(out: Path, families: Sequence[str]) -> Table:
+    """Return the data sets with their sizes and the scores of reference."""
+    table = Table("data set", "policy", title="Data sets", title_justify="left")
+    for name in ("episodes", "steps", "mean return", "score", "MB"):
+        table.add_column(name, justify="right")
+    for family in families:
+        for level in LEVELS:
+            about = metadata_of(out, family, level)
+            low, high = about["ref_min_score"], about["ref_max_score"]
+            score = (about["mean_return"] - low) / (high - low)
+            counts = (str(about["total_episodes"]), str(about["total_steps"]))
+            shown = f"{about['mean_return']:.3f}", f"{score:.3f}", f"{about['dataset_size']:.1f}"
+            table.add_row(dataset_name(family, level), about["algorithm_name"], *counts, *shown)
+    return table
 
 
 app = command(main, __doc__)

@@ -56,8 +56,8 @@ def main(options: FilmOptions) -> None:
         frames = list(frames_of(film, options.seed))
         save(frames, path)
         size = path.stat().st_size / 1000
-        said = f"{' and '.join(film.policies)}: {len(frames)} frames, {size:.0f} kB -> {path}"
-        tables.console().print(said, soft_wrap=True)
+        line = f"{' and '.join(film.policies)}: {len(frames)} frames, {size:.0f} kB -> {path}"
+        tables.console().print(line, soft_wrap=True)
 
 
 app = command_of(main, FilmOptions, __doc__)

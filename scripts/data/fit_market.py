@@ -4,8 +4,8 @@ Three shares of offers (section 4.1.1) and nine AUCs (Table 4) are compared. As 
 predictors are trained on the days from August 1 to the end of the year, selected on the next nine
 days and tested on the following 91. Training and test offers are different offers of the same
 world, so that brand and merchant together do not identify an offer, as in the paper's 1.3 million
-offers. There is no search: try other shapes with ``--set``. Writes ``market.csv``,
-``provenance.json`` and ``market.png``.
+offers. There is no search: try other shapes with ``--set``. Writes ``market.csv`` and
+``provenance.json``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.examples import Examples, examples
 from agents.predictors.predictor import Predictor
-from agents.progress import COUNT, ProgressBar
+from agents.progress import tracked
 from crawl_envs.instances.market import MarketShape
 from crawl_envs.types.arguments import one_of, whole
 from crawl_envs.worlds.offers.log import MarketLog
 from scripts.cli.commands import command_of, one_line_errors
+from scripts.cli.options import named_values
 from scripts.data.offer_samples import FIRST_DAY, TABLE_4, UniformSample, logged, split_days
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
@@ -72,7 +72,6 @@ class Tables(NamedTuple):
     validation: Examples
     test: Examples
     log: MarketLog
-    test_days: range
 
 
 def make_tables(
@@ -93,14 +92,13 @@ def make_tables(
     """
     once, twice = UniformSample(per_day), UniformSample(2 * per_day)
     split = split_days(days)
-    tested = logged(seed, offers, days, shape=shape)
-    learned = tested if train_seed == seed else logged(train_seed, offers, days, shape=shape)
+    test_log = logged(seed, offers, days, shape=shape)
+    log = test_log if train_seed == seed else logged(train_seed, offers, days, shape=shape)
     return Tables(
-        examples(learned, split.train, sample=once, seed=seed),
-        examples(learned, split.validation, sample=twice, seed=seed),
-        examples(tested, split.test, sample=twice, seed=seed),
-        tested,
-        split.test,
+        examples(log, split.train, sample=once, seed=seed),
+        examples(log, split.validation, sample=twice, seed=seed),
+        examples(test_log, split.test, sample=twice, seed=seed),
+        test_log,
     )
 
 
@@ -108,25 +106,22 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
     """Yield the shares of offers with a price change, a click and an impression per day."""
     labels = [log.labels(day) for day in days]
     for number, task in enumerate(TASKS):
-        share = float(np.mean([each[number].mean() for each in labels]))
-        paper = POSITIVES[task]
+        share, paper = float(np.mean([day[number].mean() for day in labels])), POSITIVES[task]
         yield Figure("positives", task, "", "", share, paper, POSITIVES_BAND * paper)
 
 
 def aucs(
-    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]], bar: ProgressBar
+    tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]]
 ) -> Iterator[Figure]:
     """Train nine predictors of each model and yield their AUCs on the test days."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
-    row = bar.add_task("training", total=len(models) * len(TASKS) * len(FEATURES))
-    for model, task, features in itertools.product(models, TASKS, FEATURES):
+    kinds = list(itertools.product(models, TASKS, FEATURES))
+    for model, task, features in tracked(kinds, "predictors"):
         paper, _ = TABLE_4[task][features]
-        bar.update(row, description=f"{model}: {task} from {features}")
         predictor = Predictor(task, features, model, **settings.get(model, {}))
         predictor.fit(tables.train, tables.validation)
         area = float(roc_auc_score(tables.test.labels(task), predictor.predict(tables.test)))
-        bar.advance(row)
         yield Figure("auc", task, model, features, area, paper, AUC_BAND)
 
 
@@ -136,64 +131,21 @@ def shape_of(changes: Sequence[str]) -> MarketShape:
     Raises:
         ValueError: a word of another form, an unknown name, or a value outside its range.
     """
-    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(MarketShape)}
-    arguments = {}
-    for word in changes:
-        name, _, value = word.partition("=")
-        one_of("set", name, tuple(kinds))
-        try:
-            arguments[name] = kinds[name](value)
-        except ValueError:
-            raise ValueError(f"set must be {name}=NUMBER, got {word!r}") from None
-    return MarketShape(**arguments)
+    values = named_values(changes, "set")
+    for name in values:
+        one_of("set", name, tuple(field.name for field in fields(MarketShape)))
+    return MarketShape(**values)
 
 
-def show(figures: Sequence[Figure], terminal: Console) -> None:
-    """Print the table of measured numbers beside the paper's."""
-    table = Table(title="A market of this shape, and that of Han et al. 2020")
-    for name in ("", "of", "from", "by", "measured", "paper", "off by", "near"):
-        table.add_column(name)
-    for one in figures:
-        sign = "[green]✓[/]" if one.near else "[bold red]✗[/]"
-        if one.what == "positives":
-            values = f"1:{1 / one.measured - 1:.1f}", f"1:{1 / one.paper - 1:.0f}"
-            off = f"{one.measured / one.paper - 1:+.0%}"
-        else:
-            values = f"{one.measured:.3f}", f"{one.paper:.3f}"
-            off = f"{one.measured - one.paper:+.3f}"
-        table.add_row(one.what, one.task, one.features, one.model, *values, off, sign)
-    terminal.print(table)
-
-
-def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Draw measured numbers beside the paper's, with their bands as intervals."""
-    import pandas as pd
-
-    from scripts.present.charts import Axis, Frame, dots
-
-    axes = {
-        "positives": Axis("share of offers per day", "log"),
-        "auc": Axis("AUC on the test days"),
-    }
-    every = pd.DataFrame(figures)
-    labels = every.model.replace("", "measured")
-    every["y"] = [
-        " from ".join(filter(None, pair)) for pair in zip(every.task, every.features, strict=True)
-    ]
-    ours = every.assign(x=every.measured, half=np.nan, label=labels)
-    theirs = every.assign(x=every.paper, half=every.band, label="paper").drop_duplicates(
-        ["what", "y"]
+def table_of(figures: Sequence[Figure]) -> Table:
+    """Return the table of measured numbers beside the paper's, for the terminal."""
+    table = Table(
+        *Figure._fields, "near", title="A market of this shape, and that of Han et al. 2020"
     )
-    data = pd.concat([theirs, ours]).assign(panel=lambda marks: marks.what)
-    frame = Frame("The market beside the paper; bars: near enough", axes, shared="none")
-    dots(data, path, frame, black=("paper",))
-
-
-def write(folder: Path, figures: Sequence[Figure]) -> None:
-    """Write the table and the picture."""
-    names = (*Figure._fields, "near")
-    write_csv(folder / "market.csv", names, [(*one, one.near) for one in figures])
-    draw(figures, folder / "market.png")
+    for figure in figures:
+        numbers = (f"{value:.3f}" for value in figure[4:])
+        table.add_row(*figure[:4], *numbers, "[green]✓[/]" if figure.near else "[bold red]✗[/]")
+    return table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,29 +170,29 @@ class Options:
 
 def main(options: Options) -> None:
     """Measure, write and print."""
-    seed, quick = options.seed, options.quick
-    folder, size = options.out or (QUICK_OUT if quick else OUT), QUICK if quick else FULL
-    settings, start = QUICK_SETTINGS if quick else {}, time.perf_counter()
-    numbers = (seed, seed + 1 if options.train_seed is None else options.train_seed)
+    seed, size = options.seed, QUICK if options.quick else FULL
+    folder = options.out or (QUICK_OUT if options.quick else OUT)
+    train_seed = seed + 1 if options.train_seed is None else options.train_seed
     models = tuple(dict.fromkeys(options.model or ["trees"]))
     for word in models:
         one_of("model", word, MODELS)
-    shape = shape_of(options.set or ())
-    for name, number in zip(("seed", "train_seed"), numbers, strict=True):
-        whole(name, number, 0)
+    shape, start = shape_of(options.set or ()), time.perf_counter()
+    whole("seed", seed, 0)
+    whole("train_seed", train_seed, 0)
     check_folder(folder)
-    with ProgressBar(COUNT) as bar:
-        tables = make_tables(shape, size["offers"], size["days"], size["per_day"], *numbers)
-        figures = [*shares(tables.log, tables.test_days), *aucs(tables, models, settings, bar)]
-    about = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": numbers[1]}
-    seconds = time.perf_counter() - start
+    tables = make_tables(shape, **size, seed=seed, train_seed=train_seed)
+    settings, test_days = QUICK_SETTINGS if options.quick else {}, split_days(size["days"]).test
+    figures = [*shares(tables.log, test_days), *aucs(tables, models, settings)]
+    about: dict[str, Any] = {**size, "first_day": FIRST_DAY, "seed": seed, "train_seed": train_seed}
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
-        write(folder, figures)
-        about["shape"] = asdict(shape)
+        rows = [(*figure, figure.near) for figure in figures]
+        write_csv(folder / "market.csv", (*Figure._fields, "near"), rows)
         path, entry = provenance_at(folder)
+        seconds = time.perf_counter() - start
+        about["shape"] = asdict(shape)
         write_provenance(path, "scripts.data.fit_market", seconds, entry, **about)
-        show(figures, console())
-        typer.echo(f"-> {folder}")
+    console().print(table_of(figures))
+    typer.echo(f"-> {folder}")
 
 
 app = command_of(main, Options, __doc__)

@@ -29,12 +29,12 @@ mention, and the cap applies to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from crawl_envs.instances import traces
@@ -45,6 +45,8 @@ from policies.estimators.count_priors import fit_rate_prior, fit_share_prior
 from scripts.cli.commands import command_of, one_line_errors
 
 RECALL_CAP = 0.99
+
+Scalar = TypeVar("Scalar", np.int64, np.float64)
 
 
 class Counts(NamedTuple):
@@ -71,24 +73,25 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
     moments, moment = np.unique(window.time, return_inverse=True)
     event = page * max(moments.shape[0], 1) + moment
 
-    def by_page(kept: BoolArray) -> IntArray:
-        return np.bincount(page[kept], minlength=trace.num_pages)
+    def by_page(events: BoolArray) -> IntArray:
+        return np.bincount(page[events], minlength=trace.num_pages)
 
     changes = kind == CHANGE
-    left, signalled, false = changes, [], []
+    rest = changes
+    signalled, false = np.zeros((2, window.num_sources, trace.num_pages), np.int64)
     for source in reversed(range(window.num_sources)):
         received = kind == SIGNAL + 2 * source
-        credited = left & np.isin(event, event[received])
-        left = left & ~credited
-        signalled.append(by_page(credited))
-        false.append(by_page(received & ~np.isin(event, event[credited])))
+        credited = rest & np.isin(event, event[received])
+        rest = rest & ~credited
+        signalled[source] = by_page(credited)
+        false[source] = by_page(received & ~np.isin(event, event[credited]))
     days = trace.alive_days(start, end)
-    return Counts(days, by_page(changes), _of_sources(signalled), _of_sources(false))
+    return Counts(days, by_page(changes), _by_source(signalled), _by_source(false))
 
 
-def _of_sources(values: Sequence[Any]) -> Any:
-    """Return the value of one source, or an array of the values of several, in reverse order."""
-    return values[0] if len(values) == 1 else np.array(values[::-1])
+def _by_source(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return values by source as they are, or those of the only one."""
+    return values[0] if len(values) == 1 else values
 
 
 def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
@@ -96,33 +99,32 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
 
     The last source is fitted to all changes, the one before it to the remaining changes.
     """
-    trials, left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
-    total, pooled_total = np.zeros(counts.days.shape), 0.0
-    recalls, pooled = [], []
-    for hits in np.atleast_2d(counts.signalled)[::-1]:
-        prior = fit_share_prior(hits, trials)
-        share = prior.estimate(hits, trials)
-        recalls.append(np.minimum(left * share, RECALL_CAP - total))
-        pooled.append(min(pooled_left * prior.mean, RECALL_CAP - pooled_total))
-        missed = prior.no / (prior.yes + prior.no)
-        trials, left, pooled_left = trials - hits, left * (1.0 - share), pooled_left * missed
-        total, pooled_total = total + recalls[-1], pooled_total + pooled[-1]
-    return _of_sources(recalls), _pooled(pooled)
+    hits = np.atleast_2d(counts.signalled)
+    recalls, pooled = np.zeros(hits.shape), [0.0] * len(hits)
+    trials, share_left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
+    for source in reversed(range(len(hits))):
+        prior = fit_share_prior(hits[source], trials)
+        share = prior.estimate(hits[source], trials)
+        recalls[source] = np.minimum(share_left * share, RECALL_CAP - recalls.sum(0))
+        pooled[source] = min(pooled_left * prior.mean, RECALL_CAP - sum(pooled))
+        trials, share_left = trials - hits[source], share_left * (1.0 - share)
+        pooled_left *= prior.no / (prior.yes + prior.no)
+    return _by_source(recalls), _pooled(pooled)
 
 
 def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Fit the rate of false signals of each source, (m,) or (2, m), and the pooled ones."""
-    rates, pooled = [], []
-    for false in np.atleast_2d(counts.false_signals)[::-1]:
-        prior = fit_rate_prior(false, counts.days)
-        rates.append(prior.estimate(false, counts.days))
-        pooled.append(prior.mean)
-    return _of_sources(rates), _pooled(pooled)
+    false = np.atleast_2d(counts.false_signals)
+    priors = [fit_rate_prior(events, counts.days) for events in false]
+    rates = [
+        prior.estimate(events, counts.days) for prior, events in zip(priors, false, strict=True)
+    ]
+    return _by_source(np.array(rates)), _pooled([prior.mean for prior in priors])
 
 
 def _pooled(values: list[float]) -> Pooled:
-    """Return the pooled value of one source, or those of several, given the last source first."""
-    return values[0] if len(values) == 1 else tuple(values[::-1])
+    """Return the pooled values by source, or that of the only one."""
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def fit(
@@ -144,12 +146,9 @@ def fit(
     counts = count_events(trace, start, end, signals)
     change = fit_rate_prior(counts.changes, counts.days)
     change_rate = change.estimate(counts.changes, counts.days)
-    recall = false_rate = np.zeros(trace.num_pages)
-    pooled_recall: Pooled = 0.0
-    pooled_false: Pooled = 0.0
-    if signals != "none":
-        recall, pooled_recall = fit_recall(counts)
-        false_rate, pooled_false = fit_false_rate(counts)
+    nothing: tuple[FloatArray, Pooled] = np.zeros(trace.num_pages), 0.0
+    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts)
+    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts)
     return Parameters(
         signals=signals,
         start=float(start),
@@ -162,11 +161,6 @@ def fit(
         pooled_recall=pooled_recall,
         pooled_false_signal_rate=pooled_false,
     )
-
-
-def _said(pooled: Pooled, form: str) -> str:
-    """Format a pooled value, or the values of all sources."""
-    return " and ".join(format(value, form) for value in np.atleast_1d(pooled))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +189,10 @@ def main(options: FitOptions) -> None:
     path = options.out or traces.parameters_path(trace.folder, kind)
     with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
-    recall = _said(parameters.pooled_recall, ".3f")
-    false = _said(parameters.pooled_false_signal_rate, ".4g")
+    recall = " and ".join(f"{value:.3f}" for value in np.atleast_1d(parameters.pooled_recall))
+    false = " and ".join(
+        f"{value:.4g}" for value in np.atleast_1d(parameters.pooled_false_signal_rate)
+    )
     Console().print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
         f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: change rate "

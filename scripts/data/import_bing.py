@@ -14,31 +14,24 @@ The set is described at github.com/microsoft/Optimal-Freshness-Crawl-Scheduling,
 :mod:`scripts.data.bing.importing` describes the output and the fit of rates.
 ``crawl_envs.instances.urls.pool`` reads the table, and its path is the name of an instance.
 
-The same command resumes an import that was killed: intermediate results are in OUT.parts, and OUT
-appears when complete. (A gzipped file of histories is unpacked again up to that position.)
+OUT appears when the import is complete; an import that was stopped is run again from the start.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import typer
+import pandas as pd
 from rich.console import Console
 
-from scripts.cli.commands import command_of, one_line_errors
+from crawl_envs.types.arguments import whole
+from scripts.cli.commands import command_of
 from scripts.data.bing.example import make_example
-from scripts.data.bing.importing import Summary, import_set
-from scripts.data.progress import progress_bars
+from scripts.data.bing.importing import import_set, summary
 
 OUT = "urls.parquet"
-Example = Annotated[
-    int | None,
-    typer.Option(
-        "--make-example", min=1, help="Write synthetic files of this many URLs to FOLDER."
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,43 +46,30 @@ class ImportOptions:
     """File to write [FOLDER/urls.parquet]."""
     histories: bool = False
     """Also write the crawl histories."""
-    allow_missing: bool = False
-    """Leave out URLs with neither a history nor a change rate."""
     force: bool = False
-    """Replace OUT and the parts of another import."""
-    example: Example = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the example.")] = 0
-    gzip: bool = False
-    """Gzip the example."""
+    """Replace OUT."""
+    make_example: int | None = None
+    """Write synthetic files of this many URLs to FOLDER."""
+    seed: int = 0
+    """Seed of the example."""
 
 
 def main(options: ImportOptions) -> None:
     """Import or make an example, and print a summary."""
-    folder, example = options.folder, options.example
+    folder, count = options.folder, options.make_example
     path = options.out or folder / OUT
-    stopped = "stopped" if example else "stopped; the same command goes on"
-    with one_line_errors(stopped, path), progress_bars() as bars:
-        if example is not None:
-            made = make_example(folder, example, options.seed, packed=options.gzip, bars=bars)
-            message = f"{made.url_id.size} of {example} drawn URLs changed -> {folder}"
-        else:
-            named = {
-                name: getattr(options, name) for name in ("histories", "allow_missing", "force")
-            }
-            message = f"{_said(import_set(folder, path, bars=bars, **named))} -> {path}"
+    if count is not None:
+        whole("make_example", count, 1)
+        example = make_example(folder, count, whole("seed", options.seed, 0))
+        message = f"{len(example)} of {count} drawn URLs changed -> {folder}"
+    else:
+        left_out = import_set(folder, path, histories=options.histories, force=options.force)
+        table = pd.read_parquet(path, columns=["importance", "change_rate", "complete"])
+        message = f"{len(table)} URLs, {summary(table)} -> {path}"
+        if left_out:
+            reason = f"neither a history nor a change rate, URL id {left_out[0]} for one"
+            message = f"{len(left_out)} URLs are left out, with {reason}; {message}"
     Console().print(message, soft_wrap=True, highlight=False)
-
-
-def _said(summary: Summary) -> str:
-    """Return the summary as text, with the means of the whole set from the paper."""
-    left_out = f" ({summary.left_out} left out)" if summary.left_out else ""
-    return (
-        f"{summary.num_pages} URLs{left_out}, {summary.complete:.1%} with complete observation and "
-        f"{summary.complete_importance:.1%} of the importance (paper: 4%, 26.4%); mean change rate "
-        f"{summary.mean_rate:.3f} per day (1.124 by the paper's costs); weighted by importance, "
-        f"Delta / (Delta + 0.2) {summary.weighted_odds:.3f} (0.554), ln(1 + 5 Delta) "
-        f"{summary.weighted_log:.3f} (1.118)"
-    )
 
 
 app = command_of(main, ImportOptions, "Import the public Bing set as one Parquet table of URLs.")

@@ -16,7 +16,7 @@ import math
 import socket
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Annotated, Any, NamedTuple
@@ -30,10 +30,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from crawl_envs.instances.traces import Trace, find, load
+from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of, quantity, share
 from scripts.cli.commands import command
 from scripts.cli.options import plain_value
-from scripts.data.copies import changes_by_page, fresh_days
 from scripts.present.tables import console
 
 WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
@@ -122,7 +122,9 @@ class ReplayedWeb:
         self.quality, self.seed = quality or Quality(), seed
         self.begin, self.log = math.nan, list[Asked]()
         rng, m = np.random.default_rng(seed), trace.num_pages
-        self.changes = changes_by_page(trace)
+        order = np.argsort(trace.change_page, kind="stable")
+        ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
+        self.changes = np.split(trace.change_time[order], ends)
         drawn = rng.random((4, m))
         self.validated, self.undated = drawn[0] < VALIDATED, drawn[1] < self.quality.missing
         self.lying = drawn[2] < self.quality.lying
@@ -133,11 +135,11 @@ class ReplayedWeb:
     def _entries(self, rng: np.random.Generator) -> np.ndarray:
         """Return the entries of the feed, as (day, page), in order of time."""
         trace, quality = self.trace, self.quality
-        told = rng.random(trace.change_time.size) < quality.recall
+        announced = rng.random(trace.change_time.size) < quality.recall
         born = np.flatnonzero(trace.created > 0.0)
         true = np.concatenate(
             [
-                np.stack([trace.change_time, trace.change_page], axis=1)[told],
+                np.stack([trace.change_time, trace.change_page], axis=1)[announced],
                 np.stack([trace.created[born], born], axis=1),
             ]
         )
@@ -204,18 +206,16 @@ class ReplayedWeb:
             return Answer(301, {"location": f"/moved/{page}"}, b"")
         wait = {"slow": SLOW, "hanging": HANGING}.get(fault, 0.0)
         version = int(np.searchsorted(self.changes[page], day, side="right"))
-        told = {}
+        validators = {}
         if self.validated[page]:
             changed = self.changes[page][version - 1] if version else 0.0
             modified = math.floor(self.begin + float(changed) / self.speed)
-            told = {
-                "etag": f'"{page}-{version}"',
-                "last-modified": formatdate(modified, usegmt=True),
-            }
-            if _unmodified(headers, told["etag"], modified):
-                return Answer(304, told, b"", wait)
-        told["content-type"] = "text/html; charset=utf-8"
-        return Answer(200, told, self._text(page, version), wait, fault == "endless")
+            date = formatdate(modified, usegmt=True)
+            validators = {"etag": f'"{page}-{version}"', "last-modified": date}
+            if _unmodified(headers, validators["etag"], modified):
+                return Answer(304, validators, b"", wait)
+        shown = {**validators, "content-type": "text/html; charset=utf-8"}
+        return Answer(200, shown, self._text(page, version), wait, fault == "endless")
 
     def _text(self, page: int, version: int) -> bytes:
         """Return the text of a version of a page; the links stay."""
@@ -278,9 +278,26 @@ class ReplayedWeb:
             new += max(min([*taken[:1], end]) - begin, 0.0)
         counts = Counter(asked.status for asked in log)
         stale_share = 1.0 - fresh / lived if lived else math.nan
-        told = {"stale": stale_share, "new": new / lived if lived else math.nan}
-        told["fetches"] = float(len(log))
-        return told | {str(status): float(count) for status, count in sorted(counts.items())}
+        new_share = new / lived if lived else math.nan
+        scores = {"stale": stale_share, "new": new_share, "fetches": float(len(log))}
+        return scores | {str(status): float(count) for status, count in sorted(counts.items())}
+
+
+def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:
+    """Return how much of the days from ``begin`` to ``end`` the newest copy of a page is fresh.
+
+    A copy is fresh until the first change after it, or the next copy.
+
+    Args:
+        copies: times of the copies, in order.
+        changes: times of the changes of the page, in order.
+        begin: the first day.
+        end: the last one.
+    """
+    taken = np.array(copies)
+    stale = np.append(changes, math.inf)[np.searchsorted(changes, taken, side="right")]
+    stops = np.minimum(np.minimum(np.append(taken[1:], math.inf), stale), end)
+    return float(np.maximum(stops - np.maximum(taken, begin), 0.0).sum())
 
 
 def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
@@ -312,13 +329,12 @@ def application(web: ReplayedWeb) -> Starlette:
     async def score(request: Request) -> Response:
         asked = request.query_params
         try:
-            since, end = (float(asked.get(name, "nan")) for name in ("since", "until"))
+            since = float(asked.get("since", 0.0))
+            end = float(asked.get("until", web.day(time.time())))
         except ValueError:
             return Response(f"since and until must be days, got {dict(asked)}\n", 400)
-        since = 0.0 if math.isnan(since) else since
-        end = web.day(time.time()) if math.isnan(end) else end
-        told = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
-        return Response(json.dumps(told), media_type="application/json")
+        scores = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
+        return Response(json.dumps(scores), media_type="application/json")
 
     return Starlette(routes=[Route("/score", score), Route("/{path:path}", page)])
 
@@ -327,12 +343,12 @@ def listening(hosts: int, port: int = 0) -> list[socket.socket]:
     """Return sockets that listen to one port of the hosts 127.0.0.1, 127.0.0.2, ..."""
     sockets = []
     for host in range(hosts):
-        each = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        each.bind((f"127.0.0.{1 + host}", port))
-        each.listen(256)
-        port = each.getsockname()[1]
-        sockets.append(each)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((f"127.0.0.{1 + host}", port))
+        listener.listen(256)
+        port = listener.getsockname()[1]
+        sockets.append(listener)
     return sockets
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.instance import replay
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import FloatArray, Reveal
+from crawl_envs.types import Reveal
 from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
 
@@ -34,7 +34,7 @@ def replayed(
     days_per_crawl: float,
     importance: str,
     fit_to_played: bool = False,
-    known: Mapping[str, FloatArray] | None = None,
+    known: Mapping[str, Any] | None = None,
     reveal: Reveal = "parameters",
 ) -> CrawlEnv:
     """Return an environment that plays a split of a trace.
@@ -46,7 +46,7 @@ def replayed(
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: uniform or zipf.
         fit_to_played: fit the parameters to the days that are played, as in hindsight.
-        known: parameters of the pages to reveal instead of those that are fitted.
+        known: fields of ``Parameters`` to reveal instead of those that are fitted.
         reveal: whether parameters are revealed.
     """
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)
@@ -57,5 +57,8 @@ def replayed(
         trace, window, fitted, bandwidth=alive / days_per_crawl, importance=importance
     )
     form = action_form("page", generator.num_pages, 1)
-    given = {"horizon": generator.duration, "reveal": reveal, "tape": generator.tape}
-    return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
+    horizon, tape = generator.duration, generator.tape
+    lanes = partial(
+        Lanes, generator=generator, form=form, horizon=horizon, reveal=reveal, tape=tape
+    )
+    return CrawlEnv(lanes, Objective())

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from datetime import date
@@ -25,6 +23,7 @@ import typer
 from crawl_envs.instances import traces
 from scripts.cli.commands import command
 from scripts.data.fit_trace import fit
+from scripts.data.git.git_history import git_output
 from scripts.data.git.recorded_history import midnight
 from scripts.data.git.trace_writing import check_target
 from scripts.data.trace_from_git import TraceOptions, make_trace
@@ -55,6 +54,11 @@ WORDS = (
     "often never again before after until rich poor sharp clean"
 )
 SMALL_NOTES = ("Small corrections", "Clearer wording", "Readers' questions", "Notes from last year")
+MOVES = {
+    50: ("tools/barrow.md", "tools/wheelbarrow.md"),
+    140: ("soil/sand.md", "calendar/sand.md"),
+}
+"""Renames by day."""
 WEEK = (0.7, 0.6, 0.7, 0.7, 0.9, 1.7, 1.7)
 """Relative activity of the days from Monday to Sunday."""
 
@@ -68,6 +72,7 @@ class Handbook:
         self._dice = random.Random(seed)
         self._words = WORDS.split()
         self._marks = 0
+        self._tip = 0
         self.stream = bytearray()
         self.pages: dict[str, list[str]] = {}
         self.rates: dict[str, float] = {}
@@ -99,25 +104,25 @@ class Handbook:
     def _line(self) -> str:
         return " ".join(self.pick(self._words) for _ in range(9))
 
-    def commit(
-        self,
-        second: int,
-        subject: str,
-        edits: Sequence[str],
-        *,
-        branch: str = "main",
-        origin: int = 0,
-        merge: int = 0,
-    ) -> int:
-        """Write one commit of ``edits`` (fast-import commands) and return its mark."""
+    def commit(self, second: int, subject: str, edits: Sequence[str], drafted: int = 0) -> None:
+        """Write one commit of ``edits`` (fast-import commands), after that of a draft, if any."""
+        tip = self._tip
+        if drafted:
+            self._write("draft", drafted, subject, edits, [f"from :{tip}"])
+            subject = "Merge a reader's draft"
+        links = [f"from :{tip}"] if tip else []
+        links += [f"merge :{self._marks}"] if drafted else []
+        self._write("main", second, subject, edits, links)
+        self._tip = self._marks
+
+    def _write(
+        self, branch: str, second: int, subject: str, edits: Sequence[str], links: Sequence[str]
+    ) -> None:
         self._marks += 1
         stamp = f"The Gardeners <gardeners@example.org> {second} +0000"
         head = [f"commit refs/heads/{branch}", f"mark :{self._marks}"]
         head += [f"author {stamp}", f"committer {stamp}", f"data {len(subject.encode())}", subject]
-        head += [f"from :{origin}"] if origin else []
-        head += [f"merge :{merge}"] if merge else []
-        self.stream += "\n".join([*head, *edits, "", ""]).encode()
-        return self._marks
+        self.stream += "\n".join([*head, *links, *edits, "", ""]).encode()
 
     def written(self, path: str) -> str:
         """Return the command that writes the current version of a page."""
@@ -132,97 +137,65 @@ def write_handbook(seed: int) -> bytes:
         for name in names.split():
             book.begin(f"{directory}/{name}.md")
     origin = int(midnight(START))
-    first = origin - DAYS_BEFORE * DAY
-    last = book.commit(first, "Begin the handbook", [book.written(path) for path in book.pages])
+    edits = [book.written(path) for path in book.pages]
+    book.commit(origin - DAYS_BEFORE * DAY, "Begin the handbook", edits)
     for day in range(1 - DAYS_BEFORE, DAYS):
-        last = _write_day(book, day, origin + day * DAY, last)
+        _write_day(book, day, origin + day * DAY)
     return bytes(book.stream)
 
 
-def _write_day(book: Handbook, day: int, dawn: int, last: int) -> int:
-    """Write the commits of a day after the commit ``last``; return the mark of the last one."""
+def _write_day(book: Handbook, day: int, dawn: int) -> None:
+    """Write the commits of a day."""
     season = 0.6 + 0.8 / (1.0 + math.exp(-(day - 90) / 15.0))
     busy = season * WEEK[(dawn // DAY + 3) % 7]
     due = [path for path in sorted(book.pages) if book.chance() < busy * book.rates[path]]
     moments = sorted(dawn + int((7 + 14 * book.chance()) * 3600) for _ in due)
-    last = _write_occasions(book, day, dawn, last)
+    _write_occasions(book, day, dawn)
     for second, path in zip(moments, due, strict=True):
         if path not in book.pages:
             continue
         book.revise(path)
         named = book.chance() < 0.6
         subject = f"Revise {Path(path).stem}" if named else book.pick(SMALL_NOTES)
-        edits = [book.written(path)]
-        if book.chance() < 0.1:
-            earlier = second - int(book.chance() * 2 * DAY)
-            tip = book.commit(earlier, subject, edits, branch="draft", origin=last)
-            subject = "Merge a reader's draft"
-            last = book.commit(second, subject, edits, origin=last, merge=tip)
-        else:
-            last = book.commit(second, subject, edits, origin=last)
-    return last
+        drafted = second - int(book.chance() * 2 * DAY) if book.chance() < 0.1 else 0
+        book.commit(second, subject, [book.written(path)], drafted)
 
 
-def _write_occasions(book: Handbook, day: int, dawn: int, last: int) -> int:
+def _write_occasions(book: Handbook, day: int, dawn: int) -> None:
     """Write the rare commits of a day, at night: bulk edits, births, deaths, renames."""
     if day % 23 == 11:
         directory = book.pick(list(SITE))
         paths = [path for path in sorted(book.pages) if path.startswith(directory)]
-        last = _write_bulk(book, dawn + 3600, f"New season in {directory}", paths, last)
+        _write_bulk(book, dawn + 3600, f"New season in {directory}", paths)
     if day % 61 == 40:
         paths = [path for path in sorted(book.pages) if book.chance() < 0.5]
-        last = _write_bulk(book, dawn + 7200, "Update the common notes", paths, last)
+        _write_bulk(book, dawn + 7200, "Update the common notes", paths)
     newcomers = NEWCOMERS.split()
     if day % 18 == 5 and 0 <= day // 18 < len(newcomers):
         path = newcomers[day // 18]
         book.begin(path)
         book.rates[path] = max(book.rates[path], 0.05)
-        last = book.commit(
-            dawn + 10800, f"Add {Path(path).stem}", [book.written(path)], origin=last
-        )
+        book.commit(dawn + 10800, f"Add {Path(path).stem}", [book.written(path)])
     if day in (31, 77, 128, 170):
         path = sorted(book.pages)[(7 * day) % len(book.pages)]
         del book.pages[path]
-        last = book.commit(dawn + 14400, f"Drop {Path(path).stem}", [f"D {path}"], origin=last)
-    if day in (50, 140):
-        old = "tools/barrow.md" if day == 50 else "soil/sand.md"
-        new = "tools/wheelbarrow.md" if day == 50 else "calendar/sand.md"
+        book.commit(dawn + 14400, f"Drop {Path(path).stem}", [f"D {path}"])
+    if day in MOVES:
+        old, new = MOVES[day]
         book.pages[new], book.rates[new] = book.pages.pop(old), book.rates.pop(old)
-        last = book.commit(
-            dawn + 18000, "Put things in their place", [f"R {old} {new}"], origin=last
-        )
+        book.commit(dawn + 18000, "Put things in their place", [f"R {old} {new}"])
     if day in (90, 99):
         path = "flowers/lavender.md"
         edit = f"D {path}" if day == 90 else book.written(path)
-        last = book.commit(dawn + 21600, "Think again about lavender", [edit], origin=last)
+        book.commit(dawn + 21600, "Think again about lavender", [edit])
         book.rates[path] = 0.0 if day == 90 else 0.03
-    return last
 
 
-def _write_bulk(book: Handbook, second: int, subject: str, paths: Sequence[str], last: int) -> int:
+def _write_bulk(book: Handbook, second: int, subject: str, paths: Sequence[str]) -> None:
     """Write a commit that revises all ``paths``."""
     for path in paths:
         book.pages[path].append(book.pick(WORDS.split()) + " this season")
-    return book.commit(second, subject, [book.written(path) for path in paths], origin=last)
-
-
-def make_repository(folder: Path) -> None:
-    """Make the bare repository of the handbook in ``folder``.
-
-    Raises:
-        ValueError: git is missing or fails.
-    """
-    try:
-        for command, given in (
-            (["git", "init", "--quiet", "--bare", "--object-format=sha1", str(folder)], None),
-            (["git", "-C", str(folder), "symbolic-ref", "HEAD", "refs/heads/main"], None),
-            (["git", "-C", str(folder), "fast-import", "--quiet", "--force"], write_handbook(SEED)),
-        ):
-            subprocess.run(command, input=given, capture_output=True, check=True)
-    except FileNotFoundError:
-        raise ValueError("git is not installed, or not on the PATH") from None
-    except subprocess.CalledProcessError as error:
-        raise ValueError(f"git failed: {error.stderr.decode('utf-8', 'replace')}") from None
+    book.commit(second, subject, [book.written(path) for path in paths])
 
 
 def make_shipped_trace(folder: Path) -> None:
@@ -234,20 +207,23 @@ def make_shipped_trace(folder: Path) -> None:
         ValueError: git is missing or fails, or ``folder`` has other contents than a trace.
         OSError: the folder cannot be written.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
     check_target(folder, force=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
-        repository, made = Path(scratch) / f"{NAME}.git", Path(scratch) / NAME
-        make_repository(repository)
-        given = {"start": START.isoformat(), "days": float(DAYS), "fragment_modulus": 1}
-        make_trace(TraceOptions(path=repository, out=made, **given))
-        trace = traces.load(made)
-        for signals in traces.SIGNALS:
-            parameters = fit(trace, signals=signals)
-            traces.save_parameters(traces.parameters_path(made, signals), parameters, trace)
-        if folder.exists():
-            shutil.move(folder, Path(scratch) / "old")
-        made.rename(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        repository = Path(scratch) / f"{NAME}.git"
+        repository.mkdir()
+        git_output(repository, ["init", "--quiet", "--bare", "--object-format=sha1"])
+        git_output(repository, ["symbolic-ref", "HEAD", "refs/heads/main"])
+        git_output(repository, ["fast-import", "--quiet", "--force"], write_handbook(SEED))
+        start, days = START.isoformat(), float(DAYS)
+        make_trace(
+            TraceOptions(
+                path=repository, out=folder, start=start, days=days, force=True, fragment_modulus=1
+            )
+        )
+    trace = traces.load(folder)
+    for signals in traces.SIGNALS:
+        parameters = fit(trace, signals=signals)
+        traces.save_parameters(traces.parameters_path(folder, signals), parameters, trace)
 
 
 def main(

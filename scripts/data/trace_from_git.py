@@ -40,20 +40,13 @@ from rich.console import Console
 
 from crawl_envs.types.arguments import whole
 from scripts.cli.commands import command_of, one_line_errors
-from scripts.data.git.git_history import (
-    Repository,
-    branches,
-    main_line,
-    num_files,
-    open_repository,
-)
+from scripts.data.git.git_history import Repository, branches, main_line, num_files, open_repository
 from scripts.data.git.recorded_history import History, Window, choose_window, read_history
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
-from scripts.data.progress import Bars, no_bars, progress_bars
 
 COMMAND_VERSION = 2
 HEAD, MAX_BYTES = "HEAD", 1 << 20
-MOST_BRANCHES = 50
+MAX_BRANCHES = 50
 """Branches, those of the latest commits, whose files are counted."""
 NO_FRAGMENTS = (
     "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
@@ -101,8 +94,8 @@ class TraceOptions:
             raise ValueError(f"start must be a date YYYY-MM-DD, got {self.start!r}") from None
 
 
-def make_trace(options: TraceOptions, bars: Bars = no_bars) -> dict[str, Any]:
-    """Write the trace of a repository and return its ``meta.json``; ``bars`` shows progress.
+def make_trace(options: TraceOptions) -> dict[str, Any]:
+    """Write the trace of a repository and return its ``meta.json``.
 
     Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, there is no such
@@ -110,58 +103,61 @@ def make_trace(options: TraceOptions, bars: Bars = no_bars) -> dict[str, Any]:
             window, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
-    path, subdirs, modulus = options.path, options.subdir or [], options.fragment_modulus
+    path, modulus = options.path, options.fragment_modulus
     whole("fragment_modulus", modulus, 1)
     whole("max_bytes", options.max_bytes, 1)
     start = options.first_day
     check_target(options.out, options.force)
-    filters = {"include": options.include or [], "exclude": options.exclude or []}
-    repository = open_repository(path, subdirs, branch=options.branch, **filters)
+    include, exclude = options.include or [], options.exclude or []
+    repository = open_repository(path, options.subdir or [], include, exclude, options.branch)
     window = choose_window(main_line(repository), start, options.days)
-    history = read_history(repository, window, modulus, options.max_bytes, bars)
+    history = read_history(repository, window, modulus, options.max_bytes)
     if not history.num_fragments:
         raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
     contents = tables(history)
-    meta = _describe(repository, window, history, contents)
-    meta |= {"site": options.name or repository.name, "subdirs": subdirs}
-    meta["fragment_modulus"] = modulus
-    meta |= {key: patterns for key, patterns in filters.items() if patterns}
-    meta |= {"branch": options.branch} if options.branch != HEAD else {}
-    if options.max_bytes != MAX_BYTES:
-        meta["max_bytes"] = options.max_bytes
-    if repository.partial:
-        meta["missing_versions"] = len(history.missing)
+    meta = _metadata(options, repository, window, history, contents)
     write_trace(options.out, contents, meta)
     return meta
 
 
-def _describe(
-    repository: Repository, window: Window, history: History, contents: Tables
+def _metadata(
+    options: TraceOptions, repository: Repository, window: Window, history: History, content: Tables
 ) -> dict[str, Any]:
     """Return the provenance and the contents of a trace for ``meta.json``."""
-    return {
+    meta: dict[str, Any] = {
         "command": "python -m scripts.data.trace_from_git",
         "command_version": COMMAND_VERSION,
         "commits": window.stop - window.first,
-        "directories": len(set(contents["pages"]["dir_id"].to_pylist())),
+        "directories": len(set(content["pages"]["dir_id"].to_pylist())),
+        "fragment_modulus": options.fragment_modulus,
         "head": repository.head,
         "merges": sum(link.is_merge for link in window.links[window.first : window.stop]),
         "moves": history.book.moved,
         "pages_at_start": sum(page.born < 0.0 for page in history.num_fragments),
         "reordered": window.reordered,
         "returned": history.book.returned,
-        "rows": {name: table.num_rows for name, table in contents.items()},
+        "rows": {name: table.num_rows for name, table in content.items()},
+        "site": options.name or repository.name,
         "source": repository.name,
+        "subdirs": options.subdir or [],
         "window_days": window.days,
         "window_start": window.start.isoformat(),
         "window_start_weekday": window.start.strftime("%a"),
     }
+    only_if_set = {
+        "include": options.include or None,
+        "exclude": options.exclude or None,
+        "branch": None if options.branch == HEAD else options.branch,
+        "max_bytes": None if options.max_bytes == MAX_BYTES else options.max_bytes,
+        "missing_versions": len(history.missing) if repository.partial else None,
+    }
+    return meta | {name: value for name, value in only_if_set.items() if value is not None}
 
 
 def main(options: TraceOptions) -> None:
     """Write the trace and print a summary."""
-    with one_line_errors(place=options.out), progress_bars() as bars:
-        meta = make_trace(options, bars)
+    with one_line_errors(place=options.out):
+        meta = make_trace(options)
     if options.branch == HEAD and (better := _larger_branch(options.path)):
         typer.echo(f"warning: {better}", err=True)
     if meta.get("missing_versions"):
@@ -180,7 +176,7 @@ def main(options: TraceOptions) -> None:
 def _larger_branch(path: Path) -> str | None:
     """Return a sentence that names a branch of over ten times the files of HEAD, if any."""
     here = num_files(path, HEAD)
-    sizes = {name: num_files(path, name) for name in branches(path)[:MOST_BRANCHES]}
+    sizes = {name: num_files(path, name) for name in branches(path)[:MAX_BRANCHES]}
     largest = max(sizes, key=lambda name: sizes[name], default=HEAD)
     if sizes.get(largest, 0) <= 10 * here:
         return None

@@ -207,9 +207,9 @@ SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ),
     (
         "data.fit_market --quick --set merchants=some",
-        "set must be merchants=NUMBER, got 'merchants=some'",
+        "merchants must be an integer in [1, 1000000], got 'some'",
     ),
-    ("data.fit_market --quick --set drift", "set must be drift=NUMBER, got 'drift'"),
+    ("data.fit_market --quick --set drift", "set must be name=value, got 'drift'"),
     ("data.fit_market --quick --set drift=-1", "drift must be"),
     (
         "data.fit_market --quick --set change_rate=1e6",

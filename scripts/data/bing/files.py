@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 
-from crawl_envs.types import FloatArray
-from scripts.data.progress import Advance
+from agents.progress import ProgressBar
+from crawl_envs.types import FloatArray, IntArray
 
 URLS = "url_urlid_hostid"
 HOSTS = "host_hostid_isconstrained"
 IMPORTANCE = "urlid_imp"
 HISTORIES = "urlid_offset_history"
 GIVEN_RATES = "urlid_chrate_compl_obs_hist"
-ENDINGS = (".txt", ".tsv", "")
+ENDINGS = (".txt", ".txt.gz")
 
 BLOCK = 2**25
-"""Bytes of text read at a time: the greatest length of a line."""
-SHOWN = 60
-"""Characters of a bad line shown in errors."""
+"""Bytes of text that are read at a time, and the rest of a line."""
 
 TEXT, WHOLE, FLAG = r"[^\t]*", "[0-9]{1,15} *", "[01] *"
-NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?"
-CRAWL = rf"\[ *{NUMBER} *, *[01] *\]"
+NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})? *"
+CRAWL = rf"\[ *{NUMBER}, *[01] *\]"
 CRAWLS = rf"\[ *({CRAWL}( *, *{CRAWL})*)? *\] *"
 
-
-class Format(NamedTuple):
-    """Patterns of the columns of a file, of which TEXT is not read; and a line in words."""
-
-    patterns: tuple[str, ...]
-    line: str
-
-
-FORMATS = {
-    URLS: Format((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
-    HOSTS: Format((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
-    IMPORTANCE: Format(
-        (WHOLE, WHOLE), "URL_ID and a whole importance score >= 0, separated by a tab"
-    ),
-    GIVEN_RATES: Format(
-        (WHOLE, f"{NUMBER} *"), "URL_ID and a change rate >= 0, separated by a tab"
-    ),
-    HISTORIES: Format(
-        (WHOLE, f"{NUMBER} *", CRAWLS),
+FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    URLS: ((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
+    HOSTS: ((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
+    IMPORTANCE: ((WHOLE, WHOLE), "URL_ID, a tab and a whole importance score >= 0"),
+    GIVEN_RATES: ((WHOLE, NUMBER), "URL_ID, a tab and a change rate >= 0"),
+    HISTORIES: (
+        (WHOLE, NUMBER, CRAWLS),
         "URL_ID, offset of the first crawl in days and [[days since the crawl before, 0 or 1], "
-        "...], separated by tabs, with days > 0 where changed",
+        "...], separated by tabs",
     ),
 }
+"""Patterns of the columns of each file, of which TEXT is not read; and a line in words."""
 
 
 def find(folder: Path) -> dict[str, Path]:
-    """Return the paths of the five files: NAME, NAME.txt or NAME.tsv, each optionally .gz.
+    """Return the paths of the five files, NAME.txt or NAME.txt.gz.
 
     Raises:
         ValueError: the folder or a file is missing, or a file exists twice.
@@ -66,107 +56,74 @@ def find(folder: Path) -> dict[str, Path]:
         raise ValueError(f"{folder}: no such folder, expected the five files of the Bing set")
     paths = {}
     for name in FORMATS:
-        tried = [folder / f"{name}{ending}{packed}" for ending in ENDINGS for packed in ("", ".gz")]
-        there = [path for path in tried if path.is_file()]
-        if not there:
-            raise ValueError(f"{folder}: no file {name}.txt or {name}.txt.gz in it")
-        if len(there) > 1:
-            raise ValueError(f"{folder}: expected one of {there[0].name} and {there[1].name}")
-        paths[name] = there[0]
+        present = [path for end in ENDINGS if (path := folder / f"{name}{end}").is_file()]
+        if len(present) != 1:
+            count = "both" if present else "none"
+            raise ValueError(f"{folder}: expected {name}.txt or {name}.txt.gz, got {count}")
+        [paths[name]] = present
     return paths
 
 
-def read(
-    name: str,
-    path: Path,
-    *,
-    start: int = 0,
-    block: int = BLOCK,
-    advance: Advance = lambda amount: None,
-) -> Iterator[tuple[int, list[Any]]]:
+def read(name: str, path: Path) -> Iterator[tuple[int, list[Any]]]:
     """Yield the number of the first line of each block, and its columns but for texts.
+
+    A progress bar shows how much of the file on disk is read.
 
     Args:
         name: name of the file in FORMATS.
         path: path of the file; gzipped if it ends in ``.gz``.
-        start: number of lines to skip.
-        block: bytes of text read at a time.
-        advance: called with the numbers of bytes read from the file on disk.
 
     Raises:
         ValueError: a malformed line, no newline at the end, or an invalid gzip file.
     """
-    number, rest = 1, b""
+    number = 1
     try:
-        for text in _blocks(path, block, advance):
-            whole, newline, rest = (rest + text).rpartition(b"\n")
-            if not newline and len(rest) >= block:
-                raise ValueError(f"{path}: expected lines of at most {block} bytes, from {number}")
-            lines = whole.split(b"\n") if newline else []
-            skipped = min(max(start + 1 - number, 0), len(lines))
-            if skipped < len(lines):
-                yield number + skipped, _columns(name, path, number + skipped, lines[skipped:])
-            number += len(lines)
+        with path.open("rb") as raw, ProgressBar("{task.percentage:.0f}%") as bar:
+            task = bar.add_task(path.name, total=path.stat().st_size)
+            packed = path.suffix == ".gz"
+            text = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+            while lines := text.readlines(BLOCK):
+                bar.update(task, completed=raw.tell())
+                yield number, _columns(name, path, number, lines)
+                number += len(lines)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
             f"{path}, from line {number} on: expected a whole gzip file, but {error}"
         ) from None
-    if rest:
-        raise malformed(path, number, "a newline at the end of a whole file", rest)
-
-
-def _blocks(path: Path, block: int, advance: Advance) -> Iterator[bytes]:
-    """Yield the unpacked text of a file."""
-    with path.open("rb") as raw:
-        unpacked: IO[bytes] = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-        at = 0
-        while text := unpacked.read(block):
-            advance(raw.tell() - at)
-            at = raw.tell()
-            yield text
 
 
 def _columns(name: str, path: Path, number: int, lines: list[bytes]) -> list[Any]:
     """Return the columns but for texts of lines, the first of which has a number in the file."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    patterns, said = FORMATS[name]
+    patterns, expected = FORMATS[name]
     rows = pa.array(lines, pa.binary())
-    right = compute.match_substring_regex(rows, "^" + r"\t".join(patterns) + r"\r?$")
-    if not compute.all(right).as_py():
-        row = compute.index(right, False).as_py()
-        raise malformed(path, number + row, said, lines[row])
+    valid = compute.match_substring_regex(rows, "^" + r"\t".join(patterns) + r"\r?\n$")
+    if not compute.all(valid).as_py():
+        row = compute.index(valid, False).as_py()
+        if not lines[row].endswith(b"\n"):
+            expected = "a newline at the end of a whole file"
+        text = lines[row].rstrip(b"\r\n").decode("utf-8", "replace")
+        text = text[:60] + "..." if len(text) > 60 else text
+        raise ValueError(f"{path}, line {number + row}: expected {expected}, got {text!r}")
     split = compute.split_pattern(rows, b"\t")
-    read = [column for column, pattern in enumerate(patterns) if pattern != TEXT]
-    return [compute.list_element(split, column) for column in read]
-
-
-def malformed(path: Path, line: int, expected: str, got: bytes) -> ValueError:
-    """Return the error for a bad line."""
-    text = got.rstrip(b"\r").decode("utf-8", "replace")
-    text = text[:SHOWN] + "..." if len(text) > SHOWN else text
-    return ValueError(f"{path}, line {line}: expected {expected}, got {text!r}")
+    columns = [column for column, pattern in enumerate(patterns) if pattern != TEXT]
+    return [compute.list_element(split, column) for column in columns]
 
 
 def numbers(column: Any) -> FloatArray:
     """Return a column of numbers, the nearest float64 of each, (lines,)."""
-    from pyarrow import compute
-
     text = compute.utf8_trim_whitespace(column.cast("string"))
-    return text.cast("double").to_numpy(zero_copy_only=False)
+    values: FloatArray = text.cast("double").to_numpy(zero_copy_only=False)
+    return values
 
 
-def crawls(column: Any) -> tuple[NDArray[Any], FloatArray, NDArray[Any]]:
+def crawls(column: Any) -> tuple[IntArray, FloatArray, NDArray[np.uint8]]:
     """Return the crawls of a column of histories.
 
     Returns:
         The start of each line's crawls, (lines + 1,); and of all crawls, the days since the crawl
         before and whether the page had changed, 0 or 1.
     """
-    from pyarrow import compute
-
-    for sign in b"[] \r":
+    for sign in b"[] \r\n":
         column = compute.replace_substring(column, bytes([sign]), b"")
     split = compute.split_pattern(column, b",")
     empty = compute.equal(column, b"").to_numpy(zero_copy_only=False)

@@ -58,8 +58,8 @@ class Touch(NamedTuple):
     new_path: str | None
     old_blob: str | None
     new_blob: str | None
-    lines_added: int
-    lines_removed: int
+    lines_added: int = 0
+    lines_removed: int = 0
 
 
 class Commit(NamedTuple):
@@ -108,8 +108,8 @@ class Repository:
         command += ["--numstat"] if lines and not self.partial else []
         command += [last, *([f"^{after}"] if after else []), "--", *self.specs]
         try:
-            with _process(self.path, command) as process:
-                yield from _parse(_split(_pipe(process.stdout)))
+            with _git(self.path, command) as (_, output):
+                yield from _parse(_split(output))
         except ValueError as error:
             if unreadable := UNREADABLE.search(str(error)):
                 raise self.missing(unreadable[1]) from None
@@ -119,7 +119,7 @@ class Repository:
         """Return the error for a blob that the repository lacks, with its path and commit."""
         command = ["log", "--first-parent", "-m", "--no-renames", f"--find-object={blob}"]
         command += ["-z", "--name-only", "--format=%x1e%h", self.head]
-        first = _output(self.path, command).split("\x1e")[-1]
+        first = git_output(self.path, command).split("\x1e")[-1]
         commit, name, *_ = [part.strip("\n") for part in first.split("\0")] + ["?", "?"]
         return ValueError(
             f"{self.path}: the content of {name!r} in commit {commit}, blob {blob}, is missing; "
@@ -151,9 +151,8 @@ def open_repository(
     """
     if not path.is_dir():
         raise ValueError(f"repository must be a folder, got {str(path)!r}")
-    prefix, shallow = _output(
-        path, ["rev-parse", "--show-prefix", "--is-shallow-repository"]
-    ).splitlines()
+    asked = ["rev-parse", "--show-prefix", "--is-shallow-repository"]
+    prefix, shallow = git_output(path, asked).splitlines()
     if prefix:
         raise ValueError(
             f"{path} is inside a repository; use its top folder and --subdir {prefix!r}"
@@ -162,57 +161,64 @@ def open_repository(
         raise ValueError(
             f"{path}: a shallow clone lacks the history; complete it by git fetch --unshallow"
         )
+    partial = PROMISOR.search(git_output(path, ["config", "--list"])) is not None
+    specs = _path_specs([subdir.strip("/") for subdir in subdirs], include, exclude)
+    return Repository(path, _head(path, branch), partial, specs)
+
+
+def _head(path: Path, branch: str) -> str:
+    """Return the hash of the commit of a branch."""
     verify = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{branch}^{{commit}}"]
     try:
-        head = _output(path, verify).strip()
+        head = git_output(path, verify).strip()
     except ValueError:
         head = ""
-    if not HASH.fullmatch(head):  # "^main" excludes a commit, and is none
-        names = branches(path)
-        if branch == "HEAD" and not names:
-            raise ValueError(f"{path}: the repository has no commits")
-        raise ValueError(
-            f"{path}: there is no commit {branch!r}; branches are {', '.join(names) or 'none'}"
-        )
-    folders = [re.sub(r"([\\*?\[])", r"\\\1", subdir.strip("/")) for subdir in subdirs]
-    specs = [f":(top,literal){subdir.strip('/')}" for subdir in subdirs]
+    if HASH.fullmatch(head):  # "^main" excludes a commit, and is none
+        return head
+    names = branches(path)
+    if branch == "HEAD" and not names:
+        raise ValueError(f"{path}: the repository has no commits")
+    raise ValueError(
+        f"{path}: there is no commit {branch!r}; branches are {', '.join(names) or 'none'}"
+    )
+
+
+def _path_specs(
+    subdirs: Sequence[str], include: Sequence[str], exclude: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the arguments of git that select files, as of :func:`open_repository`."""
+    specs = [f":(top,literal){subdir}" for subdir in subdirs]
     if include:
-        within = [f"{folder}/" for folder in folders] or [""]
-        specs = [f":(top){folder}{pattern}" for folder in within for pattern in include]
-    specs += [f":(top,exclude){pattern}" for pattern in exclude]
-    partial = PROMISOR.search(_output(path, ["config", "--list"])) is not None
-    return Repository(path, head, partial, tuple(specs))
+        folders = [re.sub(r"([\\*?\[])", r"\\\1", f"{subdir}/") for subdir in subdirs] or [""]
+        specs = [f":(top){folder}{pattern}" for folder in folders for pattern in include]
+    return (*specs, *(f":(top,exclude){pattern}" for pattern in exclude))
 
 
 def branches(path: Path) -> list[str]:
     """Return the names of branches, local and remote, the latest commit first."""
     name = "%(if)%(symref)%(then)%(else)%(refname:short)%(end)"
     command = ["for-each-ref", "--sort=-committerdate", f"--format={name}", "refs/heads"]
-    return _output(path, [*command, "refs/remotes"]).split()
+    return git_output(path, [*command, "refs/remotes"]).split()
 
 
 def num_files(path: Path, commit: str) -> int:
     """Return the number of files of a commit."""
     command = ["ls-tree", "-r", "-z", "--name-only", "--end-of-options", commit]
-    return _output(path, command).count("\0")
+    return git_output(path, command).count("\0")
 
 
 def main_line(repository: Repository) -> list[Link]:
     """Return the commits of the first-parent chain of the head that touch pages, oldest first."""
     path, head = repository.path, repository.head
-    command = ["log", "--first-parent", "--reverse", "--format=%H %ct %at %P", head, "--"]
-    rows = [line.split() for line in _output(path, [*command, *repository.specs]).splitlines()]
-    tips = [row[4] for row in rows if len(row) > 4]
-    authored = {}
-    if tips:
-        command = ["log", "--no-walk=unsorted", "--stdin", "--format=%H %at"]
-        authored = dict(
-            line.split() for line in _output(path, command, "\n".join(tips)).splitlines()
-        )
-    return [
-        Link(row[0], int(row[1]), int(authored[row[4]] if row[4:] else row[2]), len(row) > 4)
-        for row in rows
-    ]
+    lines = git_output(path, ["log", "--format=%H %at", head]).splitlines()
+    authored = {name: int(second) for name, second in map(str.split, lines)}
+    command = ["log", "--first-parent", "--reverse", "--format=%H %ct %P", head, "--"]
+    links = []
+    for line in git_output(path, [*command, *repository.specs]).splitlines():
+        commit, committed, *parents = line.split()
+        tip = parents[1] if len(parents) > 1 else commit
+        links.append(Link(commit, int(committed), authored[tip], len(parents) > 1))
+    return links
 
 
 @contextmanager
@@ -221,12 +227,11 @@ def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes |
 
     It returns None for a blob that a partial clone lacks; in others it raises ValueError.
     """
-    command, present = ["cat-file", "--batch"], None
+    present = None
     if repository.partial:  # asking git for a missing blob would download it
-        local = [*command[:1], "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"]
-        present = set(_output(repository.path, local).split())
-    with _process(repository.path, command, stdin=subprocess.PIPE) as process:
-        requests, responses = _pipe(process.stdin), _pipe(process.stdout)
+        local = ["--batch-all-objects", "--unordered", "--batch-check=%(objectname)"]
+        present = set(git_output(repository.path, ["cat-file", *local]).split())
+    with _git(repository.path, ["cat-file", "--batch"]) as (requests, responses):
 
         def read(blob: str, limit: int) -> bytes | None:
             if present is not None and blob not in present:
@@ -236,72 +241,60 @@ def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes |
             answer = responses.readline().split()
             if len(answer) != 3:
                 raise repository.missing(blob)
-            left = int(answer[2])
-            kept = responses.read(min(left, limit))
-            left -= len(kept)
-            while left:
-                left -= len(responses.read(min(left, READ_BYTES)))
+            size = int(answer[2])
+            content = responses.read(min(size, limit))
+            for skipped in range(len(content), size, READ_BYTES):
+                responses.read(min(size - skipped, READ_BYTES))
             responses.read(1)
-            return kept
+            return content
 
         yield read
-        requests.close()
 
 
-def _command(path: Path, arguments: Sequence[str]) -> list[str]:
-    return ["git", "-C", str(path), *FIXED, *arguments]
-
-
-def _failure(path: Path, messages: bytes) -> ValueError:
-    """Return the error for a failed git, with its message."""
-    lines = messages.decode("utf-8", "replace").splitlines()
-    reason = next((line for line in lines if line.startswith("fatal:")), "git failed")
-    return ValueError(f"{path}: {reason.removeprefix('fatal: ')}")
-
-
-def _output(path: Path, arguments: Sequence[str], given: str = "") -> str:
+def git_output(path: Path, arguments: Sequence[str], stdin: bytes = b"") -> str:
     """Run git and return its output, or raise ValueError."""
-    command, variables = _command(path, arguments), os.environ | QUIET
-    try:
-        done = subprocess.run(command, input=given.encode(), capture_output=True, env=variables)
-    except FileNotFoundError:
-        raise ValueError("git is not installed, or not on the PATH") from None
-    if done.returncode:
-        raise _failure(path, done.stderr)
-    return done.stdout.decode("utf-8", "replace")
+    with _git(path, arguments) as (requests, output):
+        requests.write(stdin)
+        requests.close()
+        return output.read().decode("utf-8", "replace")
 
 
 @contextmanager
-def _process(
-    path: Path, arguments: Sequence[str], stdin: int = subprocess.DEVNULL
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a git process; raise ValueError if it fails, kill it if the block raises."""
-    with tempfile.TemporaryFile() as messages:
-        pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": messages}
-        with subprocess.Popen(
-            _command(path, arguments), env=os.environ | QUIET, **pipes
-        ) as process:
+def _git(path: Path, arguments: Sequence[str]) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Yield the pipes to and from git; raise ValueError if it fails, kill it if the block raises.
+
+    The message is git's first line of a fatal error.
+    """
+    command = ["git", "-C", str(path), *FIXED, *arguments]
+    pipe, variables = subprocess.PIPE, os.environ | QUIET
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=errors, env=variables
+            )
+        except FileNotFoundError:
+            raise ValueError("git is not installed, or not on the PATH") from None
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
             try:
-                yield process
+                yield process.stdin, process.stdout
             except BaseException:
                 process.kill()
                 raise
         if process.returncode:
-            messages.seek(0)
-            raise _failure(path, messages.read())
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream
+            errors.seek(0)
+            lines = errors.read().decode("utf-8", "replace").splitlines()
+            fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal:")]
+            raise ValueError(f"{path}: {[*fatal, 'git failed'][0]}")
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield NUL-separated tokens."""
     rest = b""
     while block := stream.read(READ_BYTES):
-        *whole, rest = (rest + block).split(b"\0")
-        yield from whole
+        *tokens, rest = (rest + block).split(b"\0")
+        yield from tokens
     if rest.strip():
         yield rest
 
@@ -313,26 +306,24 @@ def _path(name: bytes) -> str:
 def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
     """Parse the NUL-separated output of ``git log --raw --numstat -z``."""
     commit: Commit | None = None
-    place: dict[str | None, int] = {}
-    for padded in tokens:
-        token = padded.lstrip(b"\n")
+    row_of: dict[str | None, int] = {}
+    for token in (token.lstrip(b"\n") for token in tokens):
         if token.startswith(b"\x1e"):
             if commit is not None:
                 yield commit
             name, subject = token[1:].split(b"\x1f", 1)
-            commit, place = Commit(name.decode(), subject.decode("utf-8", "replace"), []), {}
+            commit, row_of = Commit(name.decode(), subject.decode("utf-8", "replace"), []), {}
         elif token.startswith(b":") and commit is not None:
             touch = _touch(token, tokens)
-            place[touch.new_path or touch.old_path] = len(commit.touches)
+            row_of[touch.new_path or touch.old_path] = len(commit.touches)
             commit.touches.append(touch)
         elif NUMSTAT.match(token) and commit is not None:
             added, removed, path = token.split(b"\t", 2)
             if not path:  # a rename: the old path, then the new one
                 path = [next(tokens), next(tokens)][1]
-            index = place[_path(path)]
             if added != b"-":  # of a binary file
-                lines = {"lines_added": int(added), "lines_removed": int(removed)}
-                commit.touches[index] = commit.touches[index]._replace(**lines)
+                row, lines = row_of[_path(path)], (int(added), int(removed))
+                commit.touches[row] = Touch(*commit.touches[row][:4], *lines)
         elif token:
             raise ValueError(f"cannot read git's output at {token[:80]!r}")
     if commit is not None:
@@ -349,6 +340,4 @@ def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
         new_path if status[0] != "D" else None,
         old_blob if old_mode.startswith("100") else None,
         new_blob if new_mode.startswith("100") else None,
-        0,
-        0,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ from scripts.data.git.git_history import Touch
 
 RETURN_DAYS = 30.0
 """Days within which a path that returns is the same page."""
-INSIDE_WORDS = "_-+"
-"""Characters inside words, besides letters, digits, and dots between them."""
+WORD = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
+"""Letters, digits, underscores, hyphens, plus signs, and dots between them."""
 
 
 class Death(NamedTuple):
@@ -91,84 +91,61 @@ class PageBook:
         without a gap. Deaths are attributes of the pages.
         """
         before = [self._live.pop(touch.old_path or "", None) for touch in touches]
-        for page in before:
-            if page is not None:
-                self._rename(page, None)
+        for known in filter(None, before):
+            for name in _names(known.path):
+                del self._named[name][known]
         events: list[Event] = []
         touched: list[Page] = []
         for touch, page in zip(touches, before, strict=True):
-            if touch.new_path is None or touch.new_blob is None:
-                if page is not None:
-                    page.death = Death(time, authored, touch.lines_removed)
-                    self._dead[page.path] = page
-            else:
+            if touch.new_path is not None and touch.new_blob is not None:
                 page, event = self._continue(page, touch, touch.new_path, touch.new_blob, time)
-                if event is not None:
-                    events.append(event)
-            if page is not None:
-                touched.append(page)
+                events += [event] if event else []
+            elif page is not None:
+                page.death = Death(time, authored, touch.lines_removed)
+                self._dead[page.path] = page
+            touched += [page] if page else []
         return events, touched
 
     def _continue(
         self, page: Page | None, touch: Touch, path: str, blob: str, time: float
     ) -> tuple[Page, Event | None]:
         """Return the page of ``path`` (the same, a returned or a new one) and its event if any."""
-        if page is None:
-            page = self._returning(path, time)
+        dead = self._dead.pop(path, None) if page is None else None
+        if dead is not None and dead.death is not None and time - dead.death.time <= RETURN_DAYS:
+            page, dead.death = dead, None
+            self.returned += 1
+        event = None
         if page is None:
             page = Page(path, path, blob, blob, time)
             self.pages.append(page)
-            event: Event | None = Event(page, None, touch.lines_added, 0)
+            event = Event(page, None, touch.lines_added, 0)
         elif page.blob != blob:
             event = Event(page, page.blob, touch.lines_added, touch.lines_removed)
-        else:
-            event = None
         self.moved += page.path != path
         page.path, page.blob = path, blob
         self._live[path] = page
-        self._rename(page, path)
+        for name in _names(path):
+            self._named[name][page] = None
+            self._longest = max(self._longest, len(name))
         return page, event
 
-    def _returning(self, path: str, time: float) -> Page | None:
-        """Revive and return the page that died at ``path`` within ``RETURN_DAYS``, if any."""
-        page = self._dead.pop(path, None)
-        if page is None or page.death is None or time - page.death.time > RETURN_DAYS:
-            return None
-        page.death = None
-        self.returned += 1
-        return page
-
-    def _rename(self, page: Page, path: str | None) -> None:
-        """Add the names of a page at its new ``path``, or remove its names if None."""
-        for name in _names(path or page.path):
-            if path is None:
-                self._named[name].pop(page, None)
-                if not self._named[name]:
-                    del self._named[name]
-            else:
-                self._named[name][page] = None
-                self._longest = max(self._longest, len(name))
-
     def mentioned(self, subject: str) -> list[Page]:
-        """Return the living pages whose file name or stem is in ``subject`` as a word.
+        """Return the living pages whose file name or stem is in ``subject`` as one or more words.
 
-        Case is ignored. Letters, digits, underscores, hyphens, plus signs and dots between them do
-        not end a word; names of several words are matched as well.
+        Case is ignored.
         """
         text = subject.casefold()
-        inside = [letter.isalnum() or letter in INSIDE_WORDS for letter in text]
-        for index, letter in enumerate(text):
-            if letter == "." and 0 < index < len(text) - 1:
-                inside[index] = inside[index - 1] and inside[index + 1]
-        ends = [index for index, both in enumerate(pairwise(inside), 1) if not all(both)]
-        ends = [0, *ends, len(text)]
-        mentioned_pages: dict[Page, None] = {}
+        inside = {
+            end for word in WORD.finditer(text) for end in range(word.start() + 1, word.end())
+        }
+        ends = [end for end in range(len(text) + 1) if end not in inside]
+        pages: dict[Page, None] = {}
         for first, start in enumerate(ends):
             for end in ends[first + 1 :]:
                 if end - start > self._longest:
                     break
-                mentioned_pages.update(self._named.get(text[start:end], {}))
-        return list(mentioned_pages)
+                pages |= self._named.get(text[start:end], {})
+        return list(pages)
 
 
 def _names(path: str) -> set[str]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from agents.progress import tracked
 from scripts.data.git.git_history import Commit, Link, Repository, blob_reader
 from scripts.data.git.page_histories import Page, PageBook
-from scripts.data.git.versions import FragmentBook, Versions, jaccard_distance
-from scripts.data.progress import Bars
+from scripts.data.git.versions import FragmentBook, Version, jaccard_distance, read_version
 
 DAY = 86400.0
 TIE = 1e-6
 """Days between commits of equal time."""
 DEFAULT_DAYS = 1096
-MOST_DAYS = 36_525
+MAX_DAYS = 36_525
 """Longest window, a century."""
+CACHED_VERSIONS = 256
+"""Versions of pages that are kept in memory, of at most 1.4 MB each by default."""
+
+VersionOf = Callable[[str], Version | None]
+"""Returns the version of a blob, None if it is missing."""
 
 
 class Change(NamedTuple):
@@ -79,6 +85,10 @@ def midnight(date: datetime.date) -> float:
     return datetime.datetime(date.year, date.month, date.day, tzinfo=datetime.UTC).timestamp()
 
 
+def _utc_date(seconds: float) -> datetime.date:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date()
+
+
 def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], int]:
     """Return each commit's time in days since ``origin``, strictly increasing.
 
@@ -102,14 +112,11 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     """
     if not links:
         raise ValueError("no commit touches the files of --subdir, --include and --exclude")
-    if days is not None and not 0.0 < days <= MOST_DAYS:
-        bound = f"<= {MOST_DAYS}" if days > MOST_DAYS else "> 0"
+    if days is not None and not 0.0 < days <= MAX_DAYS:
+        bound = f"<= {MAX_DAYS}" if days > MAX_DAYS else "> 0"
         raise ValueError(f"days must be a number {bound}, got {days!r}")
-    utc = datetime.UTC
-    first_day, last_day = (
-        datetime.datetime.fromtimestamp(pick(link.committed for link in links), utc).date()
-        for pick in (min, max)
-    )
+    seconds = [link.committed for link in links]
+    first_day, last_day = map(_utc_date, (min(seconds), max(seconds)))
     if start is None:
         back = DEFAULT_DAYS if days is None else math.ceil(days)
         start = max(first_day, last_day - datetime.timedelta(days=back - 1))
@@ -126,7 +133,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
 
 
 def read_history(
-    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int, bars: Bars
+    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int
 ) -> History:
     """Read the main line up to the window's end, and the versions of the window.
 
@@ -135,55 +142,60 @@ def read_history(
     Raises:
         ValueError: git fails, or an object is missing and the repository is no partial clone.
     """
-    book, before = PageBook(), window.links[window.first - 1].hash if window.first else None
+    book = PageBook()
     history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
     with blob_reader(repository) as read:
-        versions = Versions(read, max_bytes)
-        if before is not None:
-            advance = bars("commits before the window", window.first)
-            for index, commit in enumerate(repository.commits(before, lines=False)):
-                _check(commit, window.links[index])
-                book.enter(commit.touches, window.times[index], window.authored(index))
-                advance(1)
-        book.start_window()
-        advance = bars("commits in the window", window.stop - window.first)
-        inside = repository.commits(window.links[window.stop - 1].hash, before)
-        for index, commit in enumerate(inside, window.first):
-            _check(commit, window.links[index])
-            _enter(history, commit, window.times[index], window.authored(index), versions)
-            advance(1)
+
+        @lru_cache(CACHED_VERSIONS)
+        def version_of(blob: str) -> Version | None:
+            content = read(blob, max_bytes)
+            if content is None:
+                history.missing.add(blob)
+            return None if content is None else read_version(content)
+
+        progress, commits = tracked(range(window.stop), "commits"), _commits(repository, window)
+        for index, commit in zip(progress, commits, strict=True):
+            link, time = window.links[index], window.times[index]
+            if commit.hash != link.hash:
+                raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+            if index == window.first:
+                book.start_window()
+            if index < window.first:
+                book.enter(commit.touches, time, window.authored(index))
+            else:
+                _enter(history, commit, time, window.authored(index), version_of)
         recorded = [page for page in book.pages if page.death is None or page.death.time >= 0.0]
-        advance = bars("content at the start", len(recorded))
-        for page in recorded:
-            first = versions(page.first_blob)
+        for page in tracked(recorded, "content at the start"):
+            first = version_of(page.first_blob)
             history.num_fragments[page] = 0 if first is None else int(first.shingles.size)
-            advance(1)
-    return history._replace(missing=versions.missing)
+    return history
 
 
-def _check(commit: Commit, link: Link) -> None:
-    if commit.hash != link.hash:
-        raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
+    """Yield the commits up to the window's end, with counts of lines in the window alone."""
+    before = window.links[window.first - 1].hash if window.first else None
+    if before is not None:
+        yield from repository.commits(before, lines=False)
+    yield from repository.commits(window.links[window.stop - 1].hash, before)
 
 
 def _enter(
-    history: History, commit: Commit, time: float, authored: float, versions: Versions
+    history: History, commit: Commit, time: float, authored: float, version_of: VersionOf
 ) -> None:
     """Add a commit of the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
-    for page, old_blob, *lines in events:
-        old = None if old_blob is None else versions(old_blob)
-        new = versions(page.blob)
-        kind, staleness = "creation", 1.0
+    for page, old_blob, added, removed in events:
+        old = None if old_blob is None else version_of(old_blob)
+        new, kind = version_of(page.blob), "creation" if old_blob is None else "content"
+        staleness = 1.0 if old_blob is None else None
         if new is None or (old is None and old_blob is not None):
             history.fragments.incomplete.add(page)
-            kind, staleness = ("creation", 1.0) if old_blob is None else ("content", None)
         else:
             history.fragments.enter(page, old, new, time)
             if old is not None:
                 kind = "whitespace" if old.ink == new.ink else "content"
                 staleness = jaccard_distance(old, new)
-        history.changes.append(Change(page, time, authored, kind, *lines, staleness))
+        history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
     others = [
         path
         for touch in commit.touches

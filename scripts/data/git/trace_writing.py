@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from scripts.data.git.page_histories import Page
 from scripts.data.git.recorded_history import Change, History
@@ -46,6 +48,9 @@ def tables(history: History) -> Tables:
         if page.death is not None
     ]
     changes.sort(key=lambda change: (change.time, number[change.page]))
+    mentions = sorted(
+        (commit.time, number[page]) for commit in history.announcements for page in commit.mentioned
+    )
     rows: dict[str, list[tuple[Any, ...]]] = {
         "pages": [
             (
@@ -56,23 +61,14 @@ def tables(history: History) -> Tables:
         ],
         "changes": [(number[change.page], *change[1:]) for change in changes],
         "signals": _signals(history, changes, directory, groups),
-        "mentions": sorted(
-            (
-                (number[page], said.time)
-                for said in history.announcements
-                for page in said.mentioned
-            ),
-            key=lambda mention: (mention[1], mention[0]),
-        ),
+        "mentions": [(page, time) for time, page in mentions],
     }
-    made = {name: _table(COLUMNS[name], rows[name]) for name in COLUMNS}
-    return made | {"fragments": _fragment_table(history, pages)}
+    written = {name: _table(COLUMNS[name], rows[name]) for name in COLUMNS}
+    return written | {"fragments": _fragment_table(history, pages)}
 
 
 def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
     """Return the Arrow table of rows, given the names and types of its columns."""
-    import pyarrow as pa
-
     word = pa.dictionary(pa.int32(), pa.string())
     names, types = zip(*(column.split() for column in columns.split(", ")), strict=True)
     values = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -83,8 +79,6 @@ def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
 
 def _fragment_table(history: History, pages: list[Page]) -> Any:
     """Return the fragments of pages with enough changes, sorted by page, birth and fragment."""
-    import pyarrow as pa
-
     changes = Counter(change.page for change in history.changes if change.kind != "creation")
     numbers = [
         row
@@ -122,8 +116,8 @@ def _signals(
     )
     rows = []
     for time, authored, touched, others, _ in history.announcements:
-        known = {groups.get(group_of(path, groups)) for path in others} - {None}
-        for group in sorted(known | {directory[page] for page in touched}):
+        keys = {group_of(path, groups) for path in others} & groups.keys()
+        for group in sorted({groups[key] for key in keys} | {directory[page] for page in touched}):
             rows.append((group, time, authored, in_directory[time, group], in_site[time]))
     return rows
 
@@ -143,16 +137,16 @@ def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for path in paths:
         names[str(PurePosixPath(path).parent), ""].append(PurePosixPath(path).name)
-    whole = []
+    groups = []
     while names:
         (directory, prefix), members = names.popitem()
         length = len(prefix) + 1
         if len(members) <= DIRECTORY_PAGES or all(len(name) < length for name in members):
-            whole.append((directory, prefix))
+            groups.append((directory, prefix))
             continue
         for name in members:
             names[directory, name[:length]].append(name)
-    return {group: index for index, group in enumerate(sorted(whole))}
+    return {group: index for index, group in enumerate(sorted(groups))}
 
 
 def group_of(path: str, groups: Mapping[tuple[str, str], int]) -> tuple[str, str]:
@@ -185,14 +179,12 @@ def write_trace(folder: Path, contents: Tables, meta: Mapping[str, Any]) -> None
     Raises:
         OSError: the folder cannot be written.
     """
-    import pyarrow.parquet as pq
-
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         unfinished = Path(scratch) / "new"
         unfinished.mkdir()
         for name, table in contents.items():
-            pq.write_table(table, unfinished / f"{name}.parquet", compression="zstd")
+            parquet.write_table(table, unfinished / f"{name}.parquet", compression="zstd")
         text = json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False)
         (unfinished / "meta.json").write_text(text + "\n", "utf-8")
         if folder.exists():

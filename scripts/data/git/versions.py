@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from crawl_envs.worlds.fragments.shingling import (
 )
 
 SPACE = b" \t\n\r\v\f"
-CACHED_SHINGLES = 4_000_000
 
 
 class Version(NamedTuple):
@@ -43,38 +41,6 @@ def jaccard_distance(old: Version, new: Version) -> float:
     common = np.intersect1d(old.shingles, new.shingles, assume_unique=True).size
     union = old.shingles.size + new.shingles.size - common
     return 1.0 - common / union if union else 0.0
-
-
-class Versions:
-    """Versions of blobs, with a cache of the most recent ones.
-
-    Args:
-        read: returns the first bytes of a blob, None if it is missing.
-        max_bytes: number of bytes of a file that are read.
-
-    Attributes:
-        missing: blobs that were asked for and are missing.
-    """
-
-    def __init__(self, read: Callable[[str, int], bytes | None], max_bytes: int) -> None:
-        self.missing: set[str] = set()
-        self._read, self._max_bytes, self._size = read, max_bytes, 0
-        self._kept: OrderedDict[str, Version] = OrderedDict()
-
-    def __call__(self, blob: str) -> Version | None:
-        """Return the version of a blob, None if it is missing."""
-        if blob in self._kept:
-            self._kept.move_to_end(blob)
-            return self._kept[blob]
-        content = self._read(blob, self._max_bytes)
-        if content is None:
-            self.missing.add(blob)
-            return None
-        version = self._kept[blob] = read_version(content)
-        self._size += version.shingles.size + 100
-        while self._size > CACHED_SHINGLES and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1].shingles.size + 100
-        return version
 
 
 class Spells(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 
 from crawl_envs.instances.traces import find, load
 from policies.live.listings import read_listing
-from scripts.data.replayed_web import FAULTS, Answer, Quality, ReplayedWeb, application
+from scripts.data.replayed_web import FAULTS, Answer, Quality, ReplayedWeb, application, fresh_days
 
 BEGIN, SPEED = 1_700_000_000.0, 0.5
 TRACE = load(find("garden-handbook"))
@@ -161,3 +161,21 @@ def test_the_score_before_any_time_is_null(query: bytes, status: int, words: str
 
     asyncio.run(app({**scope, "query_string": query}, receive, send))
     assert [sent[0]["status"], sent[1]["body"].decode().strip()] == [status, words]
+
+
+@pytest.mark.parametrize(
+    ("copies", "fresh"),
+    [
+        ([], 0.0),
+        ([0.0], 1.0),
+        ([0.0, 3.0], 1.0 + 1.0),
+        ([2.0, 4.0], 2.0 + 1.0),  # a change at the time of a copy is in it
+        ([4.5], 0.5),
+    ],
+)
+def test_a_copy_is_fresh_until_the_next_change(copies: list[float], fresh: float) -> None:
+    assert fresh_days(copies, np.array([1.0, 4.0]), 0.0, 5.0) == fresh
+
+
+def test_a_page_that_is_deleted_is_not_fresh_any_more() -> None:
+    assert fresh_days([2.5], np.array([1.0, 4.0]), 0.0, 3.0) == 0.5

@@ -14,9 +14,8 @@ import pytest
 import crawl_envs
 import policies
 import scripts.datasets
-import scripts.libraries.datasets
 from crawl_envs.evaluation import evaluate
-from scripts.libraries.recording import FAMILIES, LEVELS, PATH, datasets_in, name_of
+from scripts.data.recording import FAMILIES, LEVELS, PATH, dataset_name, minari_folder
 from tests.scripts.commands import done, refused, run
 
 minari = pytest.importorskip("minari")
@@ -57,8 +56,8 @@ def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("level", LEVELS)
 def test_replayed_actions_give_the_recorded_episode(folder: Path, family: str, level: str) -> None:
-    with datasets_in(str(folder)):
-        data = minari.load_dataset(name_of(family, level))
+    with minari_folder(folder):
+        data = minari.load_dataset(dataset_name(family, level))
     assert data.total_episodes == 2
     env = data.recover_environment()
     metadata = list(data.storage.get_episode_metadata([0, 1]))
@@ -78,9 +77,9 @@ def test_replayed_actions_give_the_recorded_episode(folder: Path, family: str, l
 def test_scores_of_reference_are_mean_returns_and_the_levels_are_in_order(
     folder: Path, family: str
 ) -> None:
-    with datasets_in(str(folder)):
+    with minari_folder(folder):
         for level in LEVELS:
-            data = minari.load_dataset(name_of(family, level))
+            data = minari.load_dataset(dataset_name(family, level))
             mean = np.mean([each.rewards.sum() for each in data.iterate_episodes()])
             score = minari.get_normalized_score(data, np.array([mean]))[0]
             if level != "medium":
@@ -94,7 +93,7 @@ def test_the_table_of_the_page_is_that_of_the_command(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "ecosystem.md").read_text("utf-8")
     rows = re.findall(r"\| `(crawl/\S+)` \| (\w+) \| ([\d ]+) \| (\S+) \| (\S+) \|", page)
     assert [row[0] for row in rows] == [
-        name_of(each, level) for each in FAMILIES for level in LEVELS
+        dataset_name(each, level) for each in FAMILIES for level in LEVELS
     ]
     done(run(scripts.datasets.app, out=tmp_path))
     for name, player, steps, mean, score in rows:
@@ -107,12 +106,12 @@ def test_the_table_of_the_page_is_that_of_the_command(tmp_path: Path) -> None:
 
 
 def test_recorded_policies_are_those_of_the_evaluation(folder: Path) -> None:
-    recorded = FAMILIES["ncis"]
-    make = {"x": lambda env: policies.make(recorded.players["expert"], env)}
-    rows = list(evaluate(recorded.id, make, [0, 1], **recorded.arguments))
+    task = FAMILIES["ncis"]
+    make = {"x": lambda env: policies.make(task.policies[0], env)}
+    rows = list(evaluate(task.id, make, [0, 1], **task.arguments))
     fresh = [row.value for row in rows if row.metric == "freshness"]
-    with datasets_in(str(folder)):
-        data = minari.load_dataset(name_of("ncis", "expert"))
+    with minari_folder(folder):
+        data = minari.load_dataset(dataset_name("ncis", "expert"))
     rewards = [each.rewards.mean() for each in data.iterate_episodes()]
     np.testing.assert_allclose(rewards, fresh, atol=0.01)  # which have the first slot as well
 
@@ -120,7 +119,7 @@ def test_recorded_policies_are_those_of_the_evaluation(folder: Path) -> None:
 def test_what_is_there_is_kept_and_others_are_refused(folder: Path, monkeypatch: Any) -> None:
     before = _bytes(folder)
     with monkeypatch.context() as patched:
-        patched.setattr(scripts.libraries.datasets, "record", None)
+        patched.setattr(scripts.datasets, "record", None)
         done(_made(folder))
     refused(_made(folder, "--seed", 3), f"--out {folder} has other data sets of ncis (2 ")
     assert _bytes(folder) == before
@@ -145,7 +144,7 @@ def test_a_relative_folder_gets_the_same_bytes(
 
 def test_the_folder_of_minari_is_restored(monkeypatch: Any) -> None:
     monkeypatch.setenv(PATH, "before")
-    with pytest.raises(RuntimeError), datasets_in("here"):
+    with pytest.raises(RuntimeError), minari_folder("here"):
         raise RuntimeError
     assert os.environ[PATH] == "before"
 

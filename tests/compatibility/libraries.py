@@ -1,19 +1,13 @@
 """An environment built and stepped with the wrapper of each library.
 
-Each function takes an id and raises an error if its library cannot use it. Whatever the library
-prints is dropped; imports of libraries are in the functions.
+Each function takes an id and raises an error if its library cannot use it; imports of libraries are
+in the functions.
 """
 
 from __future__ import annotations
 
-import io
-import logging
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -21,7 +15,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import crawl_envs
-from scripts.libraries.recording import datasets_in
+from scripts.data.recording import minari_folder
 
 PRESETS = (
     "CrawlNCIS-Noisy-100-Dict-v0",
@@ -33,7 +27,6 @@ PRESETS = (
 IDS = tuple(f"crawl_envs:{name}" for name in (*crawl_envs.FAMILIES, *PRESETS))
 """Every family, and a preset of each; between them all forms of observations and actions."""
 STEPS, LANES = 8, 2
-WORKS, FAILS, ABSENT = "works", "fails", "not installed"
 
 
 class Library(NamedTuple):
@@ -52,16 +45,6 @@ class Library(NamedTuple):
     about: str
     play: Callable[[str], None]
     needs: tuple[str, ...] = ()
-
-
-class Outcome(NamedTuple):
-    """What became of a library with an id: ``works``, ``fails`` or ``not installed``, and why."""
-
-    library: str
-    version: str
-    id: str
-    outcome: str
-    message: str
 
 
 def _lanes(id: str, **arguments: Any) -> Any:
@@ -85,17 +68,17 @@ def play_gymnasium(id: str) -> None:
 def play_cleanrl(id: str) -> None:
     """Step as CleanRL's scripts do, to the statistics of the first episode that ends."""
 
-    def made() -> gymnasium.Env[Any, Any]:
+    def make() -> gymnasium.Env[Any, Any]:
         env = gymnasium.wrappers.FlattenObservation(gymnasium.make(id))
         return gymnasium.wrappers.RecordEpisodeStatistics(env)
 
-    lanes: Any = SyncVectorEnv([made] * LANES, autoreset_mode=AutoresetMode.SAME_STEP)
+    lanes: Any = SyncVectorEnv([make] * LANES, autoreset_mode=AutoresetMode.SAME_STEP)
     lanes.reset(seed=0)
-    shown: dict[str, Any] = {}
-    while "final_info" not in shown:
-        *_, shown = lanes.step(lanes.action_space.sample())
-    if not np.all(shown["final_info"]["episode"]["l"] > 0):
-        raise ValueError(f"episodes have no length: {shown['final_info']}")
+    info: dict[str, Any] = {}
+    while "final_info" not in info:
+        *_, info = lanes.step(lanes.action_space.sample())
+    if not np.all(info["final_info"]["episode"]["l"] > 0):
+        raise ValueError(f"episodes have no length: {info['final_info']}")
 
 
 def play_sb3(id: str) -> None:
@@ -117,15 +100,15 @@ def play_sb3_contrib(id: str) -> None:
         _learn(RecurrentPPO, id, "InputLstm", "MlpLstm", policy_kwargs={"lstm_hidden_size": 16})
 
 
-def _learn(algorithm: Any, id: str, of_dict: str, of_box: str, **given: Any) -> None:
+def _learn(algorithm: Any, id: str, dict_policy: str, box_policy: str, **arguments: Any) -> None:
     from agents.sb3.bridge import CrawlVecEnv
     from agents.sb3.torch_threads import threads
 
     lanes = CrawlVecEnv(_lanes(id))
-    keyed = isinstance(lanes.observation_space, gymnasium.spaces.Dict)
-    policy = f"Multi{of_dict}Policy" if keyed else f"{of_box}Policy"
+    has_keys = isinstance(lanes.observation_space, gymnasium.spaces.Dict)
+    policy = f"Multi{dict_policy}Policy" if has_keys else f"{box_policy}Policy"
     with threads(1):
-        model = algorithm(policy, lanes, n_steps=STEPS, batch_size=STEPS, device="cpu", **given)
+        model = algorithm(policy, lanes, n_steps=STEPS, batch_size=STEPS, device="cpu", **arguments)
         model.learn(LANES * STEPS)
 
 
@@ -152,14 +135,14 @@ def play_minari(id: str) -> None:
     import minari
 
     name = "crawl/compatibility-v0"
-    with tempfile.TemporaryDirectory() as folder, datasets_in(folder):
+    with tempfile.TemporaryDirectory() as folder, minari_folder(folder):
         env = minari.DataCollector(gymnasium.make(id), record_infos=True)
         _step(env)
         env.create_dataset(name)
         data = minari.load_dataset(name)
         data.recover_environment().reset(seed=0)
         if data.total_steps != STEPS:
-            raise ValueError(f"{data.total_steps} steps were kept, not {STEPS}")
+            raise ValueError(f"{data.total_steps} steps were recorded, not {STEPS}")
 
 
 def play_skrl(id: str) -> None:
@@ -180,13 +163,12 @@ def play_pufferlib(id: str) -> None:
     import pufferlib.emulation
     import pufferlib.vector
 
-    def made(buf: Any = None, seed: int = 0) -> Any:
-        create = gymnasium.make
+    def make(buf: Any = None, seed: int = 0) -> Any:
         return pufferlib.emulation.GymnasiumPufferEnv(
-            env_creator=create, env_args=[id], buf=buf, seed=seed
+            env_creator=gymnasium.make, env_args=[id], buf=buf, seed=seed
         )
 
-    _step(pufferlib.vector.make(made, num_envs=LANES, backend=pufferlib.vector.Serial))
+    _step(pufferlib.vector.make(make, num_envs=LANES, backend=pufferlib.vector.Serial))
 
 
 def play_rllib(id: str, **connected: Any) -> None:
@@ -242,26 +224,3 @@ LIBRARIES: Mapping[str, Library] = {
         "ray", "ray", "the same with `FlattenObservations`", play_rllib_flat, ("tree", "lz4")
     ),
 }
-
-
-def tried(name: str, id: str) -> Outcome:
-    """Return what becomes of a library with an id."""
-    library = LIBRARIES[name]
-    missing = [each for each in (library.module, *library.needs) if find_spec(each) is None]
-    if missing:
-        return Outcome(name, "", id, ABSENT, f"no module {missing[0]}")
-    try:
-        found = version(library.package)
-    except PackageNotFoundError:
-        found = ""
-    disabled, dropped = logging.root.manager.disable, io.StringIO()
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), redirect_stdout(dropped), redirect_stderr(dropped):
-            warnings.simplefilter("ignore")
-            library.play(id)
-    except Exception as error:  # whatever a library raises is the result
-        return Outcome(name, found, id, FAILS, " ".join(f"{type(error).__name__}: {error}".split()))
-    finally:
-        logging.disable(disabled)
-    return Outcome(name, found, id, WORKS, "")

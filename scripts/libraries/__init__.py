@@ -1,4 +1,0 @@
-"""Other libraries of reinforcement learning, and how they use the environments.
-
-Public modules: datasets, interfaces, recording, report.
-"""
