@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -10,6 +12,9 @@ import numpy as np
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import FloatArray, IntArray, Ledger, Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
+
+NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+"""The ledger at time 0."""
 
 
 class Course(NamedTuple):
@@ -47,6 +52,23 @@ class Course(NamedTuple):
         return share
 
 
+def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
+    """Play an episode; yield the environment, without wrappers, before each decision, and last.
+
+    Args:
+        env: a single environment that was reset.
+        policy: a policy for it, with ``predict``.
+        observation: of the reset.
+    """
+    over = False
+    while not over:
+        yield env.unwrapped
+        action, _ = policy.predict(observation, deterministic=True)
+        observation, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    yield env.unwrapped
+
+
 def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int = 1) -> Course:
     """Play an episode of one crawl per slot, and return its course.
 
@@ -59,28 +81,15 @@ def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int =
     """
     observation, _ = env.reset(seed=seed)
     core: Any = env.unwrapped
-    slots = core.num_slots()
-    crawls = None
+    acting: Any = policy
     if isinstance(policy, CompilablePolicy):
-        crawls = simulate(core.instance, policy, core.lanes.horizon, seed).crawls
-    learn = getattr(policy, "observe", None)
-    state, start = None, np.ones(1, np.bool_)
-    ledgers = [Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0)]
-    for number in range(1, slots + 1):
-        if number % every == 0:
-            ledgers.append(core.ledger())
-        if crawls is not None:
-            action: Any = int(crawls[number - 1])
-        else:
-            if learn is not None:
-                learn(core.last_log())
-            action, state = policy.predict(observation, state, start, deterministic=True)
-            start = np.zeros(1, np.bool_)
-        observation, *_ = env.step(action)
-    return Course(
-        every * np.arange(len(ledgers)),
-        *(
-            np.array([getattr(ledger, name) for ledger in ledgers], float)
-            for name in Course._fields[1:]
-        ),
-    )
+        pages = iter(simulate(core.instance, policy, core.lanes.horizon, seed).crawls.tolist())
+        acting = SimpleNamespace(predict=lambda *_, **__: (next(pages), None))
+    slots = core.num_slots()
+    ledgers = [NOTHING] + [
+        core.ledger()
+        for number, _ in enumerate(decisions(env, acting, observation), 1)
+        if number % every == 0 and number <= slots
+    ]
+    sums = ([getattr(ledger, name) for ledger in ledgers] for name in Course._fields[1:])
+    return Course(every * np.arange(len(ledgers)), *(np.array(part, float) for part in sums))

@@ -24,6 +24,7 @@ from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import changed, runs_of
+from scripts.experiments.measures.courses import decisions
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
@@ -136,18 +137,8 @@ def ledgers(
         read: function of the environment, without wrappers; by default it returns the ledger.
     """
     observation, _ = env.reset(seed=seed)
-    core: Any = env.unwrapped
     policy = make(env)
-    learn = getattr(policy, "observe", None)
-    readings, state, start, over = [read(core)], None, np.ones(1, np.bool_), False
-    while not over:
-        if learn is not None:
-            learn(core.last_log())
-        action, state = policy.predict(observation, state, start, deterministic=True)
-        observation, _, _, over, _ = env.step(action)
-        start = np.zeros(1, np.bool_)
-        readings.append(read(core))
-    return readings, policy
+    return [read(core) for core in decisions(env, policy, observation)], policy
 
 
 def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:

@@ -63,7 +63,6 @@ def periodic(instance, schedule):
 def test_no_periodic_schedule_is_better(seed, bandwidth, num_pages, length):
     instance = tiny(seed, num_pages, bandwidth, signals=False)
     result = solved(instance)
-    assert result.converged
     assert result.high - result.low < 1e-8
     best = max(
         periodic(instance, schedule)
@@ -123,7 +122,7 @@ def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
 def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, signals):
     instance = tiny(seed, num_pages, bandwidth, signals)
     result = solved(instance, index=greedy(instance))
-    assert result.converged
+    assert result.high - result.low < 1e-5
     policy = policies.GreedyNCIS(features=COLUMNS)
     runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
     error = np.std(runs, ddof=1) / math.sqrt(20)
@@ -148,7 +147,7 @@ def test_fewer_states_give_wider_bounds_around_the_same_number():
     widths = []
     for most in (30, 100, 400):
         part = discrete_optimum(instance, most)
-        assert max(part.states) <= most
+        assert max(len(page.fresh) for page in part.pages) <= most
         assert part.low <= whole.high
         assert whole.low <= part.high
         widths.append(part.high - part.low)
@@ -159,7 +158,6 @@ def test_pages_of_every_kind():
     # observed, certain, static and noisy pages, without an exception: between its own bounds
     instance = Instance(1.0, [0.5, 0.8, 0.0], [1.0, 0.6, 0.5], [0.2, 0.0, 0.3], bandwidth=0.7)
     result = solved(instance)
-    assert result.converged
     assert result.high - result.low < 1e-6
     batches = play(instance, result.page, 20_000, 1)
     assert abs(batches.mean() - result.freshness) <= 4.0 * batches.std(ddof=1) / math.sqrt(50)
