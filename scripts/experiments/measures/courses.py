@@ -57,7 +57,7 @@ def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
 
     Args:
         env: a single environment that was reset.
-        policy: a policy for it, with ``predict``.
+        policy: a policy for it, which learns in ``predict``, if at all.
         observation: of the reset.
     """
     over = False

@@ -105,16 +105,12 @@ def thinned(trace: Trace, most: int) -> Trace:
     if trace.num_pages <= most:
         return trace
     size = np.bincount(trace.directory)
-    order = np.random.default_rng(0).permutation(size.size)
     kept_directories = np.zeros(size.size, np.bool_)
     total = 0
-    for directory in order:
-        if total and total + size[directory] > most:
-            continue
-        kept_directories[directory] = True
-        total += size[directory]
-        if total >= most:
-            break
+    for directory in np.random.default_rng(0).permutation(size.size):
+        if total == 0 or total + size[directory] <= most:
+            kept_directories[directory] = True
+            total += size[directory]
     kept = kept_directories[trace.directory]
     number = np.cumsum(kept) - 1
     changes, mentions = kept[trace.change_page], kept[trace.mention_page]
@@ -150,8 +146,14 @@ def reset_env(
 ) -> CrawlEnv:
     """Return the environment of a split of a site, reset; ``options`` are of :func:`replayed`."""
     trace = record(site)
-    given = {"signals": signals, "days_per_crawl": float(days), "importance": importance}
-    env = replayed(trace, splitting(trace.days, seed), **given, **options)
+    env = replayed(
+        trace,
+        splitting(trace.days, seed),
+        signals=signals,
+        days_per_crawl=float(days),
+        importance=importance,
+        **options,
+    )
     env.reset(seed=seed)
     return env
 
@@ -178,8 +180,8 @@ def crawled(
         grouped: whether the policy is given the directory of each page as its group.
         **setting: ``splitting``, ``site``, ``days`` and ``importance`` of :func:`reset_env`.
     """
-    options = {"signals": signals, "reveal": reveal, "fit_to_played": fit_to_played}
-    env = reset_env(seed, **setting, **options)
+    shown: dict[str, Any] = {"signals": signals, "reveal": reveal}
+    env = reset_env(seed, **setting, **shown, fit_to_played=fit_to_played)
     groups = {"groups": record(setting["site"]).directory} if grouped else {}
     return freshness_of(env, policies.make(policy, env, **groups), seed)
 
@@ -195,8 +197,7 @@ def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
     env = reset_env(seed, signals="none", **setting)
     tape, instance = env.lanes.tape, env.instance
     assert tape is not None
-    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
-    for page in pages:
+    for page in clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon):
         env.step(page)
     return {"freshness": env.ledger().freshness}
 
@@ -223,12 +224,8 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     window = trace.window(start, end, signals)
     page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
     kind = warm_start.SIGNAL + (code - SIGNAL) // 2
-    for recorded, learned in (
-        (BIRTH, warm_start.BIRTH),
-        (DEATH, warm_start.DEATH),
-        (CHANGE, warm_start.CHANGE),
-    ):
-        kind[code == recorded] = learned
+    for name, recorded in (("BIRTH", BIRTH), ("DEATH", DEATH), ("CHANGE", CHANGE)):
+        kind[code == recorded] = getattr(warm_start, name)
     return History(window.time, page, kind, window.alive, window.duration)
 
 
@@ -280,9 +277,8 @@ def cells_of(settings: Iterable[str]) -> dict[str, Cell]:
 def with_cells(values: pd.DataFrame) -> pd.DataFrame:
     """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
     cells = cells_of(values.setting)
-    parts = [cells[name] for name in values.setting]
-    data = values.join(pd.DataFrame(parts, values.index, Cell._fields))
-    return data.sort_values("days", kind="stable")
+    parts = pd.DataFrame([cells[name] for name in values.setting], values.index, Cell._fields)
+    return values.join(parts).sort_values("days", kind="stable")
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:

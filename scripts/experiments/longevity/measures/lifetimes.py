@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc
@@ -106,11 +106,11 @@ def modelled_as_seen(items: IntArray, size: IntArray, lived: FloatArray) -> Floa
     return _mixed(items, size, lambda number: nbinom.cdf(lived - number, number, FREQUENCY))
 
 
-def _mixed(items: IntArray, size: IntArray, law: Callable[[IntArray], FloatArray]) -> FloatArray:
+def _mixed(items: IntArray, size: IntArray, law: Callable[[IntArray], Any]) -> FloatArray:
     """Return the mean over fragments of a law of K, a function of (k, 1) that returns (k, L)."""
     share = np.bincount(items, size) / size.sum()
     support = np.flatnonzero(share)
-    return np.asarray(share[support] @ law(support[:, None]))
+    return np.asarray(share[support] @ law(support[:, None]), np.float64)
 
 
 def measured(
