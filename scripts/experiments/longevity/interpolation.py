@@ -70,7 +70,7 @@ def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) ->
     """Compare the exact mean divergence with the interpolated one."""
     contents, end, exact = played(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
-    means, own = interpolated_means(contents, times, (every,), LABELS[label])
+    means, own = interpolated_means(contents, times, every, LABELS[label])
     error = float(means.mean()) - exact
     return {
         METRIC: error,

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.evaluation import simulate
-from crawl_envs.types import FloatArray, IntArray, Ledger, Policy
+from crawl_envs.types import FloatArray, Ledger, Policy
 from crawl_envs.types.compiled_policies import CompilablePolicy
 
 NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
@@ -18,38 +18,20 @@ NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 class Course(NamedTuple):
-    """Sums from time 0 to the times of crawls 0, ``every``, 2 ``every``, ...; shape (K,) each.
+    """Sums from time 0 to the times of crawls 0, ``every``, 2 ``every``, ..., as of a ledger; (K,)."""
 
-    ``fresh_time`` and ``alive_time`` are those of a :class:`crawl_envs.types.Ledger`.
-    """
-
-    crawl: IntArray
     time: FloatArray
     requests: FloatArray
     hits: FloatArray
     fresh_time: FloatArray
     alive_time: FloatArray
 
-    def accuracy(self, window: int) -> FloatArray:
-        """Return the share of the requests of the last ``window`` crawls that was served fresh.
 
-        At crawl j these are the requests after crawl j - ``window`` and up to crawl j. NaN for
-        the first crawls. ``window`` must be a multiple of the crawls between two entries.
-        """
-        return self._share(self.hits, self.requests, window)
-
-    def freshness(self, window: int) -> FloatArray:
-        """Return the importance-weighted share of page time that was fresh, as above."""
-        return self._share(self.fresh_time, self.alive_time, window)
-
-    def _share(self, part: FloatArray, whole: FloatArray, window: int) -> FloatArray:
-        every = int(self.crawl[1] - self.crawl[0])
-        if window < every or window % every:
-            raise ValueError(f"window must be a multiple of {every} crawls, got {window}")
-        back = window // every
-        share = np.full(part.size, np.nan)
-        share[back:] = (part[back:] - part[:-back]) / (whole[back:] - whole[:-back])
-        return share
+def recent_share(part: FloatArray, whole: FloatArray, entries: int) -> FloatArray:
+    """Return the share of a part in the growth of a whole over so many entries; first ones NaN."""
+    share = np.full(part.size, np.nan)
+    share[entries:] = (part[entries:] - part[:-entries]) / (whole[entries:] - whole[:-entries])
+    return share
 
 
 def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
@@ -91,5 +73,5 @@ def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int =
         for number, _ in enumerate(decisions(env, acting, observation), 1)
         if number % every == 0 and number <= slots
     ]
-    sums = ([getattr(ledger, name) for ledger in ledgers] for name in Course._fields[1:])
-    return Course(every * np.arange(len(ledgers)), *(np.array(part, float) for part in sums))
+    sums = ([getattr(ledger, name) for ledger in ledgers] for name in Course._fields)
+    return Course(*(np.array(part, float) for part in sums))

@@ -90,15 +90,6 @@ class DiscreteValue(NamedTuple):
         """The middle between the bounds."""
         return 0.5 * (self.low + self.high)
 
-    def page(self, slots: IntArray, signals: IntArray) -> int:
-        """Return the page to crawl, by slots (>= 1) and signals since each last crawl, (m,)."""
-        state = [page.states(k, n) for page, k, n in zip(self.pages, slots, signals, strict=True)]
-        values = [
-            key[tuple(0 if size == 1 else s for s, size in zip(state, key.shape, strict=True))]
-            for key in self.keys
-        ]
-        return int(np.argmax(values))
-
 
 def discrete_optimum(
     instance: Instance, max_states: int, *, index: CompiledIndex | None = None

@@ -128,10 +128,7 @@ def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
 
 
 def interpolated_means(
-    contents: Contents,
-    times: FloatArray,
-    refreshes: tuple[int, ...],
-    eagerness: float | None = None,
+    contents: Contents, times: FloatArray, every: int, eagerness: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interpolated mean divergence of each page, and each page's eagerness.
 
@@ -140,12 +137,12 @@ def interpolated_means(
     Args:
         contents: of m pages.
         times: of the snapshots, evenly spaced, (S,), S >= 3.
-        refreshes: snapshots from refresh to refresh of each schedule.
+        every: snapshots from refresh to refresh.
         eagerness: E of all pages; None for each page's own.
 
     Returns:
-        Mean divergence from the first snapshot to the last, (schedules, m), and each page's own E,
-        (m,), NaN where it has none.
+        Mean divergence from the first snapshot to the last, and each page's own E, NaN where it has
+        none, (m,) each.
     """
     apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
     own = np.array([eagerness_of(page) for page in apart])
@@ -153,8 +150,5 @@ def interpolated_means(
     used = np.where(np.isnan(own), known.mean() if known.size else 0.5, own)
     if eagerness is not None:
         used = np.full(own.size, eagerness)
-    means = [
-        [interpolated(page, every, eager) for page, eager in zip(apart, used, strict=True)]
-        for every in refreshes
-    ]
-    return np.array(means), own
+    pairs = zip(apart, used, strict=True)
+    return np.array([interpolated(page, every, eager) for page, eager in pairs]), own
