@@ -18,7 +18,7 @@ NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 class Course(NamedTuple):
-    """Sums from time 0 to the times of crawls 0, ``every``, 2 ``every``, ..., as of a ledger; (K,)."""
+    """Sums of a ledger at the times of crawls 0, ``every``, 2 ``every``, ...; (K,) each."""
 
     time: FloatArray
     requests: FloatArray

@@ -64,7 +64,11 @@ def visit(
     Returns:
         The public part of the instance, and the observations of K decisions, (K, m, F).
     """
-    size = {"num_pages": num_pages, "bandwidth": float(num_pages), "horizon": horizon}
+    size: dict[str, Any] = {
+        "num_pages": num_pages,
+        "bandwidth": float(num_pages),
+        "horizon": horizon,
+    }
     env: Any = gymnasium.make("CrawlNCIS-v0", instance="noisy", **size)
     observation, _ = env.reset(seed=seed)
     problem = env.unwrapped.problem

@@ -100,13 +100,6 @@ class Freshness(NamedTuple):
     offer: FloatArray
 
 
-class Strategy(NamedTuple):
-    """A kind of KINDS, and the source of its rates."""
-
-    kind: str
-    source: str = PREDICTED
-
-
 class Choice(NamedTuple):
     """Strategies, and the bandit that chooses one at every step: its class and its reward."""
 
@@ -116,27 +109,27 @@ class Choice(NamedTuple):
 
 
 UNIFORM, LAMBDA_ML, LAMBDA_TRUE = "Uniform", "lambda_ml", "lambda_true"
-STRATEGIES: Mapping[str, Strategy] = {
-    UNIFORM: Strategy("uniform"),
-    "Delta_h": Strategy("change", HISTORY),
-    "mu_h": Strategy("click", HISTORY),
-    "nu_h": Strategy("impression", HISTORY),
-    "lambda_h": Strategy("lambda", HISTORY),
-    "lambda_nu_h": Strategy("lambda impressions", HISTORY),
-    "lambda_h rest": Strategy("lambda rest", HISTORY),
-    "Delta_own": Strategy("change", OWN),
-    "lambda_own": Strategy("lambda", OWN),
-    "lambda_nu_own": Strategy("lambda impressions", OWN),
-    "lambda_own rest": Strategy("lambda rest", OWN),
-    "Delta_ml": Strategy("change"),
-    "mu_ml": Strategy("click"),
-    "nu_ml": Strategy("impression"),
-    LAMBDA_ML: Strategy("lambda"),
-    "lambda_nu_ml": Strategy("lambda impressions"),
-    "lambda_ml day": Strategy("lambda day"),
-    LAMBDA_TRUE: Strategy("lambda", TRUTH),
+STRATEGIES: Mapping[str, tuple[str, str]] = {
+    UNIFORM: ("uniform", PREDICTED),
+    "Delta_h": ("change", HISTORY),
+    "mu_h": ("click", HISTORY),
+    "nu_h": ("impression", HISTORY),
+    "lambda_h": ("lambda", HISTORY),
+    "lambda_nu_h": ("lambda impressions", HISTORY),
+    "lambda_h rest": ("lambda rest", HISTORY),
+    "Delta_own": ("change", OWN),
+    "lambda_own": ("lambda", OWN),
+    "lambda_nu_own": ("lambda impressions", OWN),
+    "lambda_own rest": ("lambda rest", OWN),
+    "Delta_ml": ("change", PREDICTED),
+    "mu_ml": ("click", PREDICTED),
+    "nu_ml": ("impression", PREDICTED),
+    LAMBDA_ML: ("lambda", PREDICTED),
+    "lambda_nu_ml": ("lambda impressions", PREDICTED),
+    "lambda_ml day": ("lambda day", PREDICTED),
+    LAMBDA_TRUE: ("lambda", TRUTH),
 }
-"""Single strategies. mu and nu do not depend on price changes, so they have no ``own``."""
+"""Single strategies: a kind of KINDS, and the source of its rates. mu and nu do not depend on price changes, so they have no ``own``."""
 
 LAMBDA_DAY = "lambda_ml day"
 FIVE = (UNIFORM, "Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML)
@@ -254,7 +247,7 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
             return made[label]
         return bandit(run, env, CHOICES[label], made, rates_of(run, PREDICTED, env))
 
-    own = any(STRATEGIES[arm].source == OWN for arm in labels)
+    own = any(OWN in STRATEGIES[arm] for arm in labels)
     return play_policy(run, budget, make, own_crawls=own)
 
 

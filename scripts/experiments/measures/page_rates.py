@@ -14,7 +14,7 @@ import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
-from scripts.experiments.measures.over_pages import ID, PAGES, sweep
+from scripts.experiments.measures.over_pages import ID, PAGES
 from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.bounds import BASELINE
@@ -61,11 +61,6 @@ def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
     """Return the measures of the rates of BASELINE and of policies, given by label."""
     played = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
     return {BASELINE: baseline_rates, **played}
-
-
-def settings(instance: str, sizes: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Return the settings with these numbers of pages."""
-    return {name: each for name, each in sweep(instance).items() if each["num_pages"] in sizes}
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:

@@ -45,16 +45,6 @@ class Pages(NamedTuple):
     change_rate: FloatArray
     crawls_per_change: FloatArray
 
-    @property
-    def unsignalled_rate(self) -> FloatArray:
-        """The rate of changes without a signal (alpha)."""
-        return (1.0 - self.recall) * self.change_rate
-
-    @property
-    def evidence(self) -> FloatArray:
-        """The evidence of one signal against freshness (alpha beta)."""
-        return -np.log1p(-self.precision)
-
 
 class History(NamedTuple):
     """The crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
@@ -89,10 +79,15 @@ def crawled(
 
 @spec("signal-quality-truth")
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return the true values of what is estimated."""
+    """Return the true values of what is estimated, and the crawls per change.
+
+    ``unsignalled_rate`` is that of changes without a signal (alpha), ``evidence`` that of one
+    signal against freshness (alpha beta).
+    """
     known = drawn(np.random.default_rng([seed, STREAM]), pages)
-    names = (*ESTIMATED, *PARAMETERS, "change_rate", "crawls_per_change")
-    return indexed_columns({name: getattr(known, name) for name in names})
+    unsignalled = (1.0 - known.recall) * known.change_rate
+    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-known.precision)), strict=True))
+    return indexed_columns(known._asdict() | values)
 
 
 @spec("signal-quality-naive")

@@ -67,12 +67,8 @@ def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, Flo
     within = np.unique(moments[(moments >= 0.0) & (moments < end)])
     times = np.unique(np.concatenate(([0.0], within, [end])))
     # The version at a time is that just before it, so each step is read at its end.
-    present, size = versions(contents, page, np.concatenate(([0.0], times[1:])))
-    held = present[:, :1]
-    common = size @ (present & held)
-    union = size @ (present | held)
-    apart = np.divide(union - common, union, out=np.zeros(union.size), where=union > 0)
-    return times, apart[1:]
+    apart = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
+    return times, apart[0, 1:]
 
 
 def utility(times: FloatArray, divergence: FloatArray) -> float:

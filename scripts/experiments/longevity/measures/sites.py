@@ -110,13 +110,7 @@ def lasting(site: str, window: Window) -> Contents:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty.
-
-    Raises:
-        ValueError: a page does not exist.
-    """
-    if pages.size and pages.max() >= contents.num_pages:
-        raise ValueError(f"pages must be rows below {contents.num_pages}, got {pages}")
+    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty."""
     number = np.full(contents.num_pages, -1, np.int64)
     there = np.flatnonzero(pages >= 0)
     number[pages[there]] = there
