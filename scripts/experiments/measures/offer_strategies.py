@@ -129,7 +129,10 @@ STRATEGIES: Mapping[str, tuple[str, str]] = {
     "lambda_ml day": ("lambda day", PREDICTED),
     LAMBDA_TRUE: ("lambda", TRUTH),
 }
-"""Single strategies: a kind of KINDS, and the source of its rates. mu and nu do not depend on price changes, so they have no ``own``."""
+"""Single strategies: a kind of KINDS, and the source of its rates.
+
+mu and nu do not depend on price changes, so they have no ``own``.
+"""
 
 LAMBDA_DAY = "lambda_ml day"
 FIVE = (UNIFORM, "Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML)
