@@ -112,8 +112,8 @@ def discrete_optimum(
     pages = tuple(_page(*one, slot, max_states) for one in zip(weight, *parameters, strict=True))
     keys = None if index is None else _index_keys(index, pages, slot)
     low, _, after = _iterate(pages, keys)
-    kept = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
-    _, high, _ = _iterate(kept, keys)
+    upper = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
+    _, high, _ = _iterate(upper, keys)
     return DiscreteValue(low, min(high, 1.0), pages, keys or after)
 
 
@@ -220,9 +220,8 @@ def _next(
     crawled: int, pages: tuple[_Page, ...], after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
     """Return the expected value of the next crawl, one slot after a crawl of ``crawled``."""
-    own = pages[crawled]
     total: FloatArray = np.zeros(1)
-    for state, chance in zip(own.after[0], own.chance, strict=True):
+    for state, chance in zip(pages[crawled].after[0], pages[crawled].chance, strict=True):
         total = total + chance * _best(crawled, int(state), after, keys)
     for axis, page in enumerate(pages):
         if axis != crawled:

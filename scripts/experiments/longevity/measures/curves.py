@@ -134,6 +134,6 @@ def compared(
         costs: at which they are compared.
     """
     curves = points_of(rows, stretch)
-    kept = {key: points for key, points in curves.items() if not settings or key[0] in settings}
-    ratios = cost_ratios(kept, reference, costs) if reference else []
-    return [*stalenesses(kept, costs=costs), *ratios]
+    selected = {key: points for key, points in curves.items() if not settings or key[0] in settings}
+    ratios = cost_ratios(selected, reference, costs) if reference else []
+    return [*stalenesses(selected, costs=costs), *ratios]

@@ -141,10 +141,10 @@ def interpolated_means(
         none, (m,) each.
     """
     apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
-    own = np.array([eagerness_of(page) for page in apart])
-    known = own[~np.isnan(own)]
-    used = np.where(np.isnan(own), known.mean() if known.size else 0.5, own)
+    measured = np.array([eagerness_of(page) for page in apart])
+    known = measured[~np.isnan(measured)]
+    used = np.where(np.isnan(measured), known.mean() if known.size else 0.5, measured)
     if eagerness is not None:
-        used = np.full(own.size, eagerness)
+        used = np.full(used.size, eagerness)
     pairs = zip(apart, used, strict=True)
-    return np.array([interpolated(page, every, eager) for page, eager in pairs]), own
+    return np.array([interpolated(page, every, eager) for page, eager in pairs]), measured

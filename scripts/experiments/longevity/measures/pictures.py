@@ -90,24 +90,24 @@ def curves_by_cost(
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
     """Draw cost ratios with 95% intervals, by setting and policy, and where they lack seeds."""
     seeds = len({row.seed for row in rows})
-    kept = [row for row in rows if row.policy in labels and row.metric == RATIO]
-    notes: dict[str, list[str]] = {row.setting: [row.setting] for row in kept}
-    for (setting, label), count in Counter(row[1:3] for row in kept).items():
+    compared = [row for row in rows if row.policy in labels and row.metric == RATIO]
+    notes: dict[str, list[str]] = {row.setting: [row.setting] for row in compared}
+    for (setting, label), count in Counter(row[1:3] for row in compared).items():
         if count < seeds:
             notes[setting].append(f"{label}: {count} of {seeds} seeds")
-    reference = charts.Axis(
+    across = charts.Axis(
         "refresh cost over that of the reference, at equal staleness", limits=(0.0, None)
     )
     figures.dots(
         [Series(RATIO)],
         charts.Frame(
             f"{title}\nmeans and 95% intervals over {seeds} seeds",
-            reference,
+            across,
             upright=[charts.Rule(1.0, dash="-")],
         ),
         y={setting: "\n".join(lines) for setting, lines in notes.items()},
         labels=labels,
-    )(kept, path)
+    )(compared, path)
 
 
 def distributions(
