@@ -87,10 +87,7 @@ def formula_scores(rows: FloatArray) -> FloatArray:
     """Return V_GREEDY_NCIS of pages from their rows of the default features, (..., 7)."""
     elapsed, signals, _, *model = np.moveaxis(rows, -1, 0)
     names = ("importance", "change_rate", "recall", "false_signal_rate")
-    values: FloatArray = greedy_ncis_observed(
-        elapsed, signals, **dict(zip(names, model, strict=True))
-    )
-    return values
+    return greedy_ncis_observed(elapsed, signals, **dict(zip(names, model, strict=True)))
 
 
 def index_scores(name: str, problem: Problem) -> Scores:
@@ -189,9 +186,13 @@ def shown_pages(problem: Problem) -> IntArray:
 
 @spec("learned-values-formula")
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
+    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown.
+
+    The level is about that at which pages are crawled: the median score of the crawled pages, those
+    of the largest score. A median commutes with any increasing function of the scores.
+    """
     problem, observations = visit(seed, num_pages, horizon)
-    level = crawl_level(formula_scores(observations))
+    level = float(np.median(formula_scores(observations).max(1)))
     measured = {"level": level}
     if seed == 0:
         rows, pages = observations[-1], shown_pages(problem)
@@ -199,17 +200,6 @@ def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, 
         measured |= indexed("page", rows[pages][:, 3:]) | indexed("value", values[pages])
         measured |= indexed("instant", instants(values[:, list(FEW_SIGNALS)], level))
     return measured
-
-
-def crawl_level(scores: FloatArray) -> float:
-    """Return the median score of the crawled pages: about the level at which pages are crawled.
-
-    A median commutes with any increasing function of the scores.
-
-    Args:
-        scores: of all pages at K decisions, (K, m); the page of the largest one is crawled.
-    """
-    return float(np.median(scores.max(1)))
 
 
 @spec("learned-values-index")
@@ -255,7 +245,7 @@ def learned_table(
         f"explained, {FORMULA} plays": explained(_scored(scores, others), formula_scores(others)),
     }
     if seed == 0:
-        level, last = crawl_level(values), observations[-1]
+        level, last = float(np.median(values.max(1))), observations[-1]
         grid, grid_truth = table(scores, last), table(formula_scores, last)
         fit = increasing_fit(
             np.append(values, grid),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -35,20 +35,14 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
     }
 
 
-def compiled_costs(
-    instance: Instance, policy: CompilablePolicy, seed: int, start: float, end: float
-) -> Mapping[str, float]:
-    """Return the costs of a policy with a compiled form from ``start`` to ``end``.
-
-    They are differences between two episodes on the same events.
-    """
-    return compiled_course(instance, policy, seed, (start, end))[1]
-
-
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs up to the first of the times, > 0, and between each and the next."""
+    """Return the costs of a policy with a compiled form, up to the first of the times, > 0, and on.
+
+    After it, they are those between each time and the next: differences between episodes on the
+    same events.
+    """
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
         for time in times
