@@ -116,6 +116,12 @@ def indexed(name: str, values: ArrayLike) -> dict[str, float]:
     return {f"{name}[{index}]": float(value) for index, value in enumerate(np.ravel(values))}
 
 
+def indexed_columns(columns: Mapping[str, ArrayLike]) -> dict[str, float]:
+    """Return the values of several arrays as metrics, as :func:`indexed` names them."""
+    parts = (indexed(name, values) for name, values in columns.items())
+    return {metric: value for part in parts for metric, value in part.items()}
+
+
 def base(metric: str) -> str:
     """Return the name of a metric without its index."""
     return metric.partition("[")[0]

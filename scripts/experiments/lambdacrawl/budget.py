@@ -32,7 +32,7 @@ from scripts.experiments.measures.derived import beside
 from scripts.experiments.measures.long_run import (
     CRAWL_RATE,
     Counted,
-    compiled_costs,
+    compiled_course,
     proportionality,
     stepped_costs,
 )
@@ -143,7 +143,7 @@ def crawled(
 ) -> Mapping[str, float]:
     """Return costs of a policy in compiled code, in a window."""
     instance = drawn(seed, num_pages, budget=budget)
-    costs = compiled_costs(instance, COMPILED[label](), seed, start, end)
+    costs = compiled_course(instance, COMPILED[label](), seed, (start, end))[1]
     return {**costs, **shares(costs, instance)}
 
 

@@ -24,7 +24,7 @@ from scripts.experiments.measures.costs import (
     drawn,
 )
 from scripts.experiments.measures.derived import below, beside
-from scripts.experiments.measures.long_run import compiled_costs
+from scripts.experiments.measures.long_run import compiled_course
 from scripts.present.verdicts import Range, Trend
 from scripts.study.specs import spec
 
@@ -98,7 +98,8 @@ def crawled(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
     """Return costs of a policy, simulated from ``start`` to ``end``."""
-    return compiled_costs(drawn(seed, num_pages, kind), SIMULATED[label](), seed, start, end)
+    instance = drawn(seed, num_pages, kind)
+    return compiled_course(instance, SIMULATED[label](), seed, (start, end))[1]
 
 
 @spec("lambdacrawl-deterministic-formula")

@@ -29,7 +29,7 @@ from scripts.experiments.measures.costs import (
     drawn,
 )
 from scripts.experiments.measures.derived import in_standard_errors
-from scripts.experiments.measures.long_run import compiled_costs
+from scripts.experiments.measures.long_run import compiled_course
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.settings import Measurement, spec
 
@@ -127,7 +127,7 @@ def compared(
 ) -> Mapping[str, float]:
     """Return both costs, simulated, and their relative distances to the formulas'."""
     instance = drawn(seed, num_pages, kind)
-    costs = compiled_costs(instance, POLICIES[label](), seed, start, end)
+    costs = compiled_course(instance, POLICIES[label](), seed, (start, end))[1]
     formula = both_costs(label, instance)
     gaps = {GAPS[metric]: costs[metric] / formula[metric] - 1.0 for metric in GAPS}
     return {**costs, **gaps}

@@ -11,7 +11,7 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
-from scripts.experiments.longevity.measures import curves, pictures, plays
+from scripts.experiments.longevity.measures import pictures, plays
 from scripts.experiments.longevity.measures.curves import Points
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
@@ -167,9 +167,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 def _frontiers(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness against the crawls that are left for new pages."""
-    every: curves.Curves = {"": {}}
-    for (_, label, seed), (_, points) in swept(rows).items():
-        every[""].setdefault(label, {})[seed] = points
+    every = {("", *key[1:]): points for key, (_, points) in swept(rows).items()}
     data = pictures.mean_curves(every)
     charts.lines(
         data.assign(x=BUDGET - data.x)[data.x <= BUDGET],
@@ -187,13 +185,13 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
-    played, relative = swept(rows), {name: {} for name in AT}
+    played, relative = swept(rows), {}
     for name, worth in zip(AT, WORTHS, strict=True):
         for (setting, label, seed), (knobs, points) in played.items():
             best = played[setting, FS_S, seed][1]
             loss = points.staleness + worth * points.cost
-            loss = Points(knobs / worth, loss / (best.staleness + worth * best.cost).min())
-            relative[name].setdefault(label, {})[seed] = loss
+            loss /= (best.staleness + worth * best.cost).min()
+            relative[name, label, seed] = Points(knobs / worth, loss)
     charts.lines(
         pictures.mean_curves(relative),
         path,

@@ -136,10 +136,12 @@ def visits(rows: Sequence[Row]) -> list[Row]:
 def growth(steady: Curves) -> list[Row]:
     """Return curve fitting's lead over CGM at the moderate cost minus that at the low one."""
     rows = []
-    for seed in steady[SET][FITTING].keys() & steady[SET][CGM].keys():
+    for seed in [seed for name, label, seed in steady if (name, label) == (SET, FITTING)]:
+        if (SET, CGM, seed) not in steady:
+            continue
         low, moderate = (
-            curves.staleness_at(steady[SET][CGM][seed], cost)
-            - curves.staleness_at(steady[SET][FITTING][seed], cost)
+            curves.staleness_at(steady[SET, CGM, seed], cost)
+            - curves.staleness_at(steady[SET, FITTING, seed], cost)
             for cost in (LOW, MODERATE_COST)
         )
         rows.append(Row(plays.ID, SET, FITTING, seed, GROWTH, moderate - low))

@@ -66,7 +66,7 @@ def measurements(quick: bool) -> list[Measurement]:
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
     least: dict[str, dict[int, float]] = {SET: {}, OTHER: {}}
-    for setting, label, seed, points in curves.by_seed(curves.points_of(rows, plays.STEADY)):
+    for (setting, label, seed), points in curves.points_of(rows, plays.STEADY).items():
         if label == UNIFORM:
             least[setting][seed] = float(curves.frontier(points).staleness[-1])
     return [

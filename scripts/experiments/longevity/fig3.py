@@ -11,7 +11,9 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.measures import pictures, sites
+from scripts.experiments import figures
+from scripts.experiments.figures import Series
+from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
     SNAPSHOTS,
@@ -153,14 +155,16 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 PICTURES = {
     "pages": draw,
-    "correlations": partial(
-        pictures.means_of_settings,
-        title=f"{TITLE}:\ncorrelation over pages, 30 snapshots in 60 days",
-        metric=METRIC,
-        x=charts.Axis(
-            "correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
-            limits=(-1.05, 1.05),
+    "correlations": figures.dots(
+        [Series(METRIC, label="")],
+        charts.Frame(
+            f"{TITLE}:\ncorrelation over pages, 30 snapshots in 60 days",
+            charts.Axis(
+                "correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
+                limits=(-1.05, 1.05),
+            ),
+            upright=[charts.Rule(PAPER, "the paper's, with its sign", ":")],
         ),
-        line=charts.Rule(PAPER, "the paper's, with its sign", ":"),
+        y="{setting}",
     ),
 }

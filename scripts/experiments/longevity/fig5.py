@@ -10,6 +10,8 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.contents import Regions
+from scripts.experiments import figures
+from scripts.experiments.figures import Series
 from scripts.experiments.longevity.measures import pictures, sites
 from scripts.experiments.longevity.measures.lifetimes import (
     GROUPS,
@@ -164,14 +166,17 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
     """Draw the distance to the model, for all sets and sites with LEAST pages."""
     enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= LEAST}
-    pictures.means_of_settings(
-        [row for row in rows if row[1:3] in enough],
-        path,
-        title="How far lifetimes are from the modelled ones",
-        metric=METRIC,
-        x=charts.Axis("largest difference of the distributions (0: the same); bars: 95% intervals"),
+    figures.dots(
+        [Series(METRIC)],
+        charts.Frame(
+            "How far lifetimes are from the modelled ones",
+            charts.Axis(
+                "largest difference of the distributions (0: the same); bars: 95% intervals"
+            ),
+        ),
+        y="{setting}",
         labels=GROUPS,
-    )
+    )([row for row in rows if row[1:3] in enough], path)
 
 
 SHOWN = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}

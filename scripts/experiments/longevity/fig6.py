@@ -136,7 +136,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         *curves.cost_ratios(whole, UNIFORM),
     ]
     derived += twice_saved(derived)
-    for setting, label, seed, points in curves.by_seed(whole):
+    for (setting, label, seed), points in whole.items():
         if label == UNIFORM:
             for name, column in ((ALL_MOVING, points.cost), (LEAST, points.staleness)):
                 derived.append(Row(plays.ID, setting, label, seed, name, float(column[0])))

@@ -76,9 +76,9 @@ def invested(warm: Curves, steady: Curves) -> list[Row]:
     Both costs are linear between thresholds; the smallest threshold that leads to a cost counts.
     """
     rows = []
-    for setting, label, seed, points in curves.by_seed(steady):
+    for (setting, label, seed), points in steady.items():
         later = np.maximum.accumulate(points.cost[::-1])
-        before = warm[setting][label][seed].cost[::-1]
+        before = warm[setting, label, seed].cost[::-1]
         for cost in COSTS:
             value = float(np.interp(cost, later, before, np.nan, np.nan))
             name = curves.at_cost(setting, cost)

@@ -8,7 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from crawl_envs.types.contents import Contents
-from scripts.experiments.longevity.measures import pictures, plays
+from scripts.experiments import figures
+from scripts.experiments.figures import Series
+from scripts.experiments.longevity.measures import plays
 from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
@@ -68,7 +70,7 @@ def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) ->
     """Compare the exact mean divergence with the interpolated one."""
     contents, end, exact = played(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
-    means, own = interpolated_means(contents, times, (every,), LABELS[label])
+    means, own = interpolated_means(contents, times, every, LABELS[label])
     error = float(means.mean()) - exact
     return {
         METRIC: error,
@@ -92,12 +94,14 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 PICTURES = {
-    "errors": partial(
-        pictures.means_of_settings,
-        title=TITLE,
-        metric=METRIC,
-        x=charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
+    "errors": figures.dots(
+        [Series(METRIC)],
+        charts.Frame(
+            TITLE,
+            charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
+            upright=[charts.Rule(0.0, "exact", ":")],
+        ),
+        y="{setting}",
         labels=tuple(LABELS),
-        line=charts.Rule(0.0, "exact", ":"),
     )
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from crawl_envs.instances.traces import Trace
 from crawl_envs.types import FloatArray, IntArray
-from scripts.data.fit_trace import count_events
+from scripts.data.fit_trace import Counts, count_events
 from scripts.data.replays import Split
 from scripts.study.correlations import correlation
 
@@ -57,24 +57,23 @@ def assumptions(trace: Trace, split: Split) -> dict[str, float]:
         for each in (fitted, played)
     ]
     return {
-        "rate_ratio": _rate(played.changes, played.days) / _rate(fitted.changes, fitted.days),
+        "rate_ratio": _ratio(played.changes, played.days) / _ratio(fitted.changes, fitted.days),
         "persistence": correlation(*rates, ranked=True),
         "bulk": _bulk_share(time),
         "clumping": _clumping(trace, split, page, time),
-        "directory_precision": _share(directory.signalled, directory.false_signals),
-        "mention_precision": _share(played.signalled, played.false_signals),
-        "mention_recall": _share(played.signalled, played.changes - played.signalled),
+        "directory_precision": _precision(directory),
+        "mention_precision": _precision(played),
+        "mention_recall": _ratio(played.signalled, played.changes),
     }
 
 
-def _rate(counts: IntArray, days: FloatArray) -> float:
-    total = float(days.sum())
+def _ratio(counts: IntArray, whole: FloatArray | IntArray) -> float:
+    total = float(whole.sum())
     return float(counts.sum()) / total if total > 0.0 else math.nan
 
 
-def _share(yes: IntArray, no: IntArray) -> float:
-    total = float(yes.sum() + no.sum())
-    return float(yes.sum()) / total if total > 0.0 else math.nan
+def _precision(events: Counts) -> float:
+    return _ratio(events.signalled, events.signalled + events.false_signals)
 
 
 def _bulk_share(time: FloatArray) -> float:

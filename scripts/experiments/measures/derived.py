@@ -40,16 +40,15 @@ def beside(
         compare: function of a value and its reference.
         labels: labels compared; empty: all.
     """
-    kept = [row for row in rows if row.metric in names]
-    base = {(row.setting, row.seed, row.metric): row for row in kept if row.policy == reference}
-    compared = []
-    for row in kept:
-        other = base.get((row.setting, row.seed, row.metric))
-        asked = row.policy in labels if labels else row.policy != reference
-        if other is not None and other.value != 0.0 and asked:
-            value = compare(row.value, other.value)
-            compared.append(row._replace(metric=names[row.metric], value=value))
-    return compared
+    named = [row for row in rows if row.metric in names]
+    base = {(row.setting, row.seed, row.metric): row for row in named if row.policy == reference}
+    return [
+        row._replace(metric=names[row.metric], value=compare(row.value, other.value))
+        for row in named
+        if (row.policy in labels if labels else row.policy != reference)
+        and (other := base.get((row.setting, row.seed, row.metric))) is not None
+        and other.value != 0.0
+    ]
 
 
 def in_standard_errors(rows: Iterable[Row], names: Mapping[str, str]) -> list[Row]:

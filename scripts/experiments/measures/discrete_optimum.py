@@ -14,11 +14,10 @@ upper bound for every policy. The optimum lies between the two.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import FloatArray, Instance, IntArray
@@ -62,7 +61,7 @@ class _Page(NamedTuple):
 
     def states(self, slots: IntArray, signals: IntArray) -> IntArray:
         """Return the states of these slots and signals."""
-        aged = slots if self.ages else np.zeros_like(slots)
+        aged = slots if self.ages else 0 * slots
         last = len(self.first) - 2
         counted = np.minimum(aged, last)
         state = self.first[counted] + (signals if self.uses_signals else 0)
@@ -70,55 +69,26 @@ class _Page(NamedTuple):
         return np.asarray(np.where(outside, len(self.fresh) - 1, state))
 
 
-class _Gain(NamedTuple):
-    """Bounds of the gain, number of sweeps, and the relative values after each crawl.
-
-    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a,
-    where the page is in its first state.
-    """
-
-    low: float
-    high: float
-    iterations: int
-    after: tuple[FloatArray, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class DiscreteValue:
+class DiscreteValue(NamedTuple):
     """Long-run freshness of a policy of the discrete class; see :func:`discrete_optimum`.
 
     Attributes:
         low: a lower bound, in [0, 1].
         high: an upper bound.
-        iterations: sweeps over all states.
-        converged: whether value iteration reached its tolerance.
-        states: number of states of each page.
+        pages: the states of each page.
+        keys: what is compared before a crawl: the page of the largest value is crawled. An array
+            per page, with an axis for each page, of length 1 where it does not depend on its state.
     """
 
     low: float
     high: float
-    iterations: int
-    converged: bool
-    states: tuple[int, ...]
-    _pages: tuple[_Page, ...]
-    _keys: tuple[FloatArray, ...]
+    pages: tuple[_Page, ...]
+    keys: Sequence[FloatArray]
 
     @property
     def freshness(self) -> float:
         """The middle between the bounds."""
         return 0.5 * (self.low + self.high)
-
-    def page(self, slots: ArrayLike, signals: ArrayLike) -> int:
-        """Return the page to crawl, by slots (>= 1) and signals since each last crawl, (m,)."""
-        state = [
-            page.states(*np.broadcast_arrays(k, n))
-            for page, k, n in zip(self._pages, np.array(slots), np.array(signals), strict=True)
-        ]
-        at = [
-            key[tuple(0 if size == 1 else s for s, size in zip(state, key.shape, strict=True))]
-            for key in self._keys
-        ]
-        return int(np.argmax(at))
 
 
 def discrete_optimum(
@@ -141,18 +111,10 @@ def discrete_optimum(
     parameters = instance.change_rate, instance.recall, instance.false_signal_rate
     pages = tuple(_page(*one, slot, max_states) for one in zip(weight, *parameters, strict=True))
     keys = None if index is None else _index_keys(index, pages, slot)
-    stale = _iterate(pages, keys)
-    kept = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
-    fresher = _iterate(kept, keys)
-    return DiscreteValue(
-        low=stale.low,
-        high=min(fresher.high, 1.0),
-        iterations=stale.iterations + fresher.iterations,
-        converged=max(gain.high - gain.low for gain in (stale, fresher)) <= TOLERANCE,
-        states=tuple(len(page.fresh) for page in pages),
-        _pages=pages,
-        _keys=stale.after if keys is None else keys,
-    )
+    low, _, after = _iterate(pages, keys)
+    upper = tuple(page._replace(fresh=np.append(page.fresh[:-1], page.epsilon)) for page in pages)
+    _, high, _ = _iterate(upper, keys)
+    return DiscreteValue(low, min(high, 1.0), pages, keys or after)
 
 
 def _page(
@@ -208,20 +170,15 @@ def _chances(mean: float, most: int) -> FloatArray:
     return np.array(chance)
 
 
-def _index_keys(
-    index: CompiledIndex, pages: tuple[_Page, ...], slot: float
-) -> tuple[FloatArray, ...]:
+def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> list[FloatArray]:
     """Return the values of an index policy in each state of each page, along its axis."""
     value = ready(index.value)
     keys = []
     for number, page in enumerate(pages):
-        keys_of_page = [
-            value(index.parameters, number, k * slot, float(n))
-            for k, n in zip(page.slots, page.signals, strict=True)
-        ]
-        keys_of_page.append(value(index.parameters, number, 1e9, 1e9))
-        keys.append(_along(np.array(keys_of_page), number, len(pages)))
-    return tuple(keys)
+        states = [*zip(page.slots * slot, page.signals.astype(float), strict=True), (1e9, 1e9)]
+        values = np.array([value(index.parameters, number, *state) for state in states])
+        keys.append(_along(values, number, len(pages)))
+    return keys
 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
@@ -229,8 +186,14 @@ def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
-def _iterate(pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None) -> _Gain:
-    """Run relative value iteration."""
+def _iterate(
+    pages: tuple[_Page, ...], keys: Sequence[FloatArray] | None
+) -> tuple[float, float, list[FloatArray]]:
+    """Run relative value iteration; return bounds of the gain, and the values after each crawl.
+
+    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a,
+    where the page is in its first state.
+    """
     axes = len(pages)
     fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
     gains = []
@@ -242,7 +205,7 @@ def _iterate(pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None) -> _
     while high - low > TOLERANCE and iterations < MAX_ITERATIONS:
         iterations += 1
         steps = [
-            gains[crawled] + _next(crawled, pages, after, keys) - after[crawled]
+            gains[crawled] + _next(crawled, pages, after, keys or after) - after[crawled]
             for crawled in range(axes)
         ]
         low = min(float(step.min()) for step in steps)
@@ -250,44 +213,31 @@ def _iterate(pages: tuple[_Page, ...], keys: tuple[FloatArray, ...] | None) -> _
         origin = float(steps[0].flat[0])
         for array, step in zip(after, steps, strict=True):
             array += DAMPING * (step - origin)
-    return _Gain(low, high, iterations, tuple(after))
+    return low, high, after
 
 
 def _next(
-    crawled: int,
-    pages: tuple[_Page, ...],
-    after: list[FloatArray],
-    keys: tuple[FloatArray, ...] | None,
+    crawled: int, pages: tuple[_Page, ...], after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
     """Return the expected value of the next crawl, one slot after a crawl of ``crawled``."""
-    own = pages[crawled]
     total: FloatArray = np.zeros(1)
-    for state, chance in zip(own.after[0], own.chance, strict=True):
-        total = total + chance * _chosen(crawled, int(state), after, keys)
+    for state, chance in zip(pages[crawled].after[0], pages[crawled].chance, strict=True):
+        total = total + chance * _best(crawled, int(state), after, keys)
     for axis, page in enumerate(pages):
         if axis != crawled:
-            total = sum(
-                (
-                    chance * np.take(total, states, axis)
-                    for states, chance in zip(page.after.T, page.chance, strict=True)
-                ),
-                start=np.zeros(1),
-            )
+            parts = zip(page.after.T, page.chance, strict=True)
+            taken = [chance * np.take(total, states, axis) for states, chance in parts]
+            total = sum(taken, start=np.zeros(1))
     return total
 
 
-def _chosen(
-    crawled: int, state: int, after: list[FloatArray], keys: tuple[FloatArray, ...] | None
+def _best(
+    crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
     """Return values after the next crawl, of the page of the largest key, given one state."""
-    best = _at(after[0], crawled, state)
-    if keys is None:
-        for values in after[1:]:
-            best = np.maximum(best, _at(values, crawled, state))
-        return best
-    key = _at(keys[0], crawled, state)
-    for values, other in zip(after[1:], keys[1:], strict=True):
-        rival = _at(other, crawled, state)
+    best, key = (_at(arrays[0], crawled, state) for arrays in (after, keys))
+    for values, rivals in zip(after[1:], keys[1:], strict=True):
+        rival = _at(rivals, crawled, state)
         better = rival > key
         best = np.where(better, _at(values, crawled, state), best)
         key = np.where(better, rival, key)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -31,7 +32,7 @@ from scripts.study.specs import spec
 FORMULA = "GREEDY-NCIS"
 SIGNALS = (0, 1, 2, 3)
 CYCLES = np.linspace(0.1, 4.0, 40)
-"""Elapsed times of the tables, in cycles T = m / R."""
+"""Elapsed times of the tables; the unit of time is T = m / R."""
 SELDOM = 0.2
 FEW_SIGNALS = (0, 1)
 """Numbers of signals for which the instant of a crawl is given."""
@@ -49,62 +50,44 @@ ELAPSED, COUNT = 0, 1
 """Columns of the observation that the tables vary."""
 
 
-class Visited(NamedTuple):
-    """States that a policy visited in an episode, and its actions.
-
-    ``problem`` is the public part of the instance, ``observations`` (K, m, F) those of K
-    decisions, ``chosen`` (K,) the crawled pages.
-    """
-
-    problem: Problem
-    observations: FloatArray
-    chosen: IntArray
-
-    @property
-    def cycle(self) -> float:
-        """The time T = m / R."""
-        return float(self.problem.num_pages / self.problem.bandwidth)
-
-
 def visit(
-    seed: int, num_pages: int, horizon: float, player: Callable[[Problem], Scores] | None = None
-) -> Visited:
-    """Play on noisy pages with R = m, and return states of the second half.
+    seed: int, num_pages: int, horizon: float, scorer: Callable[[Problem], Scores] | None = None
+) -> tuple[Problem, FloatArray]:
+    """Play on noisy pages with R = m; return the problem and states of the second half.
 
-    ``player`` makes the scores that choose pages; None plays V_GREEDY_NCIS.
+    Args:
+        seed: of the instance and its events.
+        num_pages: m.
+        horizon: of the episode.
+        scorer: makes the scores that choose pages; None for V_GREEDY_NCIS.
+
+    Returns:
+        The public part of the instance, and the observations of K decisions, (K, m, F).
     """
-    env: Any = gymnasium.make(
-        "CrawlNCIS-v0",
-        num_pages=num_pages,
-        bandwidth=float(num_pages),
-        horizon=horizon,
-        instance="noisy",
-    )
+    size: dict[str, Any] = {
+        "num_pages": num_pages,
+        "bandwidth": float(num_pages),
+        "horizon": horizon,
+    }
+    env: Any = gymnasium.make("CrawlNCIS-v0", instance="noisy", **size)
     observation, _ = env.reset(seed=seed)
     problem = env.unwrapped.problem
-    own = formula_scores if player is None else player(problem)
-    slots = env.unwrapped.num_slots()
-    kept = {int(slot) for slot in np.linspace(slots // 2, slots - 1, DECISIONS)}
-    seen, chosen = [], []
-    for slot in range(slots):
-        rows = np.asarray(observation, np.float64)
-        page = int(own(rows).argmax())
-        if slot in kept:
-            seen.append(rows)
-            chosen.append(page)
-        observation, *_ = env.step(page)
+    scores = formula_scores if scorer is None else scorer(problem)
+    observations = []
+    for _ in range(env.unwrapped.num_slots()):
+        observations.append(np.asarray(observation, np.float64))
+        observation, *_ = env.step(int(scores(observations[-1]).argmax()))
     env.close()
-    return Visited(problem, np.array(seen), np.array(chosen, np.int64))
+    last = len(observations) - 1
+    places = {int(place) for place in np.linspace((last + 1) // 2, last, DECISIONS)}
+    return problem, np.array([observations[place] for place in sorted(places)])
 
 
 def formula_scores(rows: FloatArray) -> FloatArray:
     """Return V_GREEDY_NCIS of pages from their rows of the default features, (..., 7)."""
     elapsed, signals, _, *model = np.moveaxis(rows, -1, 0)
     names = ("importance", "change_rate", "recall", "false_signal_rate")
-    values: FloatArray = greedy_ncis_observed(
-        elapsed, signals, **dict(zip(names, model, strict=True))
-    )
-    return values
+    return greedy_ncis_observed(elapsed, signals, **dict(zip(names, model, strict=True)))
 
 
 def index_scores(name: str, problem: Problem) -> Scores:
@@ -124,8 +107,7 @@ def set_scores(name: str, problem: Problem) -> Scores:
     """Return the scores of a trained page set."""
     from agents.sb3.loading import SCORER, load
 
-    cycle = problem.num_pages / problem.bandwidth
-    agent = load(agents.catalog.SHIPPED / name / SCORER, cycle=cycle)
+    agent = load(agents.catalog.SHIPPED / name / SCORER, cycle=1.0)
 
     def scores(rows: FloatArray) -> FloatArray:
         return agent.scores(rows).astype(np.float64)
@@ -133,13 +115,12 @@ def set_scores(name: str, problem: Problem) -> Scores:
     return scores
 
 
-def table(scores: Scores, rows: FloatArray, cycle: float) -> FloatArray:
+def table(scores: Scores, rows: FloatArray) -> FloatArray:
     """Return scores of every page at every state of the tables, other pages unchanged.
 
     Args:
         scores: the scores of an agent.
         rows: an observation, (m, F).
-        cycle: T, the unit of ``CYCLES``.
 
     Returns:
         (m, S, A) for S numbers of signals and A elapsed times.
@@ -149,7 +130,7 @@ def table(scores: Scores, rows: FloatArray, cycle: float) -> FloatArray:
     for page, row in enumerate(rows):
         for i, count in enumerate(SIGNALS):
             for j, cycles in enumerate(CYCLES):
-                varied[page, ELAPSED], varied[page, COUNT] = cycles * cycle, count
+                varied[page, ELAPSED], varied[page, COUNT] = cycles, count
                 result[page, i, j] = scores(varied)[page]
         varied[page] = row
     return result
@@ -163,7 +144,7 @@ def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) 
     order = np.argsort(scores, kind="stable")
     fitted = isotonic_regression(values[order], weights=weights[order]).x
     knots = scores[order]
-    return lambda given: np.interp(given, knots, fitted)
+    return lambda points: np.interp(points, knots, fitted)
 
 
 def instants(values: FloatArray, level: float) -> FloatArray:
@@ -189,7 +170,7 @@ def shown_pages(problem: Problem) -> IntArray:
 
     Three have at least the median change rate: the one with the most informative signals, the
     least informative ones, and a recall nearest to 1/2. The fourth is the page whose change rate
-    is nearest to ``SELDOM`` per cycle.
+    is nearest to ``SELDOM``.
     """
     model = (problem.importance, problem.change_rate, problem.recall, problem.false_signal_rate)
     weight, change, recall, false = (np.asarray(column, np.float64) for column in model)
@@ -199,42 +180,26 @@ def shown_pages(problem: Problem) -> IntArray:
     quality = recall * true / (true + false)
     half = -np.abs(recall - 0.5)
     best = [np.where(lively, each, -np.inf).argmax() for each in (quality, -quality, half)]
-    seldom = -np.abs(change * problem.num_pages / problem.bandwidth - SELDOM)
+    seldom = -np.abs(change - SELDOM)
     return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
 
 
 @spec("learned-values-formula")
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown."""
-    visited = visit(seed, num_pages, horizon)
-    level = crawl_level(formula_scores, visited)
+    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown.
+
+    The level is about that at which pages are crawled: the median score of the crawled pages, those
+    of the largest score. A median commutes with any increasing function of the scores.
+    """
+    problem, observations = visit(seed, num_pages, horizon)
+    level = float(np.median(formula_scores(observations).max(1)))
     measured = {"level": level}
     if seed == 0:
-        rows = visited.observations[-1]
-        values = table_of_formula(rows, visited.cycle)
-        pages = shown_pages(visited.problem)
+        rows, pages = observations[-1], shown_pages(problem)
+        values = table(formula_scores, rows)
         measured |= indexed("page", rows[pages][:, 3:]) | indexed("value", values[pages])
         measured |= indexed("instant", instants(values[:, list(FEW_SIGNALS)], level))
     return measured
-
-
-def table_of_formula(rows: FloatArray, cycle: float) -> FloatArray:
-    """Return the table of V_GREEDY_NCIS, whose pages are independent, (m, S, A)."""
-    spread = np.broadcast_to(
-        rows[:, None, None], (len(rows), len(SIGNALS), CYCLES.size, rows.shape[1])
-    ).copy()
-    spread[..., ELAPSED] = cycle * CYCLES
-    spread[..., COUNT] = np.array(SIGNALS)[:, None]
-    return formula_scores(spread)
-
-
-def crawl_level(scores: Scores, visited: Visited) -> float:
-    """Return the median score of the crawled pages: about the level at which pages are crawled.
-
-    A median commutes with any increasing function of the scores.
-    """
-    given = np.array([scores(rows) for rows in visited.observations])
-    return float(np.median(np.take_along_axis(given, visited.chosen[:, None], 1)))
 
 
 @spec("learned-values-index")
@@ -250,7 +215,7 @@ def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mappin
 
 
 def learned_table(
-    seed: int, scores: Callable[[Problem], Scores], num_pages: int, horizon: float
+    seed: int, scorer: Callable[[Problem], Scores], num_pages: int, horizon: float
 ) -> Mapping[str, float]:
     """Return comparisons of an agent's values with the formula's, in states that the agent visits.
 
@@ -263,33 +228,39 @@ def learned_table(
 
     Args:
         seed: of the instance and its events.
-        scores: a function from a problem to the scores of the agent.
+        scorer: a function from a problem to the scores of the agent.
         num_pages: m.
         horizon: of the episode.
     """
-    visited = visit(seed, num_pages, horizon, scores)
-    own = scores(visited.problem)
-    given = np.array([own(rows) for rows in visited.observations])
-    truth = formula_scores(visited.observations)
-    level, taken = crawl_level(own, visited), np.take_along_axis(truth, visited.chosen[:, None], 1)
+    problem, observations = visit(seed, num_pages, horizon, scorer)
+    scores = scorer(problem)
+    values, truth = _scored(scores, observations), formula_scores(observations)
+    crawled = values.argmax(1)
+    taken = np.take_along_axis(truth, crawled[:, None], 1)[:, 0]
+    _, others = visit(seed, num_pages, horizon)
     measured = {
-        "agreement": float((truth.argmax(1) == visited.chosen).mean()),
-        "value_ratio": float((taken[:, 0] / truth.max(1)).mean()),
-        "explained": explained(given, truth),
+        "agreement": float((truth.argmax(1) == crawled).mean()),
+        "value_ratio": float((taken / truth.max(1)).mean()),
+        "explained": explained(values, truth),
+        f"explained, {FORMULA} plays": explained(_scored(scores, others), formula_scores(others)),
     }
-    others = visit(seed, num_pages, horizon)
-    theirs = np.array([own(rows) for rows in others.observations])
-    measured["explained, GREEDY-NCIS plays"] = explained(
-        theirs, formula_scores(others.observations)
-    )
     if seed == 0:
-        rows = visited.observations[-1]
-        grid = table(own, rows, visited.cycle)
-        fit = _fit_of(given, truth, grid, table_of_formula(rows, visited.cycle))
-        pages = shown_pages(visited.problem)
+        level, last = float(np.median(values.max(1))), observations[-1]
+        grid, grid_truth = table(scores, last), table(formula_scores, last)
+        fit = increasing_fit(
+            np.append(values, grid),
+            np.append(truth, grid_truth),
+            np.repeat([1.0 / values.size, EXTENDING / grid.size], [values.size, grid.size]),
+        )
+        pages = shown_pages(problem)
         measured |= indexed("value", fit(grid[pages])) | {"level": float(fit(np.array(level)))}
         measured |= indexed("instant", instants(grid[:, list(FEW_SIGNALS)], level))
     return measured
+
+
+def _scored(scores: Scores, observations: FloatArray) -> FloatArray:
+    """Return the scores of every observation, (K, m)."""
+    return np.array([scores(rows) for rows in observations])
 
 
 def explained(scores: FloatArray, values: FloatArray) -> float:
@@ -297,20 +268,6 @@ def explained(scores: FloatArray, values: FloatArray) -> float:
     flat, truth = scores.ravel(), values.ravel()
     left = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
     return float(1.0 - left.var() / truth.var())
-
-
-def _fit_of(
-    given: FloatArray, truth: FloatArray, grid: FloatArray, grid_truth: FloatArray
-) -> Scores:
-    """Return the increasing function from visited states and, with little weight, the tables."""
-    weights = np.concatenate(
-        [np.full(given.size, 1.0 / given.size), np.full(grid.size, EXTENDING / grid.size)]
-    )
-    return increasing_fit(
-        np.concatenate([given.ravel(), grid.ravel()]),
-        np.concatenate([truth.ravel(), grid_truth.ravel()]),
-        weights,
-    )
 
 
 def _word(signals: int) -> str:
@@ -326,27 +283,20 @@ def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
     from scripts.present import charts
 
     values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
-    [parameters] = list(gathered(rows, "page").values())
+    [parameters] = gathered(rows, "page").values()
     levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
     pages = parameters.reshape(-1, 4)
-    shape = (len(pages), len(SIGNALS), CYCLES.size)
     parts, rules, looks = [], [], {}
-    for page in PAGES_SHOWN:
-        named = "importance {:.2f}, changes {:.2f}, recall {:.2f}, false signals {:.2f}"
-        about = named.format(*pages[page]).replace(", recall", ",\nrecall")
-        for label in (each for each in values if each != FORMULA):
-            panel = f"{label}\n{about}"
-            rules.append(charts.Rule(levels[label], None, "-", panel))
-            for place, signals in enumerate(SIGNALS):
-                for who in (label, FORMULA):
-                    name = _word(signals) + (", by the formula" if who == FORMULA else "")
-                    looks[name] = {
-                        "color": charts.COLOURS[place],
-                        "linestyle": ":" if who == FORMULA else "-",
-                    }
-                    curve = values[who].reshape(shape)[page, place]
-                    each = {"x": CYCLES, "y": curve, "label": name, "panel": panel}
-                    parts.append(pd.DataFrame(each))
+    for page, label in product(PAGES_SHOWN, (label for label in values if label != FORMULA)):
+        named = "importance {:.2f}, changes {:.2f},\nrecall {:.2f}, false signals {:.2f}"
+        panel = f"{label}\n{named.format(*pages[page])}"
+        rules.append(charts.Rule(levels[label], None, "-", panel))
+        for (place, signals), who in product(enumerate(SIGNALS), (label, FORMULA)):
+            name = _word(signals) + (", by the formula" if who == FORMULA else "")
+            dash = ":" if who == FORMULA else "-"
+            looks[name] = {"color": charts.COLOURS[place], "linestyle": dash}
+            curve = values[who].reshape(len(pages), len(SIGNALS), CYCLES.size)[page, place]
+            parts.append(pd.DataFrame({"x": CYCLES, "y": curve}).assign(label=name, panel=panel))
     charts.lines(
         pd.concat(parts),
         path,
@@ -374,21 +324,13 @@ def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
 
     end = float(CYCLES[-1])
     instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
-    size = max(each.size for each in instants.values())
-    whole: dict[str, Any] = {}
-    for label, each in instants.items():
-        padded = np.append(each, np.full(size - each.size, np.nan))
-        whole[label] = np.nan_to_num(padded, nan=end).reshape(-1, len(FEW_SIGNALS))
+    whole = pd.DataFrame(list(instants.values()), list(instants)).T.fillna(end)
     parts = [
-        pd.DataFrame(
-            {
-                "x": whole[FORMULA][:, place],
-                "y": whole[label][:, place],
-                "panel": f"{label}\nafter {_word(signals)}",
-            }
+        pd.DataFrame({"x": whole[FORMULA], "y": whole[label]})[place :: len(FEW_SIGNALS)].assign(
+            panel=f"{label}\nafter {_word(signals)}"
         )
         for place, signals in enumerate(FEW_SIGNALS)
-        for label in whole
+        for label in instants
         if label != FORMULA
     ]
     charts.scatter(
@@ -399,7 +341,7 @@ def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
             f"at {end:g}: not before; at {CYCLES[0]:g}: at once",
             charts.Axis("elapsed time at which GREEDY-NCIS would"),
             charts.Axis("at which the agent would"),
-            columns=len(whole) - 1,
+            columns=len(instants) - 1,
             size=(3.4, 3.2),
             diagonal=True,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,12 +12,10 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.types import FloatArray, Instance, Ledger
 from crawl_envs.types.compiled_policies import CompilablePolicy
 from scripts.experiments.measures.costs import J_B, J_H
+from scripts.experiments.measures.courses import NOTHING, decisions
 
 CRAWL_RATE = "crawls_per_page"
 """Crawls per page and unit of time."""
-
-NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
-"""The ledger at time 0."""
 
 
 def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
@@ -37,20 +35,14 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
     }
 
 
-def compiled_costs(
-    instance: Instance, policy: CompilablePolicy, seed: int, start: float, end: float
-) -> Mapping[str, float]:
-    """Return the costs of a policy with a compiled form from ``start`` to ``end``.
-
-    They are differences between two episodes on the same events.
-    """
-    return compiled_course(instance, policy, seed, (start, end))[1]
-
-
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs up to the first of the times, > 0, and between each and the next."""
+    """Return the costs of a policy with a compiled form, up to the first of the times, > 0, and on.
+
+    After it, they are those between each time and the next: differences between episodes on the
+    same events.
+    """
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
         for time in times
@@ -74,19 +66,14 @@ def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[d
     core = env.unwrapped
     observation, _ = env.reset(seed=seed, options={"instance": core.instance})
     ledgers: list[Ledger] = []
-    while True:
+    for _ in decisions(env, policy, observation):
         now = core.ledger()
-        while len(ledgers) < len(times) and now.time >= times[len(ledgers)] * (1.0 - 1e-12):
-            ledgers.append(now)
+        due = np.count_nonzero(now.time >= times * (1.0 - 1e-12))
+        ledgers += [now] * (due - len(ledgers))
         if len(ledgers) == len(times):
             break
-        action, _ = policy.predict(observation)
-        observation, _, _, over, _ = env.step(action)
-        if over and len(ledgers) < len(times):
-            ledgers += [core.ledger()] * (len(times) - len(ledgers))
-            break
-    pages = core.instance.num_pages
-    return [between(*pair, pages) for pair in pairwise(ledgers)]
+    ledgers += [core.ledger()] * (len(times) - len(ledgers))
+    return [between(*pair, core.instance.num_pages) for pair in pairwise(ledgers)]
 
 
 class Counted:
@@ -100,9 +87,9 @@ class Counted:
         self.core, self.policy, self.start = env.unwrapped, policy, start
         self.counts = np.zeros(self.core.instance.num_pages)
 
-    def predict(self, observation: Any) -> tuple[Any, Any]:
+    def predict(self, observation: Any, **options: Any) -> tuple[Any, Any]:
         """Return the action of the policy, of the form ``page`` or ``refresh``."""
-        action, state = self.policy.predict(observation)
+        action, state = self.policy.predict(observation, **options)
         if self.core.ledger().time >= self.start:
             pages = action if self.core.action_form == "page" else np.flatnonzero(action)
             self.counts[pages] += 1.0

@@ -51,17 +51,18 @@ NAMES = tuple(name_of(budget) for budget in BUDGETS)
 
 @spec("offers-freshness")
 def measured(
-    seed: int,
-    *,
-    label: str,
-    budget: float,
-    num_offers: int,
-    warm_up: int,
-    evaluated: int,
-    daily: bool = False,
+    seed: int, *, label: str, budget: float, daily: bool = False, **size: int
 ) -> Mapping[str, float]:
-    """Return the freshness of a label on a run, and its increase over lambda_ml."""
-    run = Run(seed, num_offers, warm_up, evaluated)
+    """Return the freshness of a label on a run, and its increase over lambda_ml.
+
+    Args:
+        seed: of the run.
+        label: of STRATEGIES or CHOICES.
+        budget: crawls per day and offer.
+        daily: whether the freshness of each day is returned, too.
+        **size: the other fields of :class:`Run`.
+    """
+    run = Run(seed, **size)
     freshness, policy = play(run, label, budget) if label != LAMBDA_ML else (None, None)
     base = reference(run, budget)
     days = base if freshness is None else freshness
@@ -86,8 +87,8 @@ def mean_freshness(freshness: Freshness) -> dict[str, float]:
 
 def middle(days: np.ndarray) -> float:
     """Return the median of the days with a number, NaN where less than half of them have one."""
-    there = days[~np.isnan(days)]
-    return float(np.median(there)) if 2 * there.size >= days.size else np.nan
+    known = days[~np.isnan(days)]
+    return float(np.median(known)) if 2 * known.size >= days.size else np.nan
 
 
 def budgets_measured(

@@ -18,21 +18,19 @@ from agents.predictors.predicted_rates import PredictedRates
 from crawl_envs.evaluation import make_env
 from crawl_envs.evaluation import play as play_episode
 from crawl_envs.types import FloatArray, Policy, Tracker
-from policies import (
-    ChangeWeightedCrawl,
-    ClickWeightedCrawl,
-    DiscreteLambdaCrawl,
-    ImpressionWeightedCrawl,
-    UniformCrawl,
-)
+from policies import UniformCrawl
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.rewards import OFFER_GAIN_BOUND, Reward
 from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import HistoryRates, OfferRates, RateSource
+from policies.offers.strategies import (
+    ChangeWeightedCrawl,
+    ClickWeightedCrawl,
+    DiscreteLambdaCrawl,
+    ImpressionWeightedCrawl,
+)
 
 ID = "CrawlOffers-v1"
-WARM_UP, EVALUATED = 60, 31
-"""Days before evaluation, 01/10 to 03/10, and evaluated days, to 04/10."""
 FIRST_DAY = 9
 """First day of a run in the year; January 1 is 0."""
 NUM_OFFERS = 20_000
@@ -74,12 +72,15 @@ the steps in which it acts; and with its unspent budget spread."""
 
 
 class Run(NamedTuple):
-    """A seed, a number of offers, days before evaluation, and evaluated days."""
+    """A seed, a number of offers, days before evaluation, and evaluated days.
+
+    By default the first 60 days are those from 01/10 to 03/10, and evaluation ends on 04/10.
+    """
 
     seed: int
     num_offers: int = NUM_OFFERS
-    warm_up: int = WARM_UP
-    evaluated: int = EVALUATED
+    warm_up: int = 60
+    evaluated: int = 31
 
     @property
     def num_days(self) -> int:
@@ -99,13 +100,6 @@ class Freshness(NamedTuple):
     offer: FloatArray
 
 
-class Strategy(NamedTuple):
-    """A kind of KINDS, and the source of its rates."""
-
-    kind: str
-    source: str = PREDICTED
-
-
 class Choice(NamedTuple):
     """Strategies, and the bandit that chooses one at every step: its class and its reward."""
 
@@ -115,27 +109,30 @@ class Choice(NamedTuple):
 
 
 UNIFORM, LAMBDA_ML, LAMBDA_TRUE = "Uniform", "lambda_ml", "lambda_true"
-STRATEGIES: Mapping[str, Strategy] = {
-    UNIFORM: Strategy("uniform"),
-    "Delta_h": Strategy("change", HISTORY),
-    "mu_h": Strategy("click", HISTORY),
-    "nu_h": Strategy("impression", HISTORY),
-    "lambda_h": Strategy("lambda", HISTORY),
-    "lambda_nu_h": Strategy("lambda impressions", HISTORY),
-    "lambda_h rest": Strategy("lambda rest", HISTORY),
-    "Delta_own": Strategy("change", OWN),
-    "lambda_own": Strategy("lambda", OWN),
-    "lambda_nu_own": Strategy("lambda impressions", OWN),
-    "lambda_own rest": Strategy("lambda rest", OWN),
-    "Delta_ml": Strategy("change"),
-    "mu_ml": Strategy("click"),
-    "nu_ml": Strategy("impression"),
-    LAMBDA_ML: Strategy("lambda"),
-    "lambda_nu_ml": Strategy("lambda impressions"),
-    "lambda_ml day": Strategy("lambda day"),
-    LAMBDA_TRUE: Strategy("lambda", TRUTH),
+STRATEGIES: Mapping[str, tuple[str, str]] = {
+    UNIFORM: ("uniform", PREDICTED),
+    "Delta_h": ("change", HISTORY),
+    "mu_h": ("click", HISTORY),
+    "nu_h": ("impression", HISTORY),
+    "lambda_h": ("lambda", HISTORY),
+    "lambda_nu_h": ("lambda impressions", HISTORY),
+    "lambda_h rest": ("lambda rest", HISTORY),
+    "Delta_own": ("change", OWN),
+    "lambda_own": ("lambda", OWN),
+    "lambda_nu_own": ("lambda impressions", OWN),
+    "lambda_own rest": ("lambda rest", OWN),
+    "Delta_ml": ("change", PREDICTED),
+    "mu_ml": ("click", PREDICTED),
+    "nu_ml": ("impression", PREDICTED),
+    LAMBDA_ML: ("lambda", PREDICTED),
+    "lambda_nu_ml": ("lambda impressions", PREDICTED),
+    "lambda_ml day": ("lambda day", PREDICTED),
+    LAMBDA_TRUE: ("lambda", TRUTH),
 }
-"""Single strategies. mu and nu do not depend on price changes, so they have no ``own``."""
+"""Single strategies: a kind of KINDS, and the source of its rates.
+
+mu and nu do not depend on price changes, so they have no ``own``.
+"""
 
 LAMBDA_DAY = "lambda_ml day"
 FIVE = (UNIFORM, "Delta_ml", "mu_ml", "nu_ml", LAMBDA_ML)
@@ -188,7 +185,7 @@ def rates_of(run: Run, source: str, env: Any) -> RateSource:
             made = OfferRates(events.click_mean, events.view_mean, events.change_chance)
         else:
             made = (predictors() if source == PREDICTED else HistoryRates())(tracker)
-        made = OfferRates(*(np.asarray(array, np.float32) for array in made))
+        made = OfferRates._make(np.asarray(array, np.float32) for array in made)
         if source != OWN:
             kept[day] = made
         return made
@@ -236,12 +233,8 @@ def play_policy(
     play_episode(env, policy, run.seed)
     core: Any = env.unwrapped
     days = core.days()[run.warm_up :]
-    click, offer = (np.array([getattr(day, name) for day in days]) for name in DAILY)
-    return Freshness(click, offer), policy
-
-
-DAILY = ("click_freshness", "fresh")
-"""Fields of the record of a day, in the order of Freshness."""
+    click, offer = ([day.click_freshness for day in days], [day.fresh for day in days])
+    return Freshness(np.array(click), np.array(offer)), policy
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
@@ -257,7 +250,7 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
             return made[label]
         return bandit(run, env, CHOICES[label], made, rates_of(run, PREDICTED, env))
 
-    own = any(STRATEGIES[arm].source == OWN for arm in labels)
+    own = any(OWN in STRATEGIES[arm] for arm in labels)
     return play_policy(run, budget, make, own_crawls=own)
 
 

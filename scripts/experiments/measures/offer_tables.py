@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types import FloatArray
 from scripts.experiments.measures.offer_freshness import (
     CLICK,
     CLICK_DAY,
@@ -23,8 +23,9 @@ from scripts.experiments.measures.offer_freshness import (
     OFFER_GAIN,
 )
 from scripts.experiments.measures.offer_strategies import KAB5, LAMBDA_ML
-from scripts.study.intervals import Interval, median_of, signed_rank
-from scripts.study.rows import gathered, write_csv
+from scripts.study.intervals import median_of, signed_rank
+from scripts.study.means import entries
+from scripts.study.rows import write_csv
 
 Table = Mapping[str, tuple[float, ...]]
 
@@ -65,25 +66,32 @@ OWN_CRAWLS = {"Delta_h": ("Delta_own",), "lambda_h": ("lambda_own", "lambda_own 
 """Alternative readings of labels: the paper does not say which price changes it counts."""
 BOLD, BEST, BETTER = "**", "*", "†"
 P_VALUE = 0.05
-LONG_COLUMNS = (
-    "budget",
-    "policy",
-    "runs",
-    "median",
-    "low_95",
-    "high_95",
-    "gain",
-    "gain_low_95",
-    "gain_high_95",
-    "p_runs",
-    "days_median",
-    "days_low_95",
-    "days_high_95",
-    "days_gain",
-    "days_gain_low_95",
-    "days_gain_high_95",
-    "p_days",
-)
+
+
+class Record(NamedTuple):
+    """Statistics of a policy at a budget; NaN where undefined.
+
+    The median over runs, that of gains over lambda_ml, the p-value of the difference to lambda_ml
+    over runs, and the same over all days of all runs.
+    """
+
+    budget: str
+    policy: str
+    runs: int
+    median: float
+    low_95: float
+    high_95: float
+    gain: float
+    gain_low_95: float
+    gain_high_95: float
+    p_runs: float
+    days_median: float = np.nan
+    days_low_95: float = np.nan
+    days_high_95: float = np.nan
+    days_gain: float = np.nan
+    days_gain_low_95: float = np.nan
+    days_gain_high_95: float = np.nan
+    p_days: float = np.nan
 
 
 class PaperTable(NamedTuple):
@@ -112,14 +120,6 @@ def by_run(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], dict[int, 
     return result
 
 
-def paired(
-    values: Mapping[int, float], others: Mapping[int, float]
-) -> tuple[list[float], list[float]]:
-    """Return the values of two policies on their common seeds."""
-    seeds = sorted(values.keys() & others.keys())
-    return [values[seed] for seed in seeds], [others[seed] for seed in seeds]
-
-
 def write_tables(
     rows: Sequence[Row],
     path: Path,
@@ -138,25 +138,15 @@ def write_tables(
         groups: labels by group.
         beyond: labels with hidden information, which cannot be the best.
     """
-    values = by_run(rows, table.value)
-    middles = {key: float(np.median(list(by_seed.values()))) for key, by_seed in values.items()}
-    names = [name for name in NAMES if any(key[0] == name for key in middles)]
-    long = list(_long(rows, table, names))
-    write_csv(path, ("group", "policy", *names), _wide(middles, names, groups, beyond, long))
-    write_csv(path.with_name(f"{path.stem}_intervals.csv"), LONG_COLUMNS, long)
+    records = list(_records(rows, table))
+    names = [name for name in NAMES if any(record.budget == name for record in records)]
+    write_csv(path, ("group", "policy", *names), _wide(records, names, groups, beyond))
+    write_csv(path.with_name(f"{path.stem}_intervals.csv"), Record._fields, records)
+    ends = ("here", "here_low_95", "here_high_95", "difference")
     write_csv(
         path.with_name(f"paper_{path.name}"),
-        (
-            "policy",
-            "here_as",
-            "budget",
-            "paper",
-            "here",
-            "here_low_95",
-            "here_high_95",
-            "difference",
-        ),
-        _beside(long, table.numbers, table.gains),
+        ("policy", "here_as", "budget", "paper", *ends),
+        _beside(records, table.numbers, table.gains),
     )
 
 
@@ -175,85 +165,60 @@ def write_gains(
 
 
 def _wide(
-    middles: Mapping[tuple[str, str], float],
-    names: Sequence[str],
-    groups: Groups,
-    beyond: Sequence[str],
-    long: Sequence[Sequence[Any]],
+    records: Sequence[Record], names: Sequence[str], groups: Groups, beyond: Sequence[str]
 ) -> Iterator[list[str]]:
     """Yield the lines of the table in the form of the paper."""
-    best = {
-        name: max(
-            value
-            for (there, label), value in middles.items()
-            if there == name and label not in beyond
-        )
-        for name in names
-    }
+    by_key = {record[:2]: record for record in records}
+    compared = [record for record in records if record.policy not in beyond]
+    best = {name: max(r.median for r in compared if r.budget == name) for name in names}
     for group, labels in groups.items():
-        known = [label for label in labels if (names[0], label) in middles]
+        known = [label for label in labels if (names[0], label) in by_key]
         for label in known:
             cells = []
             for name in names:
-                value = middles[name, label]
-                top = max(middles[name, other] for other in known)
-                text = f"{value:.4f}"
-                if value == top and len(known) > 1:
-                    text = f"{BOLD}{text}{BOLD}"
+                value = by_key[name, label].median
+                top = max(by_key[name, other].median for other in known)
+                bold = BOLD * (value == top and len(known) > 1)
                 marked = value == best[name] and label not in beyond
-                cells.append(text + BEST * marked)
+                cells.append(f"{bold}{value:.4f}{bold}{BEST * marked}")
             yield [group, label, *cells]
             if label == KAB5:
-                yield [group, f"+% vs. {LAMBDA_ML}", *_increases(long, names)]
+                increases = (
+                    f"{100.0 * record.gain:+.2f}%"
+                    + BETTER * (record.gain > 0.0 and record.p_runs < P_VALUE)
+                    for record in (by_key[name, label] for name in names)
+                )
+                yield [group, f"+% vs. {LAMBDA_ML}", *increases]
 
 
-def _increases(long: Sequence[Sequence[Any]], names: Sequence[str]) -> list[str]:
-    records = {row[0]: dict(zip(LONG_COLUMNS, row, strict=True)) for row in long if row[1] == KAB5}
-    cells = []
-    for name in names:
-        gain, p_value = records[name]["gain"], records[name]["p_runs"]
-        cells.append(f"{100.0 * gain:+.2f}%" + BETTER * (gain > 0.0 and p_value < P_VALUE))
-    return cells
-
-
-def _long(rows: Sequence[Row], table: PaperTable, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield records of LONG_COLUMNS.
+def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
+    """Yield the statistics of each policy at each budget of the paper's tables.
 
     Intervals and p-values over runs assume independent runs, which holds. Those over days assume,
     as the paper does, that all days of all runs are independent, which does not hold.
     """
-    values, more = by_run(rows, table.value), by_run(rows, table.gain)
-    days = gathered(rows, table.day)
-    for (name, label), by_seed in values.items():
-        if name not in names:
+    values, more = (pd.DataFrame(by_run(rows, name)) for name in (table.value, table.gain))
+    days = {
+        key: part.set_index(["seed", "index"])["value"]
+        for key, part in entries(rows, table.day).groupby(["setting", "policy"])
+    }
+    for name, label in values:
+        if name not in NAMES:
             continue
-        record: list[Any] = [name, label, len(by_seed), *median_of(list(by_seed.values()))]
-        record += median_of(list(more.get((name, label), {}).values()))
-        record.append(signed_rank(*paired(by_seed, values.get((name, LAMBDA_ML), {}))))
-        yield [*record, *_of_days(days, name, label, sorted(by_seed))]
+        runs, reference = values[name, label], (name, LAMBDA_ML)
+        numbers = [*median_of(runs), *median_of(more.get((name, label), np.nan))]
+        numbers.append(signed_rank(runs, values.get(reference, np.nan)))
+        if (name, label) in days:
+            of_days = days[name, label]
+            base = days.get(reference, pd.Series(dtype=float)).reindex(of_days.index)
+            ratio = np.nan if label == LAMBDA_ML else of_days / base.where(base > 0.0) - 1.0
+            numbers += [*median_of(of_days), *median_of(ratio), signed_rank(of_days, base)]
+        yield Record(name, label, int(runs.count()), *numbers)
 
 
-def _of_days(
-    days: Mapping[tuple[str, str, int], FloatArray], name: str, label: str, seeds: Sequence[int]
-) -> list[float]:
-    """Return the columns over all days of all runs, NaN for policies without stored days."""
-    both = [seed for seed in seeds if (name, label, seed) in days]
-    if not both:
-        return [np.nan] * 7
-    own = np.array([days[name, label, seed] for seed in both])
-    base = np.array(
-        [days.get((name, LAMBDA_ML, seed), np.full(own.shape[1], np.nan)) for seed in both]
-    )
-    ratio = np.divide(own, base, out=np.full(own.shape, np.nan), where=base > 0.0) - 1.0
-    gain = Interval(np.nan, np.nan, np.nan) if label == LAMBDA_ML else median_of(ratio)
-    return [*median_of(own), *gain, signed_rank(own, base)]
-
-
-def _beside(
-    long: Sequence[Sequence[Any]], paper: Table, gains: Sequence[float]
-) -> Iterator[list[Any]]:
+def _beside(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
     """Yield the paper's numbers, ours, and the differences."""
-    ours = {(row[0], row[1]): row for row in long}
+    ours = {record[:2]: record for record in records}
     for label, numbers in paper.items():
         for own in (label, *OWN_CRAWLS.get(label, ())):
             for name, number in zip(NAMES, numbers, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from scripts.experiments import figures
@@ -16,7 +17,7 @@ PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
 """Numbers of pages by setting."""
 
 
-def sweep(instance: str) -> dict[str, dict[str, Any]]:
+def sweep(instance: str, sizes: Sequence[int] = NUM_PAGES) -> dict[str, dict[str, Any]]:
     """Return arguments of the environment for each number of pages, by the setting's name."""
     return {
         name: {
@@ -26,6 +27,7 @@ def sweep(instance: str) -> dict[str, dict[str, Any]]:
             "horizon": 1000.0,
         }
         for name, num_pages in PAGES.items()
+        if num_pages in sizes
     }
 
 

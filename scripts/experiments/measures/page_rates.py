@@ -14,12 +14,12 @@ import policies
 from crawl_envs.evaluation import Row, simulate
 from crawl_envs.types import BoolArray, FloatArray
 from policies import solvers
-from scripts.experiments.measures.over_pages import ID, PAGES, sweep
+from scripts.experiments.measures.over_pages import ID, PAGES
 from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.bounds import BASELINE
 from scripts.study.means import entries
-from scripts.study.rows import gathered, indexed
+from scripts.study.rows import gathered, indexed, indexed_columns
 from scripts.study.settings import Measure, spec
 
 RATE = "crawl_rate"
@@ -35,26 +35,23 @@ Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[
 @spec("page-rates-without-signals")
 def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
     """Return the optimal rates without signals, and the parameters of the pages, by page."""
-    instance = _reset_env(seed, arguments).unwrapped.instance  # type: ignore[attr-defined]
+    instance = _reset_env(seed, arguments).unwrapped.instance
     optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
-    metrics = indexed(RATE, optimal.rates)
-    for name in PARAMETERS:
-        values = getattr(instance, name)
-        metrics |= indexed(name, values) if values.any() else {}
-    return metrics
+    pages = {name: getattr(instance, name) for name in PARAMETERS}
+    known = {name: values for name, values in pages.items() if values.any()}
+    return indexed_columns({RATE: optimal.rates, **known})
 
 
 @spec("page-rates-of-policy")
 def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float]:
     """Return a policy's crawls of each page per unit of time."""
-    env = _reset_env(seed, arguments)
-    instance = env.unwrapped.instance  # type: ignore[attr-defined]
-    horizon = float(arguments["horizon"])
-    played = simulate(instance, policies.make(policy, env), horizon, seed)
+    env, horizon = _reset_env(seed, arguments), float(arguments["horizon"])
+    acting: Any = policies.make(policy, env)
+    played = simulate(env.unwrapped.instance, acting, horizon, seed)
     return indexed(RATE, played.crawl_counts / horizon)
 
 
-def _reset_env(seed: int, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
     env = gymnasium.make(ID, **arguments)
     env.reset(seed=seed)
     return env
@@ -64,11 +61,6 @@ def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
     """Return the measures of the rates of BASELINE and of policies, given by label."""
     played = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
     return {BASELINE: baseline_rates, **played}
-
-
-def settings(instance: str, sizes: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Return the settings with these numbers of pages."""
-    return {name: each for name, each in sweep(instance).items() if each["num_pages"] in sizes}
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:
@@ -109,16 +101,16 @@ def share_above(
 
     More: by over ``margin``, a share of the reference's rate.
     """
-    pages = pages & (reference > 0.0)
-    if not pages.any():
-        return np.nan
-    return float(np.mean(rates[pages] > (1.0 + margin) * reference[pages]))
+    return _share(rates > (1.0 + margin) * reference, pages & (reference > 0.0))
 
 
 def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
     """Return the share of the pages crawled by BASELINE that are crawled clearly less."""
-    pages = pages & (optimal > 0.0)
-    return float(np.mean(rates[pages] < (1.0 - MARGIN) * optimal[pages])) if pages.any() else np.nan
+    return _share(rates < (1.0 - MARGIN) * optimal, pages & (optimal > 0.0))
+
+
+def _share(part: BoolArray, pages: BoolArray) -> float:
+    return float(part[pages].mean()) if pages.any() else np.nan
 
 
 def rms(differences: FloatArray) -> float:

@@ -25,7 +25,7 @@ from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
-from crawl_envs.types import Policy, Reveal
+from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from policies.ncis.belief import History, warm_start
 from scripts.data.replays import Split, replayed
@@ -105,81 +105,62 @@ def thinned(trace: Trace, most: int) -> Trace:
     if trace.num_pages <= most:
         return trace
     size = np.bincount(trace.directory)
-    order = np.random.default_rng(0).permutation(size.size)
-    kept_directories = np.zeros(size.size, np.bool_)
+    directories = np.zeros(size.size, np.bool_)
     total = 0
-    for directory in order:
-        if total and total + size[directory] > most:
-            continue
-        kept_directories[directory] = True
-        total += size[directory]
-        if total >= most:
-            break
-    kept = kept_directories[trace.directory]
-    number = np.cumsum(kept) - 1
-    changes, mentions = kept[trace.change_page], kept[trace.mention_page]
-    signals = kept_directories[trace.signal_directory]
+    for directory in np.random.default_rng(0).permutation(size.size):
+        if total < most and (total == 0 or total + size[directory] <= most):
+            directories[directory] = True
+            total += size[directory]
+    there = directories[trace.directory]
+    number = np.cumsum(there) - 1
+    changes, mentions = there[trace.change_page], there[trace.mention_page]
+    signals = directories[trace.signal_directory]
     return dataclasses.replace(
         trace,
-        created=trace.created[kept],
-        deleted=trace.deleted[kept],
-        directory=trace.directory[kept],
+        created=trace.created[there],
+        deleted=trace.deleted[there],
+        directory=trace.directory[there],
         change_page=number[trace.change_page[changes]],
         change_time=trace.change_time[changes],
         signal_directory=trace.signal_directory[signals],
         signal_time=trace.signal_time[signals],
         mention_page=number[trace.mention_page[mentions]],
         mention_time=trace.mention_time[mentions],
-        fragments=None if trace.fragments is None else trace.fragments.of_pages(kept),
+        fragments=None if trace.fragments is None else trace.fragments.of_pages(there),
     )
 
 
-Splitting = Callable[[float, int], Split]
-"""From the days of a record and a seed to a split: :func:`quarter`, or another of its kind."""
-
-
 def reset_env(
-    seed: int,
-    *,
-    splitting: Splitting,
-    signals: Signals,
-    site: str,
-    days: int,
-    importance: str,
-    **options: Any,
+    seed: int, *, splitting: Callable[[float, int], Split], site: str, days: int, **options: Any
 ) -> CrawlEnv:
-    """Return the environment of a split of a site, reset; ``options`` are of :func:`replayed`."""
+    """Return the environment of a split of a site, reset.
+
+    Args:
+        seed: of the split and of the environment.
+        splitting: :func:`quarter`, or another function of the days of a record and a seed.
+        site: its name.
+        days: days per crawl of a page.
+        **options: ``signals``, ``importance`` and others of :func:`replayed`.
+    """
     trace = record(site)
-    given = {"signals": signals, "days_per_crawl": float(days), "importance": importance}
-    env = replayed(trace, splitting(trace.days, seed), **given, **options)
+    env = replayed(trace, splitting(trace.days, seed), days_per_crawl=float(days), **options)
     env.reset(seed=seed)
     return env
 
 
 @spec("recorded-freshness")
 def crawled(
-    seed: int,
-    *,
-    policy: str,
-    signals: Signals,
-    reveal: Reveal = "parameters",
-    fit_to_played: bool = False,
-    grouped: bool = False,
-    **setting: Any,
+    seed: int, *, policy: str, grouped: bool = False, **setting: Any
 ) -> Mapping[str, float]:
     """Return freshness of a policy on a split of a record.
 
     Args:
         seed: of the split and the policy.
         policy: its name.
-        signals: which recorded signals are sent.
-        reveal: what the policy is told.
-        fit_to_played: as of :func:`replayed`.
         grouped: whether the policy is given the directory of each page as its group.
-        **setting: ``splitting``, ``site``, ``days`` and ``importance`` of :func:`reset_env`.
+        **setting: of :func:`reset_env`.
     """
-    options = {"signals": signals, "reveal": reveal, "fit_to_played": fit_to_played}
-    env = reset_env(seed, **setting, **options)
+    env = reset_env(seed, **setting)
     groups = {"groups": record(setting["site"]).directory} if grouped else {}
     return freshness_of(env, policies.make(policy, env, **groups), seed)
 
@@ -191,12 +172,11 @@ def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
 
 @spec("recorded-clairvoyant")
 def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
-    """Return freshness of the clairvoyant, with the arguments of :func:`crawled`."""
+    """Return freshness of the clairvoyant; ``setting`` is of :func:`reset_env`."""
     env = reset_env(seed, signals="none", **setting)
     tape, instance = env.lanes.tape, env.instance
     assert tape is not None
-    pages = clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon)
-    for page in pages:
+    for page in clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon):
         env.step(page)
     return {"freshness": env.ledger().freshness}
 
@@ -223,12 +203,8 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     window = trace.window(start, end, signals)
     page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
     kind = warm_start.SIGNAL + (code - SIGNAL) // 2
-    for recorded, learned in (
-        (BIRTH, warm_start.BIRTH),
-        (DEATH, warm_start.DEATH),
-        (CHANGE, warm_start.CHANGE),
-    ):
-        kind[code == recorded] = learned
+    for name, recorded in (("BIRTH", BIRTH), ("DEATH", DEATH), ("CHANGE", CHANGE)):
+        kind[code == recorded] = getattr(warm_start, name)
     return History(window.time, page, kind, window.alive, window.duration)
 
 
@@ -280,9 +256,8 @@ def cells_of(settings: Iterable[str]) -> dict[str, Cell]:
 def with_cells(values: pd.DataFrame) -> pd.DataFrame:
     """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
     cells = cells_of(values.setting)
-    parts = [cells[name] for name in values.setting]
-    data = values.join(pd.DataFrame(parts, values.index, Cell._fields))
-    return data.sort_values("days", kind="stable")
+    parts = pd.DataFrame([cells[name] for name in values.setting], values.index, Cell._fields)
+    return values.join(parts).sort_values("days", kind="stable")
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from policies import estimators
 from scripts.present import charts
 from scripts.present.experiment import Picture
 from scripts.study.means import entries
-from scripts.study.rows import gathered, indexed
+from scripts.study.rows import gathered, indexed_columns
 from scripts.study.settings import Measure, spec
 
 EVEN, POISSON = "evenly spaced crawls", "Poisson crawls"
@@ -44,16 +44,6 @@ class Pages(NamedTuple):
     recall: FloatArray
     change_rate: FloatArray
     crawls_per_change: FloatArray
-
-    @property
-    def unsignalled_rate(self) -> FloatArray:
-        """The rate of changes without a signal (alpha)."""
-        return (1.0 - self.recall) * self.change_rate
-
-    @property
-    def evidence(self) -> FloatArray:
-        """The evidence of one signal against freshness (alpha beta)."""
-        return -np.log1p(-self.precision)
 
 
 class History(NamedTuple):
@@ -89,40 +79,44 @@ def crawled(
 
 @spec("signal-quality-truth")
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return the true values of what is estimated."""
+    """Return the true values of what is estimated, and the crawls per change.
+
+    ``unsignalled_rate`` is that of changes without a signal (alpha), ``evidence`` that of one
+    signal against freshness (alpha beta).
+    """
     known = drawn(np.random.default_rng([seed, STREAM]), pages)
-    names = (*ESTIMATED, *PARAMETERS, "change_rate", "crawls_per_change")
-    return {key: x for name in names for key, x in indexed(name, getattr(known, name)).items()}
+    unsignalled = (1.0 - known.recall) * known.change_rate
+    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-known.precision)), strict=True))
+    return indexed_columns(known._asdict() | values)
 
 
 @spec("signal-quality-naive")
 def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
     """Return naive estimates: shares of intervals with a signal, a change, or both."""
-    rng = np.random.default_rng([seed, STREAM])
-    estimates = [
-        estimators.naive_signal_quality(history.signals, history.changed)
-        for history in crawled(rng, drawn(rng, pages), horizon, crawls)
-    ]
-    return {
-        key: x
-        for name in ESTIMATED
-        for key, x in indexed(name, [getattr(one, name)[0] for one in estimates]).items()
-    }
+    histories = _histories(seed, pages, horizon, crawls)
+    estimates = [estimators.naive_signal_quality(*history[1:]) for history in histories]
+    return _by_page(estimates, ESTIMATED)
 
 
 @spec("signal-quality-mle")
 def mle(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
     """Return maximum likelihood estimates from crawl outcomes, with their standard errors."""
+    histories = _histories(seed, pages, horizon, crawls)
+    fits = [estimators.signal_quality_mle(*history) for history in histories]
+    rates, qualities = (
+        [*names, *(f"{name}_stderr" for name in names)] for names in (PARAMETERS, ESTIMATED)
+    )
+    return _by_page(fits, rates) | _by_page([fit.quality() for fit in fits], qualities)
+
+
+def _histories(seed: int, pages: int, horizon: float, crawls: str) -> Iterator[History]:
     rng = np.random.default_rng([seed, STREAM])
-    numbers: dict[str, list[float]] = {}
-    for history in crawled(rng, drawn(rng, pages), horizon, crawls):
-        fit = estimators.signal_quality_mle(*history)
-        for name in (*ESTIMATED, *PARAMETERS):
-            source = fit if name in PARAMETERS else fit.quality()
-            numbers.setdefault(name, []).append(getattr(source, name)[0])
-            error = getattr(source, f"{name}_stderr")[0]
-            numbers.setdefault(f"{name}_stderr", []).append(error)
-    return {key: x for name, row in numbers.items() for key, x in indexed(name, row).items()}
+    return crawled(rng, drawn(rng, pages), horizon, crawls)
+
+
+def _by_page(estimates: Sequence[Any], names: Sequence[str]) -> dict[str, float]:
+    """Return attributes of estimates, one per page, as indexed metrics."""
+    return indexed_columns({name: [getattr(one, name)[0] for one in estimates] for name in names})
 
 
 def measures(estimator: str) -> dict[str, Measure]:
@@ -168,7 +162,7 @@ def picture(title: str, estimator: str) -> Picture:
 
 
 def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str) -> None:
-    page, axes, parts = ["setting", "seed", "index"], {}, []
+    page, across, upwards, parts = ["setting", "seed", "index"], {}, {}, []
     ratio = entries(rows, "crawls_per_change").set_index(page)["value"]
     shade = np.log2(ratio).rename("shade")
     for setting, name in product((EVEN, POISSON), ESTIMATED):
@@ -179,15 +173,16 @@ def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str) -> Non
         errors = f"mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"
         panel = f"{setting}, {name}: {errors}"
         parts.append(both.join(shade, on=page).assign(panel=panel))
-        axes[panel] = charts.Axis(f"true {name}"), charts.Axis(f"estimated {name}")
+        across[panel] = charts.Axis(f"true {name}")
+        upwards[panel] = charts.Axis(f"estimated {name}")
     data = pd.concat(parts)
     charts.scatter(
         data,
         path,
         charts.Frame(
             f"{title}\n{len(data) // len(parts):,} pages; line: estimate = truth",
-            {panel: pair[0] for panel, pair in axes.items()},
-            {panel: pair[1] for panel, pair in axes.items()},
+            across,
+            upwards,
             size=(4.6, 4.4),
             shared="none",
             legend="none",

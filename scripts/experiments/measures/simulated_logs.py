@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.logs.imputation import Changes
 from crawl_envs.types import FloatArray, IntArray
 from scripts.logs.thinned_logs import changes_found
 
-SHAPE = 1.5
-"""Shape of the Gamma distribution of the pages' rates."""
+CHANGE_RATE, SHAPE = 0.2, 1.5
+"""Mean changes per day and page, and shape of the Gamma distribution of the pages' rates."""
+RECALL, FALSE_SIGNAL_RATE = 0.6, 0.03
+"""Share of the changes with a signal, and false signals per day and page."""
 
 
 def poisson(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
@@ -60,23 +63,18 @@ def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
     return Changes(np.append(own.page, page), np.append(own.time, time[changed]))
 
 
-class Setting(NamedTuple):
-    """A law of changes, and days between crawls of a page."""
-
-    law: Callable[[np.random.Generator, FloatArray, float], Changes]
-    spacing: float
-
-
-SETTINGS = {
-    "Poisson, 2 days": Setting(poisson, 2.0),
-    "Poisson, 8 days": Setting(poisson, 8.0),
-    "bursts, 2 days": Setting(bursts, 2.0),
-    "bursts, 8 days": Setting(bursts, 8.0),
-    "slowing down, 2 days": Setting(slowing, 2.0),
-    "slowing down, 8 days": Setting(slowing, 8.0),
-    "weekly, 3 days": Setting(weekly, 3.0),
-    "deploys, 3 days": Setting(deploys, 3.0),
+Law = Callable[[np.random.Generator, FloatArray, float], Changes]
+SETTINGS: dict[str, tuple[Law, float]] = {
+    "Poisson, 2 days": (poisson, 2.0),
+    "Poisson, 8 days": (poisson, 8.0),
+    "bursts, 2 days": (bursts, 2.0),
+    "bursts, 8 days": (bursts, 8.0),
+    "slowing down, 2 days": (slowing, 2.0),
+    "slowing down, 8 days": (slowing, 8.0),
+    "weekly, 3 days": (weekly, 3.0),
+    "deploys, 3 days": (deploys, 3.0),
 }
+"""A law of changes, and days between crawls of a page."""
 
 
 def simulated_log(
@@ -85,9 +83,6 @@ def simulated_log(
     *,
     num_pages: int,
     crawls: int,
-    recall: float = 0.6,
-    false_signal_rate: float = 0.03,
-    change_rate: float = 0.2,
 ) -> tuple[CrawlLog, Changes]:
     """Return a log of a setting and the true changes.
 
@@ -96,38 +91,37 @@ def simulated_log(
         rng: source of randomness.
         num_pages: number of pages.
         crawls: crawls of each page after the first, about.
-        recall: share of the changes with a signal.
-        false_signal_rate: false signals per day and page.
-        change_rate: mean changes per day and page.
     """
     law, spacing = SETTINGS[name]
     days = crawls * spacing
-    rate = rng.gamma(SHAPE, change_rate / SHAPE, num_pages)
-    page, time = law(rng, rate, days)
-    kept = time < days
-    order = np.argsort(time[kept], kind="stable")
-    true = Changes(page[kept][order], time[kept][order])
-    false = poisson(rng, np.full(num_pages, false_signal_rate), days)
-    sent = rng.random(true.page.size) < recall
-    signal_page = np.append(true.page[sent], false.page)
-    signal_time = np.append(true.time[sent], false.time)
-    order = np.argsort(signal_time, kind="stable")
+    rate = rng.gamma(SHAPE, CHANGE_RATE / SHAPE, num_pages)
+    changes = law(rng, rate, days)
+    true = Changes(*_by_time(*(column[changes.time < days] for column in changes)))
+    false = poisson(rng, np.full(num_pages, FALSE_SIGNAL_RATE), days)
+    sent = rng.random(true.page.size) < RECALL
+    signals = (np.append(column[sent], more) for column, more in zip(true, false, strict=True))
+    signal_page, signal_time = _by_time(*signals)
     page, time = _crawls(rng, num_pages, days, spacing)
-    changed = changes_found(page, time, true)
-    by_time = np.argsort(time, kind="stable")
+    page, changed, time = _by_time(page, changes_found(page, time, true), time)
     log = CrawlLog(
         urls=np.array([str(number) for number in range(num_pages)], np.object_),
-        page=page[by_time],
-        time=time[by_time],
-        changed=changed[by_time],
+        page=page,
+        time=time,
+        changed=changed,
         gone=np.zeros(page.size, np.bool_),
-        signal_page=signal_page[order],
-        signal_time=signal_time[order],
-        signal_source=np.zeros(order.size, np.int64),
+        signal_page=signal_page,
+        signal_time=signal_time,
+        signal_source=np.zeros(signal_page.size, np.int64),
         sources=("feed",),
         timed=np.ones(1, np.bool_),
     )
     return log, true
+
+
+def _by_time(*columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return columns in the order of the last one."""
+    order = np.argsort(columns[-1], kind="stable")
+    return [column[order] for column in columns]
 
 
 def _crawls(

@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.index.learning import learned
 from agents.index.stored import StoredIndex
-from crawl_envs.instances.traces import Trace
+from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.windows import sources_of
 from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
@@ -23,7 +23,7 @@ from scripts.logs.fitting import fit_log, parameters_of
 from scripts.logs.learning import HIDDEN, LEARNING_RATE, histories_of
 from scripts.logs.thinned_logs import thinned_log
 
-SIGNALS = "both"
+SIGNALS: Signals = "both"
 
 
 @lru_cache(maxsize=2)

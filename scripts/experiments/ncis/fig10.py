@@ -9,6 +9,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import sweep
 from scripts.experiments.measures.page_rates import MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
 
@@ -20,7 +21,7 @@ CLAIM = (
 METRIC = "rms deviation"
 REPETITIONS = 10
 ID = page_rates.ID
-SETTINGS = page_rates.settings("uniform", (100, 500))
+SETTINGS = sweep("uniform", (100, 500))
 QUICK = {"horizon": 100.0}
 LABELS = ("GREEDY", "LDS")
 MEASURES = page_rates.measures({"GREEDY": "Greedy", "LDS": "LowDiscrepancy"})

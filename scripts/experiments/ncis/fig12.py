@@ -14,7 +14,7 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
-from scripts.experiments.measures.courses import course
+from scripts.experiments.measures.courses import course, recent_share
 from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.over_pages import ID
 from scripts.present.verdicts import Claim, Range, Trend
@@ -31,6 +31,7 @@ REPETITIONS = 20
 QUICK_REPETITIONS = 2
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
+RECENT = WINDOW // EVERY
 """Crawls in the window of an entry: the paper's "last 1000 crawl events"; and their step."""
 STEP = 2.0
 """Units of time between two entries of the courses."""
@@ -99,8 +100,8 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
     times = STEP * np.arange(1, round(END / STEP) + 1)
     at = np.searchsorted(played.time, times - 1e-6)
     return {
-        **indexed("accuracy", played.accuracy(WINDOW)[at]),
-        **indexed("freshness", played.freshness(WINDOW)[at]),
+        **indexed("accuracy", recent_share(played.hits, played.requests, RECENT)[at]),
+        **indexed("freshness", recent_share(played.fresh_time, played.alive_time, RECENT)[at]),
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import sweep
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.correlations import correlation
@@ -22,7 +23,7 @@ CLAIM = (
 METRIC = "correlation with recall"
 REPETITIONS = 20
 ID = page_rates.ID
-SETTINGS = page_rates.settings("partial", (100, 300))
+SETTINGS = sweep("partial", (100, 300))
 QUICK = {"horizon": 100.0}
 MEASURES = page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"})
 SOURCE = "section 6.5, figure 5"

@@ -10,6 +10,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import sweep
 from scripts.experiments.measures.page_rates import HIGH, LOW
 from scripts.present.verdicts import Claim, Range, Trend
 
@@ -20,7 +21,7 @@ CLAIM = (
 )
 REPETITIONS = 20
 ID = page_rates.ID
-SETTINGS = page_rates.settings("noisy", (100, 300))
+SETTINGS = sweep("noisy", (100, 300))
 QUICK = {"horizon": 100.0}
 MEASURES = page_rates.measures(
     {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}

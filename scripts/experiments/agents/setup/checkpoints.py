@@ -32,7 +32,7 @@ def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
 
     Of the trainings with an algorithm those with most steps count, with a belief if there are any.
     """
-    reached = {}
+    reached: dict[tuple[str, str], tuple[tuple[int, bool, float], Path]] = {}
     for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
         made, rows = read_arguments(file.with_name(MODEL)), read_rows(file, ValidationRow)
         if not rows:  # a training without a curve

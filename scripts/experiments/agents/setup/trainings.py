@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,7 @@ def trained(
 def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
     """Return the rewards of a policy, or of a trained agent of the package, by its name."""
     it = TASKS[task]
-    made = agents.load if policy in agents.names() else policies.make
-
-    def build(env: Any) -> Policy:
-        return made(policy, env)
-
+    build = partial(agents.load if policy in agents.names() else policies.make, policy)
     values = {"reward": _mean(build, it, environment(it), seed)}
     held_out = TrainArguments(env_id=it.id, env_args=_to_learn(it, it.arguments))
     validated = mean_rewards(build, held_out, episodes=VALIDATED, seed=VALIDATION_SEED)

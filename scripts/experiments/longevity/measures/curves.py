@@ -7,7 +7,7 @@ compared seed by seed, on the same pages and events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ class Points(NamedTuple):
     staleness: FloatArray
 
 
-Curves = dict[str, dict[str, dict[int, Points]]]
+Curves = dict[tuple[str, str, int], Points]
 """By setting, label and seed."""
 
 
@@ -41,12 +41,10 @@ def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> 
     columns = [
         [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
     ]
-    curves: Curves = {}
-    for setting, label, seed in columns[0][0]:
-        key = setting, label, seed
-        cost, stale = (np.mean([part[key] for part in column], axis=0) for column in columns)
-        curves.setdefault(setting, {}).setdefault(label, {})[seed] = Points(cost, stale)
-    return curves
+    return {
+        key: Points(*(np.mean([part[key] for part in column], axis=0) for column in columns))
+        for key in columns[0][0]
+    }
 
 
 def frontier(points: Points) -> Points:
@@ -88,14 +86,6 @@ def as_stale(setting: str, reference: str, cost: float) -> str:
     return f"{setting}, as stale as {reference} at {cost:g}"
 
 
-def by_seed(curves: Curves) -> Iterator[tuple[str, str, int, Points]]:
-    """Yield setting, label, seed and points of all curves."""
-    for setting, labels in curves.items():
-        for label, seeds in labels.items():
-            for seed, points in seeds.items():
-                yield setting, label, seed, points
-
-
 def known(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that are not NaN."""
     return [row for row in rows if row.value == row.value]
@@ -107,7 +97,7 @@ def stalenesses(
     """Return the staleness of every curve at some costs, a setting for each cost."""
     return known(
         Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
-        for setting, label, seed, points in by_seed(curves)
+        for (setting, label, seed), points in curves.items()
         for cost in costs
     )
 
@@ -115,14 +105,14 @@ def stalenesses(
 def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> list[Row]:
     """Return the cost of every other policy over a reference's, at equal staleness."""
     rows = []
-    for setting, labels in curves.items():
-        for seed, base in labels.get(reference, {}).items():
-            for cost in costs:
-                name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
-                for label, seeds in labels.items():
-                    if label != reference and seed in seeds:
-                        ratio = cost_at(seeds[seed], stale) / cost
-                        rows.append(Row(ID, name, label, seed, RATIO, ratio))
+    for (setting, label, seed), base in curves.items():
+        for cost in costs if label == reference else ():
+            name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
+            rows += [
+                Row(ID, name, other, seed, RATIO, cost_at(points, stale) / cost)
+                for (there, other, of), points in curves.items()
+                if (there, of) == (setting, seed) and other != reference
+            ]
     return known(rows)
 
 
@@ -144,6 +134,6 @@ def compared(
         costs: at which they are compared.
     """
     curves = points_of(rows, stretch)
-    kept = {name: curves[name] for name in settings or curves if name in curves}
-    ratios = cost_ratios(kept, reference, costs) if reference else []
-    return [*stalenesses(kept, costs=costs), *ratios]
+    selected = {key: points for key, points in curves.items() if not settings or key[0] in settings}
+    ratios = cost_ratios(selected, reference, costs) if reference else []
+    return [*stalenesses(selected, costs=costs), *ratios]

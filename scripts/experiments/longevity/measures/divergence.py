@@ -67,12 +67,8 @@ def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, Flo
     within = np.unique(moments[(moments >= 0.0) & (moments < end)])
     times = np.unique(np.concatenate(([0.0], within, [end])))
     # The version at a time is that just before it, so each step is read at its end.
-    present, size = versions(contents, page, np.concatenate(([0.0], times[1:])))
-    held = present[:, :1]
-    common = size @ (present & held)
-    union = size @ (present | held)
-    apart = np.divide(union - common, union, out=np.zeros(union.size), where=union > 0)
-    return times, apart[1:]
+    apart = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
+    return times, apart[0, 1:]
 
 
 def utility(times: FloatArray, divergence: FloatArray) -> float:
@@ -128,10 +124,7 @@ def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
 
 
 def interpolated_means(
-    contents: Contents,
-    times: FloatArray,
-    refreshes: tuple[int, ...],
-    eagerness: float | None = None,
+    contents: Contents, times: FloatArray, every: int, eagerness: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interpolated mean divergence of each page, and each page's eagerness.
 
@@ -140,21 +133,18 @@ def interpolated_means(
     Args:
         contents: of m pages.
         times: of the snapshots, evenly spaced, (S,), S >= 3.
-        refreshes: snapshots from refresh to refresh of each schedule.
+        every: snapshots from refresh to refresh.
         eagerness: E of all pages; None for each page's own.
 
     Returns:
-        Mean divergence from the first snapshot to the last, (schedules, m), and each page's own E,
-        (m,), NaN where it has none.
+        Mean divergence from the first snapshot to the last, and each page's own E, NaN where it has
+        none, (m,) each.
     """
     apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
-    own = np.array([eagerness_of(page) for page in apart])
-    known = own[~np.isnan(own)]
-    used = np.where(np.isnan(own), known.mean() if known.size else 0.5, own)
+    measured = np.array([eagerness_of(page) for page in apart])
+    known = measured[~np.isnan(measured)]
+    used = np.where(np.isnan(measured), known.mean() if known.size else 0.5, measured)
     if eagerness is not None:
-        used = np.full(own.size, eagerness)
-    means = [
-        [interpolated(page, every, eager) for page, eager in zip(apart, used, strict=True)]
-        for every in refreshes
-    ]
-    return np.array(means), own
+        used = np.full(used.size, eagerness)
+    pairs = zip(apart, used, strict=True)
+    return np.array([interpolated(page, every, eager) for page, eager in pairs]), measured

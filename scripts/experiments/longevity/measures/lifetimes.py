@@ -7,7 +7,7 @@ the same most common K; the model takes the group's empirical distribution of K.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,38 +79,29 @@ def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
     return Lifetimes(*columns), np.concatenate(frequency), np.concatenate(dominant)
 
 
-def group_of(dominant: IntArray) -> IntArray:
-    """Return the index in GROUPS of each page by its most common K, -1 where K is 0 (unknown)."""
-    return np.minimum(dominant, 3) - 1
-
-
-def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
-    """Return the share of lifetimes up to each number of snapshots in the model.
+def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the share of lifetimes up to each number of snapshots in the model, and as seen.
 
     Page updates are a Poisson process, with one or more between snapshots with probability
-    FREQUENCY; fragments with K live for K updates.
+    FREQUENCY; fragments with K live for K updates. As seen there is at most one update between two
+    snapshots.
 
     Args:
         items: K of each set of fragments, (n,).
         size: fragments in it, (n,).
         lived: snapshots, (L,).
+
+    Returns:
+        Both shares, (L,) each: means over fragments of the law of each K.
     """
-    rate = -math.log1p(-FREQUENCY)
-    return _mixed(items, size, lambda number: gammainc(number, rate * lived))
-
-
-def modelled_as_seen(items: IntArray, size: IntArray, lived: FloatArray) -> FloatArray:
-    """Return :func:`modelled` with at most one update between two snapshots."""
     from scipy.stats import nbinom
 
-    return _mixed(items, size, lambda number: nbinom.cdf(lived - number, number, FREQUENCY))
-
-
-def _mixed(items: IntArray, size: IntArray, law: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Return the mean over fragments of a law of K, a function of (k, 1) that returns (k, L)."""
     share = np.bincount(items, size) / size.sum()
     support = np.flatnonzero(share)
-    return np.asarray(share[support] @ law(support[:, None]))
+    number, rate = support[:, None], -math.log1p(-FREQUENCY)
+    laws = gammainc(number, rate * lived), nbinom.cdf(lived - number, number, FREQUENCY)
+    model, as_seen = (np.asarray(share[support] @ law, np.float64) for law in laws)
+    return model, as_seen
 
 
 def measured(
@@ -131,18 +122,17 @@ def measured(
         update between snapshots; ``late``, actual minus model, averaged over LATE .. MOST_LIVED;
         and ``short``, the share of fragments of K = 1.
     """
-    kept = (np.abs(frequency - FREQUENCY) <= HALF_WIDTH + 1e-12) & (
-        group_of(dominant) == GROUPS.index(group)
-    )
-    rows = kept[sample.page]
+    scroll = np.minimum(dominant, 3) == GROUPS.index(group) + 1
+    pages = scroll & (np.abs(frequency - FREQUENCY) <= HALF_WIDTH + 1e-12)
+    rows = pages[sample.page]
     size, lived, items = sample.size[rows], sample.lived[rows], sample.items[rows]
-    numbers = {"pages": float(kept.sum()), "fragments": float(size.sum())}
+    numbers = {"pages": float(pages.sum()), "fragments": float(size.sum())}
     if not size.size:
         return numbers
     grid = np.arange(MOST_LIVED + 1.0)
     count = np.bincount(np.minimum(lived, MOST_LIVED + 1), size, MOST_LIVED + 2)
     actual = np.cumsum(count)[:-1] / size.sum()
-    model, as_seen = modelled(items, size, grid), modelled_as_seen(items, size, grid)
+    model, as_seen = modelled(items, size, grid)
     return {
         **numbers,
         **indexed("actual", actual),

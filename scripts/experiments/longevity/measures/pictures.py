@@ -12,9 +12,11 @@ import pandas as pd
 
 from crawl_envs.evaluation import Row, mean_and_half_width
 from crawl_envs.types import FloatArray
-from scripts.experiments.longevity.measures.curves import RATIO, Curves, points_of
+from scripts.experiments import figures
+from scripts.experiments.figures import Series
+from scripts.experiments.longevity.measures.curves import RATIO, Curves, Points, points_of
 from scripts.present import charts
-from scripts.study.means import entries, means, table
+from scripts.study.means import entries, means
 
 STALENESS = "staleness: mean divergence over pages and time"
 MOST_COST = 0.72
@@ -25,13 +27,15 @@ def mean_curves(curves: Curves) -> pd.DataFrame:
 
     Panels are settings.
     """
+    groups: dict[tuple[str, str], list[Points]] = {}
+    for key, points in curves.items():
+        groups.setdefault(key[:2], []).append(points)
     parts = []
-    for setting, labels in curves.items():
-        for label, seeds in labels.items():
-            cost, stale = map(np.array, zip(*seeds.values(), strict=True))
-            mean, half = np.transpose([mean_and_half_width(list(column)) for column in stale.T])
-            part = {"x": cost.mean(axis=0), "y": mean, "half": np.nan_to_num(half)}
-            parts.append(pd.DataFrame(part).assign(label=label, panel=setting))
+    for (setting, label), seeds in groups.items():
+        cost, stale = np.swapaxes(seeds, 0, 1)
+        mean, half = np.transpose([mean_and_half_width(list(column)) for column in stale.T])
+        part = {"x": cost.mean(axis=0), "y": mean, "half": np.nan_to_num(half)}
+        parts.append(pd.DataFrame(part).assign(label=label, panel=setting))
     return pd.concat(parts)
 
 
@@ -58,13 +62,16 @@ def curves_by_cost(
         settings: those that are drawn; empty: all.
         measures: those on vertical axes, with labels of these; several are of one setting.
     """
-    parts, axes, seeds = [], {}, 0
+    parts: list[pd.DataFrame] = []
+    axes: dict[str, charts.Axis] = {}
+    seeds = 0
     for measure, label in measures.items():
         curves = points_of(rows, stretch, measure)
-        data = mean_curves({name: curves[name] for name in settings or curves})
+        curves = {key: curves[key] for key in curves if not settings or key[0] in settings}
+        data = mean_curves(curves)
         parts.append(data if len(measures) == 1 else data.assign(panel=measure))
         axes |= dict.fromkeys(parts[-1].panel, charts.Axis(label))
-        seeds = max(seeds, *(len(each) for of in curves.values() for each in of.values()))
+        seeds = max(seeds, len({seed for *_, seed in curves}))
     data = pd.concat(parts)
     charts.lines(
         data[data.x <= MOST_COST],
@@ -82,52 +89,25 @@ def curves_by_cost(
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
     """Draw cost ratios with 95% intervals, by setting and policy, and where they lack seeds."""
-    seeds, few = len({row.seed for row in rows}), dict[str, list[str]]()
-    kept = [row for row in rows if row.policy in labels and row.metric == RATIO]
-    for (setting, label), count in Counter(row[1:3] for row in kept).items():
+    seeds = len({row.seed for row in rows})
+    compared = [row for row in rows if row.policy in labels and row.metric == RATIO]
+    notes: dict[str, list[str]] = {row.setting: [row.setting] for row in compared}
+    for (setting, label), count in Counter(row[1:3] for row in compared).items():
         if count < seeds:
-            few.setdefault(setting, []).append(f"{label}: {count} of {seeds} seeds")
-    means_of_settings(
-        [row._replace(setting="\n".join([row[1], *few.get(row[1], ())])) for row in kept],
-        path,
-        title=f"{title}\nmeans and 95% intervals over {seeds} seeds",
-        metric=RATIO,
-        x=charts.Axis(
-            "refresh cost over that of the reference, at equal staleness", limits=(0.0, None)
+            notes[setting].append(f"{label}: {count} of {seeds} seeds")
+    across = charts.Axis(
+        "refresh cost over that of the reference, at equal staleness", limits=(0.0, None)
+    )
+    figures.dots(
+        [Series(RATIO)],
+        charts.Frame(
+            f"{title}\nmeans and 95% intervals over {seeds} seeds",
+            across,
+            upright=[charts.Rule(1.0, dash="-")],
         ),
+        y={setting: "\n".join(lines) for setting, lines in notes.items()},
         labels=labels,
-        line=charts.Rule(1.0, dash="-"),
-    )
-
-
-def means_of_settings(
-    rows: Sequence[Row],
-    path: Path,
-    *,
-    title: str,
-    metric: str,
-    x: charts.Axis,
-    labels: Sequence[str] = (),
-    line: charts.Rule | None = None,
-) -> None:
-    """Draw means with 95% intervals, a line for each setting, a mark for each label.
-
-    Args:
-        rows: the rows.
-        path: the picture.
-        title: what is drawn.
-        metric: drawn metric.
-        x: the horizontal axis.
-        labels: in order; empty: the only one, without a legend.
-        line: a vertical line.
-    """
-    names = {"setting": "y", "mean": "x"} | ({"policy": "label"} if labels else {})
-    charts.dots(
-        means(table(rows, metric)).rename(columns=names),
-        path,
-        charts.Frame(title, x, upright=[line] if line else ()),
-        labels=labels,
-    )
+    )(compared, path)
 
 
 def distributions(

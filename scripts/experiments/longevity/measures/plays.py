@@ -24,7 +24,8 @@ from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import changed, runs_of
-from scripts.study.rows import indexed
+from scripts.experiments.measures.courses import decisions
+from scripts.study.rows import indexed_columns
 from scripts.study.settings import Measurement, spec
 
 ID = "CrawlLongevity-v0"
@@ -136,18 +137,8 @@ def ledgers(
         read: function of the environment, without wrappers; by default it returns the ledger.
     """
     observation, _ = env.reset(seed=seed)
-    core: Any = env.unwrapped
     policy = make(env)
-    learn = getattr(policy, "observe", None)
-    readings, state, start, over = [read(core)], None, np.ones(1, np.bool_), False
-    while not over:
-        if learn is not None:
-            learn(core.last_log())
-        action, state = policy.predict(observation, state, start, deterministic=True)
-        observation, _, _, over, _ = env.step(action)
-        start = np.zeros(1, np.bool_)
-        readings.append(read(core))
-    return readings, policy
+    return [read(core) for core in decisions(env, policy, observation)], policy
 
 
 def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:
@@ -165,19 +156,20 @@ def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[s
     }
 
 
-def in_stretches(records: Ledgers, num_pages: float) -> dict[str, float]:
-    """Return the measures of both stretches, named ``<measure>, <stretch>``."""
+def in_stretches(
+    records: Ledgers, num_pages: float, stretches: Mapping[str, tuple[int, int]] = STRETCHES
+) -> dict[str, float]:
+    """Return the measures of stretches of decisions, named ``<measure>, <stretch>``."""
     return {
         f"{measure}, {stretch}": value
-        for stretch, (first, last) in STRETCHES.items()
-        for measure, value in between(records, first, last, num_pages).items()
+        for stretch, decisions in stretches.items()
+        for measure, value in between(records, *decisions, num_pages).items()
     }
 
 
 def steady(records: Ledgers, num_pages: float) -> dict[str, float]:
     """Return the measures from the end of the warm-up to that of the episode, named alike."""
-    found = between(records, WARM_TICKS, len(records) - 1, num_pages)
-    return {f"{measure}, {STEADY}": value for measure, value in found.items()}
+    return in_stretches(records, num_pages, {STEADY: (WARM_TICKS, len(records) - 1)})
 
 
 def sweep(
@@ -200,11 +192,7 @@ def sweep(
         measure(ledgers(env, partial(entrant.make, knob=knob), seed, read)[0])
         for knob in entrant.knobs
     ]
-    return {
-        key: value
-        for name in measured[0]
-        for key, value in indexed(name, [values[name] for values in measured]).items()
-    }
+    return indexed_columns({name: [values[name] for values in measured] for name in measured[0]})
 
 
 @spec("longevity-threshold-sweep")

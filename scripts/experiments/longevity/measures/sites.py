@@ -16,7 +16,6 @@ from crawl_envs import instances
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.families.longevity import FragmentAccess
 from crawl_envs.instances import traces
-from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.instances.traces import Trace
 from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.instances.traces.instance import replay
@@ -28,8 +27,10 @@ from crawl_envs.types import IntArray, Reveal
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
+from crawl_envs.worlds.fragments.regions import RegionPages
 from policies.values.divergence.tabulated import TabulatedCurves
 from scripts.data.fit_trace import fit
+from scripts.data.replays import Split
 from scripts.experiments.measures import recorded as histories
 
 MOST_PAGES = 200
@@ -51,7 +52,7 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
         days: > 0.
         seed: >= 0.
     """
-    instance = instances.make(name, num_pages=num_pages, seed=seed)
+    instance: Any = instances.make(name, num_pages=num_pages, seed=seed)
     return instance, drawn_contents(instance, days, seed)
 
 
@@ -109,13 +110,7 @@ def lasting(site: str, window: Window) -> Contents:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty.
-
-    Raises:
-        ValueError: a page does not exist.
-    """
-    if pages.size and pages.max() >= contents.num_pages:
-        raise ValueError(f"pages must be rows below {contents.num_pages}, got {pages}")
+    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty."""
     number = np.full(contents.num_pages, -1, np.int64)
     there = np.flatnonzero(pages >= 0)
     number[pages[there]] = there
@@ -132,7 +127,7 @@ class Played(NamedTuple):
     """
 
     trace: Trace
-    split: histories.Split
+    split: Split
     pages: IntArray
     contents: Contents
     alive: float
@@ -158,9 +153,7 @@ def second_half(site: str) -> Played:
 class RecordedPages(FragmentAccess, CrawlEnv):
     """An environment of recorded pages of a ``site``, as ``CrawlLongevity-v0`` on a trace."""
 
-    def __init__(self, site: str, lanes: Any, objective: Objective) -> None:
-        super().__init__(lanes, objective)
-        self.site = site
+    site = ""
 
 
 def replayed(
@@ -200,7 +193,9 @@ def replayed(
         tape=source.tape,
         contents=contents,
     )
-    return RecordedPages(site, lanes, Objective("fragments"))
+    env = RecordedPages(lanes, Objective("fragments"))
+    env.site = site
+    return env
 
 
 @cache

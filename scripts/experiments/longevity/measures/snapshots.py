@@ -39,9 +39,9 @@ class Runs(NamedTuple):
     whole: BoolArray
 
 
-def snapshot_times(snapshots: int = SNAPSHOTS, interval: float = INTERVAL) -> FloatArray:
+def snapshot_times(snapshots: int = SNAPSHOTS) -> FloatArray:
     """Return the times of snapshots, the first at 0: (S,)."""
-    return interval * np.arange(float(snapshots))
+    return INTERVAL * np.arange(float(snapshots))
 
 
 def substitutes(missing: BoolArray) -> IntArray:

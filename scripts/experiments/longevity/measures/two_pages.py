@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from crawl_envs.evaluation import Row
-from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Contents, Regions
+from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,

@@ -130,39 +130,37 @@ def test_instants_are_where_values_cross_the_level() -> None:
 
 
 def test_tables_vary_one_page_and_leave_the_others() -> None:
-    visited = learned_values.visit(0, 8, 1.0)
-    rows = visited.observations[-1]
-    direct = learned_values.table_of_formula(rows, visited.cycle)
-    slow = learned_values.table(learned_values.formula_scores, rows, visited.cycle)
-    assert np.array_equal(direct, slow)
+    rows = learned_values.visit(0, 8, 1.0)[1][-1]
     page, i, j = 5, 2, 7
     seen = []
 
     def spying(varied: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         seen.append(varied.copy())
-        return np.zeros(len(varied))
+        return varied[:, 0] + 10.0 * varied[:, 1]
 
-    learned_values.table(spying, rows, visited.cycle)
+    result = learned_values.table(spying, rows)
+    assert result[page, i, j] == learned_values.CYCLES[j] + 10.0 * learned_values.SIGNALS[i]
     states = itertools.product(range(8), range(len(learned_values.SIGNALS)), range(40))
     varied = dict(zip(states, seen, strict=True))[page, i, j]
-    assert varied[page, :2].tolist() == [learned_values.CYCLES[j] * visited.cycle, 2.0]
+    assert varied[page, :2].tolist() == [learned_values.CYCLES[j], 2.0]
     others = np.arange(8) != page
     assert np.array_equal(varied[others], rows[others])
 
 
-def test_the_formula_plays_as_the_policy_does() -> None:
-    visited = learned_values.visit(1, 20, 2.0)
+def test_states_are_those_of_the_second_half_of_an_episode_of_the_policy() -> None:
+    _, observations = learned_values.visit(1, 20, 2.0)
     env = small(num_pages=20)
     observation, _ = env.reset(seed=1)
     policy = crawl_policies.make("GreedyNCIS", env)
-    pages = []
+    pages, seen = [], []
     for _ in range(env.unwrapped.num_slots()):
         page, _ = policy.predict(observation, deterministic=True)
         pages.append(int(page))
+        seen.append(observation)
         observation, *_ = env.step(page)
     half = len(pages) // 2
-    assert visited.chosen.tolist() == pages[half:]
-    assert visited.cycle == 1.0
+    assert np.array_equal(observations, np.array(seen[half:], np.float64))
+    assert learned_values.formula_scores(observations).argmax(1).tolist() == pages[half:]
 
 
 def test_the_index_scores_as_the_policy_chooses() -> None:

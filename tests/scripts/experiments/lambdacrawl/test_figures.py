@@ -180,7 +180,7 @@ def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         policy = names.KNOWN_RATES[names.EVEN]()
         form = policy.compile(truth.problem(), 200, np.random.default_rng(0))
         pages = iter(form.pages)
-        return SimpleNamespace(predict=lambda observation: (int(next(pages)), None))
+        return SimpleNamespace(predict=lambda *_, **__: (int(next(pages)), None))
 
     monkeypatch.setitem(names.LEARNERS, names.ETC, knowing)
     result = names.regrets(0, num_pages=20, horizons=[10.0, 25.0])

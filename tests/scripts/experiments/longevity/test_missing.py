@@ -29,7 +29,7 @@ def test_substitutes_are_the_previous_snapshots() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
 def test_measures_are_those_of_the_substituted_versions(share: float) -> None:
     _, contents = sites.drawn_set("random", PAGES, 30.0, 3)
-    times, rng = snapshot_times(SNAPSHOTS, 2.0), np.random.default_rng(0)
+    times, rng = snapshot_times(SNAPSHOTS), np.random.default_rng(0)
     missing = rng.random((PAGES, SNAPSHOTS)) < share
     runs = runs_of(contents, times, substitutes(missing))
     share_changed, lived = change_frequency(runs), longevity(runs)

@@ -57,7 +57,7 @@ def test_recorded_pages_exist_throughout() -> None:
         sites.trace_of("elsewhere")
     with pytest.raises(ValueError, match="days must be at most 200"):
         sites.windows(site, 201.0)
-    with pytest.raises(ValueError, match="pages must be rows below"):
+    with pytest.raises(IndexError, match="out of bounds"):
         sites.of_pages(contents, np.array([contents.num_pages]))
 
 

@@ -168,8 +168,9 @@ def test_ratios_leads_and_stalenesses_are_paired_by_seed() -> None:
     assert list(ratios.values()) == pytest.approx([0.5] * 4)
     stale = [row for row in compared if (row.policy, row.metric) == ("ours", "staleness")]
     assert [row.value for row in stale[:4]] == pytest.approx([0.09, 0.08, 0.06, 0.06])
-    points = curves.points_of(rows, curves.WHOLE)["set"]
-    named = {fig11.SET: {FITTING: points["ours"], CGM: points["CGM"]}}
+    points = curves.points_of(rows, curves.WHOLE)
+    names = {"ours": FITTING, "CGM": CGM}
+    named = {(fig11.SET, names[label], seed): of for (_, label, seed), of in points.items()}
     assert [row.value for row in fig11.growth(named)] == pytest.approx([0.02 - 0.005] * 2)
 
 
@@ -177,13 +178,13 @@ def test_both_stretches_together_are_their_mean() -> None:
     rows = rows_of("a", [(0.2, 0.04)])
     warm = f"cost, {WARM}[0]"
     rows = [row._replace(value=0.4) if row.metric == warm else row for row in rows]
-    points = curves.points_of(rows, curves.WHOLE)["set"]["a"][0]
+    points = curves.points_of(rows, curves.WHOLE)["set", "a", 0]
     assert points.cost == pytest.approx([0.3])
 
 
 def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None:
-    warm = {"quality": {"a": {0: Points(np.array([0.9, 0.5, 0.3, 0.1]), np.zeros(4))}}}
-    steady = {"quality": {"a": {0: Points(np.array([0.45, 0.3, 0.1, 0.05]), np.zeros(4))}}}
+    warm = {("quality", "a", 0): Points(np.array([0.9, 0.5, 0.3, 0.1]), np.zeros(4))}
+    steady = {("quality", "a", 0): Points(np.array([0.45, 0.3, 0.1, 0.05]), np.zeros(4))}
     result = {row.setting: row.value for row in fig8.invested(warm, steady)}
     assert result == pytest.approx(
         {

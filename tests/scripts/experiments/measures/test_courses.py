@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import policies
-from scripts.experiments.measures.courses import Course, course
+from scripts.experiments.measures.courses import course, recent_share
 
 ARGUMENTS = {
     "instance": "noisy",
@@ -19,13 +19,10 @@ ARGUMENTS = {
 
 
 class Plain:
-    """A policy without a compiled form, which is taught by the log."""
+    """A policy without a compiled form."""
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.taught = policy, 0
-
-    def observe(self, log: Any) -> None:
-        self.taught += 1
+        self.policy = policy
 
     def predict(self, *given: Any, **more: Any) -> Any:
         return self.policy.predict(*given, **more)
@@ -49,27 +46,21 @@ def test_a_course_sums_the_slots(compiled: bool) -> None:
     env = gymnasium.make("CrawlNCIS-v0", **ARGUMENTS)
     env.reset(seed=5)
     policy = policies.make("GreedyNCIS", env)
-    plain = Plain(policy)
-    result = course(env, policy if compiled else plain, 5, every=3)
-    assert plain.taught == (0 if compiled else 48)
+    result = course(env, policy if compiled else Plain(policy), 5, every=3)
     slots = naive(5)
     assert len(slots) == 48 + 1
-    np.testing.assert_array_equal(result.crawl, 3 * np.arange(17))
+    assert result.time.size == 17
     np.testing.assert_allclose(result.time[[4, 12, 16]], [3.0, 6.0, 9.0])
-    for position, count in enumerate(result.crawl):
+    for position, count in enumerate(range(0, 49, 3)):
         assert result.requests[position] == sum(requests for requests, _ in slots[:count])
         assert result.hits[position] == sum(hits for _, hits in slots[:count])
-    share = result.accuracy(6)
+    share = recent_share(result.hits, result.requests, 2)
     assert np.isnan(share[:2]).all()
     hits, requests = (sum(slot[k] for slot in slots[9:15]) for k in (1, 0))
     assert share[5] == hits / requests
 
 
-def test_freshness_looks_back_on_whole_windows() -> None:
-    steps = np.arange(5)
-    sums = Course(2 * steps, *(float(k) * steps**2 for k in (1, 4, 2, 8, 4)))
-    np.testing.assert_allclose(sums.freshness(4)[2:], 2.0)
-    np.testing.assert_allclose(sums.accuracy(2)[1:], 0.5)
-    for window in (0, 1, 3):
-        with pytest.raises(ValueError, match=f"multiple of 2 crawls, got {window}"):
-            sums.accuracy(window)
+def test_a_recent_share_is_that_of_the_growth() -> None:
+    part, whole = np.array([0.0, 1.0, 3.0, 6.0]), np.array([0.0, 4.0, 8.0, 9.0])
+    np.testing.assert_array_equal(recent_share(part, whole, 2)[2:], [3.0 / 8.0, 1.0])
+    assert np.isnan(recent_share(part, whole, 2)[:2]).all()

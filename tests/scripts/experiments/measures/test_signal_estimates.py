@@ -43,9 +43,9 @@ def test_histories_have_the_rates_of_their_pages(crawls):
         spread = math.sqrt((chance * (1.0 - chance)).sum())
         assert abs(history.changed.sum() - chance.sum()) < 4.5 * spread
         # eq. 1: fresh with probability exp(-alpha tau) (nu / gamma)^n
-        fresh = np.exp(
-            -pages.unsignalled_rate[i] * history.elapsed - pages.evidence[i] * history.signals
-        )
+        unsignalled = (1.0 - pages.recall[i]) * pages.change_rate[i]
+        fresh = np.exp(-unsignalled * history.elapsed)
+        fresh *= (1.0 - pages.precision[i]) ** history.signals
         for several in (False, True):
             taken = (history.signals > 1) == several
             spread = math.sqrt((fresh * (1.0 - fresh))[taken].sum())

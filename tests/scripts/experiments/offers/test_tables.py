@@ -23,10 +23,10 @@ from scripts.experiments.measures.offer_strategies import Run
 from scripts.experiments.measures.offer_tables import (
     GAIN_5,
     GAIN_6,
-    LONG_COLUMNS,
     TABLE_5,
     TABLE_6,
     PaperTable,
+    Record,
     write_tables,
 )
 from scripts.experiments.offers import tables as offers_tables
@@ -111,7 +111,7 @@ def test_only_a_gain_has_a_dagger(tmp_path: Path, more: float, cell: str) -> Non
 def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None:
     _, long, _ = written(tmp_path, 0.02)
     by_policy = {line["policy"]: line for line in long}
-    assert tuple(by_policy["KAB5"]) == LONG_COLUMNS
+    assert tuple(by_policy["KAB5"]) == Record._fields
     rows = made_rows(0.02)
     runs = {
         label: [row.value for row in rows if (row.policy, row.metric) == (label, MEASURE.value)]
@@ -123,7 +123,7 @@ def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None
         ]
         for label in ("KAB5", "lambda_ml")
     }
-    line = {name: float(by_policy["KAB5"][name]) for name in LONG_COLUMNS[2:]}
+    line = {name: float(by_policy["KAB5"][name]) for name in Record._fields[2:]}
     assert line["runs"] == RUNS
     assert (line["median"], line["low_95"], line["high_95"]) == median_of(runs["KAB5"])
     assert line["p_runs"] == signed_rank(runs["KAB5"], runs["lambda_ml"]) == 2.0 / 2.0**RUNS
