@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
 from crawl_envs.types.arguments import flag, one_of, whole
-from policies.scheduler.calls import CALLS, wrapped
+from policies.scheduler.calls import CHANGES
 from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.reading import READERS
@@ -261,12 +261,25 @@ def arguments_of(call: str) -> list[str]:
 
 def check_change(call: Any, arguments: Iterable[str]) -> None:
     """Raise ValueError for a call that changes no scheduler, or an argument that it has not."""
-    one_of("call", call, [name for name in CALLS if CALLS[name].changes])
+    one_of("call", call, CHANGES)
     for name in arguments:
         one_of(f"argument of {call}", name, arguments_of(call))
 
 
-for _name, _call in CALLS.items():
-    if _call.changes and _name != "next":
-        _method = wrapped(getattr(CrawlScheduler, _name), DurableScheduler._call)
-        setattr(DurableScheduler, _name, _method)
+def journaled(method: Any) -> Any:
+    """Return a method with the same arguments that writes the call to the journal."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def call(self: DurableScheduler, *arguments: Any, **named: Any) -> Any:
+        values = signature.bind(self, *arguments, **named).arguments
+        values.pop("self")
+        columns = values.pop("columns", {})
+        return self._call(method.__name__, {**values, **columns})
+
+    return call
+
+
+for _name in CHANGES:
+    if _name != "next":
+        setattr(DurableScheduler, _name, journaled(getattr(CrawlScheduler, _name)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types.arguments import quantity, real, whole
-from policies.scheduler.calls import CALLS, locked
+from policies.scheduler.calls import CHANGES, QUERIES, locked
 
 ROUNDING = 1e-6
 """Share of a fetch by which the allowance may be short: times are rounded."""
@@ -61,7 +61,7 @@ class PacedScheduler:
 
     def __init_subclass__(cls) -> None:
         """Let the calls of a subclass wait for those of other threads."""
-        for call in set(vars(cls)) & set(CALLS):
+        for call in set(vars(cls)) & {*CHANGES, *QUERIES}:
             setattr(cls, call, locked(getattr(cls, call)))
 
     @locked
