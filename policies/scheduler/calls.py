@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from numpy.typing import NDArray
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Noted(NamedTuple):
@@ -48,3 +52,15 @@ def locked(method: Any) -> Any:
             return answer
 
     return waiting
+
+
+def call_of(
+    part: str, method: Callable[Concatenate[Any, Arguments], Result]
+) -> Callable[Concatenate[Any, Arguments], Result]:
+    """Return a method of a scheduler that makes a call of one of its parts."""
+
+    def call(self: Any, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        return method(getattr(self, part), *arguments, **named)
+
+    functools.update_wrapper(call, method)
+    return call

@@ -149,7 +149,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
                 "with that version, or begin with another folder"
             ) from error
         self.calls, self.total = self.calls + 1, self.total + 1
-        self.scheduler.time = max(self.scheduler.time, now)
+        self.scheduler.pace.time = max(self.scheduler.time, now)
         try:
             self.answer, self._refused = getattr(self.scheduler, call)(**arguments), False
         except REFUSALS as error:

@@ -18,7 +18,7 @@ from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
 from policies.scheduler.calls import Noted
 from policies.scheduler.ids import PageIds, first_of_each, shards_of
-from policies.scheduler.pacing import PacedScheduler
+from policies.scheduler.pacing import Pace, PacedScheduler
 from policies.scheduler.page_values import COLUMNS
 from policies.scheduler.reading import Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler
@@ -85,7 +85,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
         whole_one = CrawlScheduler(policy, bandwidth, **settings)
-        super().__init__(bandwidth, whole_one.time, whole_one.burst)
+        super().__init__(Pace(bandwidth, whole_one.time, whole_one.burst))
         self._values, self.num_sources = whole_one.pages.values, whole_one.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
@@ -191,14 +191,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         for name, value in settings.items():
             if value is not None:
                 quantity(name, value, above=0.0)
-        self._change_pace(time, bandwidth, burst)
+        self.pace.change(time, bandwidth, burst)
         self._ask_all("configure", time=self.time, **settings)
         self._set_shares()
 
     def reset_clock(self, time: float) -> None:
         """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
         self._set_shares()  # lets the time pass
-        self._turn_back(time)
+        self.pace.turn_back(time)
         self._ask_all("reset_clock", time=time)
         self._exchange = None
 
@@ -291,8 +291,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def why(self) -> str:
         """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
-        if self.is_used_up:
-            return f"the bandwidth is used up until {self._ask_again():g}"
+        if self.pace.is_used_up:
+            return f"the bandwidth is used up until {self.pace.ask_again(self._next_chance):g}"
         answers = self._ask_all("why").items()
         return "; ".join(f"shard {shard}: {answer.result}" for shard, answer in answers)
 
@@ -359,8 +359,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
                 self._place(state["ids"], shard)
                 self._columns = dict.fromkeys(state["columns"])
         shares = np.array([state["bandwidth"] for state in states])
-        self.time = max(state["time"] for state in states)
-        self.bandwidth, self._balance = float(shares.sum()), Balance(shares)
+        self.pace.time = max(state["time"] for state in states)
+        self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
 
     def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
         """Take note of the shards of new pages."""

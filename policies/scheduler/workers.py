@@ -73,7 +73,7 @@ class Shard:
             self.scheduler = DurableScheduler(folder, policy=policy, durable=durable)
         else:
             self.scheduler = CrawlScheduler(policy, **settings)
-            self.scheduler.empty -= settings["burst"]
+            self.scheduler.pace.empty -= settings["burst"]
             if folder is not None:
                 self.scheduler = DurableScheduler(folder, self.scheduler, durable=durable)
         scheduler, pages = self.scheduler, self.scheduler.pages
