@@ -15,7 +15,7 @@ from typing import Any
 
 from crawl_envs.types.arguments import flag, one_of, whole
 from policies.scheduler.calls import CHANGES
-from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
+from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_records
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.reading import READERS
 from policies.scheduler.scheduler import CrawlScheduler
@@ -161,7 +161,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     def _write(self, number: int, state: Record) -> None:
         """Write a snapshot; then delete the files before it."""
         state.values.setdefault("total", 0)
-        write_snapshot(self._path("snapshot", number), state)
+        write_records(self._path("snapshot", number), [state])
         for kind in ("snapshot", "journal"):
             for path in self.folder.glob(f"{kind}-*"):
                 if path.name < self._path(kind, number).name:
