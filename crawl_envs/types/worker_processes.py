@@ -6,30 +6,21 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 
-def new_pool(
-    workers: int, begin: Callable[..., None] | None = None, *arguments: Any
-) -> ProcessPoolExecutor:
-    """Return a pool of spawned processes, each of which first calls ``begin(*arguments)``."""
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_begin, initargs=(begin, arguments)
-    )
-
-
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool that ends with the block: at once if that is left by an exception.
+    """Yield a pool of spawned processes that ends with the block: at once after an exception.
 
     Workers compute with one thread each, unless OMP_NUM_THREADS says otherwise: threads of several
     workers would wait for each other.
     """
-    executor = new_pool(workers)
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
     try:
         with _environment("OMP_NUM_THREADS", "1"):
             yield executor
@@ -62,7 +53,7 @@ def _kill(executor: ProcessPoolExecutor) -> None:
         process.kill()
 
 
-def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+def _begin() -> None:
     """Make this worker ignore interrupts and end with its parent, even if that is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
@@ -72,5 +63,3 @@ def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> Non
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    if begin is not None:
-        begin(*arguments)

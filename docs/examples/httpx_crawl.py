@@ -75,7 +75,7 @@ async def worker(client, scheduler, copies, see):
 async def crawl(urls, folder, see, bandwidth=20_000.0, gap=5.0, workers=8):
     """Fetch pages for ever; ``see`` is called with the pages that are new or have changed."""
     with open_scheduler(folder / "scheduler", bandwidth, gap) as scheduler:
-        copies = Copies(folder / "copies.sqlite")
+        copies = Copies(folder / "copies")
         scheduler.add(urls, known="skip", host=[host_of(url) for url in urls])
         client = httpx.AsyncClient(
             headers={"User-Agent": AGENT}, follow_redirects=True, timeout=30.0

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from policies.scheduler.files import Journal, Record, write_records
+
 SETTLED = 5.0
 """Seconds from a fetch until its copy is written."""
+BLOCK = 1000
+"""Copies in a record of a file that is written anew."""
 MARKUP = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
     re.DOTALL | re.IGNORECASE,
@@ -49,26 +52,49 @@ class Copy(NamedTuple):
 
 
 class Copies:
-    """The copies of a crawler, in a file of SQLite.
+    """The copies of a crawler, in memory and in a file of records.
+
+    A record has the copies of some pages, None for one that is forgotten; the latest counts. A file
+    of which most is old is written anew when it is opened. One object may use it at a time.
+
+    A page takes 536 bytes of memory with a URL of 49 letters and a short request. Its copy is
+    written in 14 us, by a table of SQLite in 28; a file is opened in 9 us per page (one run).
 
     Args:
         path: the file.
+
+    Raises:
+        ValueError: the file is damaged, or of another version.
     """
 
     def __init__(self, path: Path) -> None:
-        self.base = sqlite3.connect(path, isolation_level=None)
-        self.base.execute("PRAGMA journal_mode = WAL")
-        self.base.execute("PRAGMA synchronous = NORMAL")
-        columns = ", ".join(f"{name} TEXT" for name in Copy._fields)
-        self.base.execute(f"CREATE TABLE IF NOT EXISTS copies (url TEXT PRIMARY KEY, {columns})")
+        if (old := path.with_suffix(".sqlite")).exists():
+            raise ValueError(f"{old} is of another version: begin another folder")
+        self.copies: dict[str, Copy] = {}
         self.fresh: dict[str, tuple[float, Copy]] = {}
+        self._entries = 0  # of the file
+        self.journal = Journal(path, repeat=self._repeat)
+        if self._entries > 2 * len(self.copies) + BLOCK:
+            self.journal.close()
+            urls = [*self.copies]
+            blocks = (urls[k : k + BLOCK] for k in range(0, len(urls), BLOCK))
+            records = ({url: self.copies[url] for url in block} for block in blocks)
+            write_records(path, (Record({"copies": copies}, {}) for copies in records))
+            self.journal = Journal(path)
+
+    def _repeat(self, record: Record) -> None:
+        """Take the copies of a record."""
+        copies = record.values["copies"]
+        self._entries += len(copies)
+        for url, values in copies.items():
+            if values is None:
+                self.copies.pop(url, None)
+            else:
+                self.copies[url] = Copy(*values)
 
     def __getitem__(self, url: str) -> Copy:
         """Return what is known of the copy of a page."""
-        if url in self.fresh:
-            return self.fresh[url][1]
-        found = self.base.execute("SELECT * FROM copies WHERE url = ?", (url,)).fetchone()
-        return Copy(*found[1:]) if found else Copy()
+        return self.fresh[url][1] if url in self.fresh else self.copies.get(url, Copy())
 
     def note(self, url: str, copy: Copy, now: float) -> None:
         """Take note of a copy, at a time in seconds; it is written later (:meth:`write`)."""
@@ -78,15 +104,14 @@ class Copies:
         """Write the copies that were taken until a time."""
         self.put({url: copy for url, (time, copy) in self.fresh.items() if time <= until})
 
-    def put(self, copies: Mapping[str, Copy]) -> None:
-        """Write copies now, in place of those that were noted."""
+    def put(self, copies: Mapping[str, Copy | None]) -> None:
+        """Write copies now, in place of those that were noted; None for one that is forgotten."""
         for url in copies:
             self.fresh.pop(url, None)
-        rows = [(url, *copy) for url, copy in copies.items()]
-        if rows:
-            self.base.execute("BEGIN")
-            self.base.executemany("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)", rows)
-            self.base.execute("COMMIT")
+        if copies:
+            record = Record({"copies": dict(copies)}, {})
+            self.journal.append(record)
+            self._repeat(record)
 
     def adopt(self, parsers: Mapping[str, str]) -> None:
         """Keep what parses pages, of those that nothing parses yet; it has seen no copy of them."""
@@ -95,13 +120,12 @@ class Copies:
 
     def remove(self, url: str) -> None:
         """Forget a page."""
-        self.fresh.pop(url, None)
-        self.base.execute("DELETE FROM copies WHERE url = ?", (url,))
+        self.put({url: None})
 
     def close(self) -> None:
         """Write all, and close the file."""
         self.write(float("inf"))
-        self.base.close()
+        self.journal.close()
 
 
 def text_of(body: bytes, content_type: str = "") -> str | bytes:

@@ -84,7 +84,7 @@ class ScheduledRequests(RequestManager):
         longest = quantity("max_retry_after", max_retry_after)
         self.outages = Outages(scheduler, longest)
         folder.mkdir(parents=True, exist_ok=True)
-        self.copies = Copies(folder / "copies.sqlite")
+        self.copies = Copies(folder / "copies")
         if (lost := scheduler.under_way).size:  # of a process before
             scheduler.report(lost, day_of(None), "interrupted")
         self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested

@@ -91,9 +91,11 @@ def read_request(text: str, page: str, spider: Spider) -> Request:
 
 def check_methods(copies: Copies, spider: Spider) -> None:
     """Raise ValueError if a spider lacks a callback, errback or class of the requests kept."""
-    usual = ", ".join(f"'$.{each}'" for each in ("headers", "cookies", "meta", "cb_kwargs"))
-    kinds = f"SELECT DISTINCT json_remove(parser, {usual}) FROM copies WHERE parser IS NOT NULL"
-    for (kind,) in copies.base.execute(kinds):
+    usual, kinds = {"headers", "cookies", "meta", "cb_kwargs"}, set()
+    for parser in {copy.parser for copy in copies.copies.values()} - {None}:
+        fields = json.loads(str(parser)).items()
+        kinds.add(json.dumps({name: value for name, value in fields if name not in usual}))
+    for kind in sorted(kinds):
         try:
             read_request(kind, "data:,", spider)
         except (ValueError, NameError, ImportError) as error:

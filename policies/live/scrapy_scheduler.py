@@ -110,9 +110,13 @@ class RecrawlScheduler:
         port = options.overview_port
         listening = None if port is None else listen(port, "RECRAWL_OVERVIEW_PORT")
         folder.mkdir(parents=True, exist_ok=True)
-        copies = Copies(folder / "copies.sqlite")
-        check_methods(copies, spider)
         self.pages = open_pages(options, settings, now)
+        try:  # now that no other process has the folder
+            copies = Copies(folder / "copies")
+            check_methods(copies, spider)
+        except ValueError:
+            self.pages.close()
+            raise
         take_back(self.pages, now)
         self.outages = Outages(self.pages, options.max_retry_after * SECOND)
         every = options.poll * SECOND

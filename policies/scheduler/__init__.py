@@ -1,6 +1,6 @@
 """A live scheduler of fetches, for any number of pages.
 
-Public modules: describing, ids, states.
+Public modules: describing, files, ids, states.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from policies.scheduler.page_values import evidence_of
 from policies.scheduler.pages import PageTables
 from policies.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
+plain_is_free = cast(Any, is_free).py_func  # without a compilation
 FARTHEST = 2.0**60
 """The longest time within which a due time is searched, in times since the copy."""
 STARVED = 10.0
@@ -62,7 +63,7 @@ def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[floa
         return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"
     if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > now:
         return float(opens), f"its host may be asked from {opens:g} on"
-    if host >= 0 and (state == PARKED or not is_free(choices, host)):
+    if host >= 0 and (state == PARKED or not plain_is_free(choices, host)):
         return now, f"its host has {choices.busy[host]} fetches"
     if state == NEW:
         return now, f"it is one of {lines['num_new']} pages without a copy"

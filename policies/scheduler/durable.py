@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
 from crawl_envs.types.arguments import flag, one_of, whole
-from policies.scheduler.calls import CALLS, wrapped
-from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_snapshot
+from policies.scheduler.calls import CHANGES
+from policies.scheduler.files import Journal, Record, plain, read_snapshot, write_records
 from policies.scheduler.pacing import Fetch
 from policies.scheduler.reading import READERS
 from policies.scheduler.scheduler import CrawlScheduler
@@ -149,7 +149,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
                 "with that version, or begin with another folder"
             ) from error
         self.calls, self.total = self.calls + 1, self.total + 1
-        self.scheduler.time = max(self.scheduler.time, now)
+        self.scheduler.pace.time = max(self.scheduler.time, now)
         try:
             self.answer, self._refused = getattr(self.scheduler, call)(**arguments), False
         except REFUSALS as error:
@@ -161,7 +161,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     def _write(self, number: int, state: Record) -> None:
         """Write a snapshot; then delete the files before it."""
         state.values.setdefault("total", 0)
-        write_snapshot(self._path("snapshot", number), state)
+        write_records(self._path("snapshot", number), [state])
         for kind in ("snapshot", "journal"):
             for path in self.folder.glob(f"{kind}-*"):
                 if path.name < self._path(kind, number).name:
@@ -261,12 +261,25 @@ def arguments_of(call: str) -> list[str]:
 
 def check_change(call: Any, arguments: Iterable[str]) -> None:
     """Raise ValueError for a call that changes no scheduler, or an argument that it has not."""
-    one_of("call", call, [name for name in CALLS if CALLS[name].changes])
+    one_of("call", call, CHANGES)
     for name in arguments:
         one_of(f"argument of {call}", name, arguments_of(call))
 
 
-for _name, _call in CALLS.items():
-    if _call.changes and _name != "next":
-        _method = wrapped(getattr(CrawlScheduler, _name), DurableScheduler._call)
-        setattr(DurableScheduler, _name, _method)
+def journaled(method: Any) -> Any:
+    """Return a method with the same arguments that writes the call to the journal."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def call(self: DurableScheduler, *arguments: Any, **named: Any) -> Any:
+        values = signature.bind(self, *arguments, **named).arguments
+        values.pop("self")
+        columns = values.pop("columns", {})
+        return self._call(method.__name__, {**values, **columns})
+
+    return call
+
+
+for _name in CHANGES:
+    if _name != "next":
+        setattr(DurableScheduler, _name, journaled(getattr(CrawlScheduler, _name)))

@@ -17,7 +17,8 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.scheduler.choices import admit
 from policies.scheduler.ids import PageIds
 from policies.scheduler.learning import PageLearner
-from policies.scheduler.page_values import Address, PageValues, evidence_of
+from policies.scheduler.pacing import Pace
+from policies.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
 from policies.scheduler.reading import Ids, as_ids
 from policies.scheduler.reports import dismiss
 from policies.scheduler.signal_log import signals_until, weigh
@@ -35,6 +36,10 @@ from policies.scheduler.states import (
 )
 
 LEAST_ROOM = 64
+OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
+    f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
+}
+"""Arrays of a state that only some schedulers have."""
 
 
 @typeof_impl.register(Address)
@@ -49,7 +54,7 @@ class PageTables:
     Args:
         policy: as for :class:`CrawlScheduler`.
         num_sources: sources of signals, S.
-        start: time at which the search begins.
+        pace: the clock, and the bandwidth by which rates are allocated.
 
     Attributes:
         values: the crawl value.
@@ -63,7 +68,8 @@ class PageTables:
         learner: beliefs of the pages; None if nothing is learned.
     """
 
-    def __init__(self, policy: Any, num_sources: int, start: float) -> None:
+    def __init__(self, policy: Any, num_sources: int, pace: Pace) -> None:
+        self.pace = pace
         self.values, self.ids = PageValues(policy), PageIds()
         self.columns: dict[str, FloatArray] = {}
         self.hosts: dict[Any, int] = {}
@@ -74,7 +80,7 @@ class PageTables:
         self.num_sources, room = num_sources, self.ids.capacity
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
         self.choices = new_choices(lengths | {"S": num_sources})
-        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, start, grows=True)
+        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, pace.time, grows=True)
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
 
     # Rows
@@ -141,14 +147,22 @@ class PageTables:
             self.dismiss(rows)
             self.choices.lines["num_forgotten"] = 0
 
+    def row(self, page_id: Any, *, gone: bool = False) -> int:
+        """Return the row of a page; ValueError if it is unknown, or gone and ``gone`` is False."""
+        rows = self.ids.rows(as_ids(page_id)) if gone else self.rows(page_id)
+        if rows.size != 1:
+            raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
+        return int(rows[0])
+
     def delay(self, rows: IntArray | BoolArray, by: float) -> None:
         """Let what pages wait for, or the loss of their fetches, come later by a time."""
         choices = self.choices
         choices.due[rows] += by
         sort_heap(choices.due, choices.due_page, choices.due_place)
 
-    def turn_back(self, now: float, by: float, bandwidth: float) -> None:
+    def turn_back(self, by: float) -> None:
         """Take all times back that are not of copies and signals; these are at most now."""
+        now = self.pace.time
         choices, copies = self.choices, self.lazy.pages["last_crawl"]
         names = "opens", "held", "opening", "retry_at", "failure_time", "due"
         for times in (getattr(choices, name) for name in names):
@@ -160,7 +174,7 @@ class PageTables:
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
-        self.restore(*self.state(), bandwidth, now)
+        self.restore(*self.state())
 
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the numbers of hosts, (n,)."""
@@ -179,9 +193,9 @@ class PageTables:
         """Return the columns of pages."""
         return {name: column[..., rows] for name, column in self.columns.items()}
 
-    def parameters(self, columns: Mapping[str, FloatArray], bandwidth: float) -> FloatArray | None:
+    def parameters(self, columns: Mapping[str, FloatArray]) -> FloatArray | None:
         """Return the parameters of values, (n, P); None if they depend on other pages."""
-        return self.values.table(columns, bandwidth) if self.values.apart else None
+        return self.values.table(columns, self.pace.bandwidth) if self.values.apart else None
 
     def write(
         self, rows: IntArray, columns: Mapping[str, FloatArray], parameters: FloatArray | None
@@ -198,28 +212,28 @@ class PageTables:
         self.lazy.parameters[rows, : parameters.shape[1]] = parameters
         self.lazy.parameters[rows, parameters.shape[1] :] = 0.0
 
-    def write_learned(self, rows: IntArray, bandwidth: float) -> None:
+    def write_learned(self, rows: IntArray) -> None:
         """Write the learned parameters of pages; those that are ready must be admitted after it."""
         assert self.learner is not None
         columns = self.of(rows) | self.learner.columns(rows)
-        self.write(rows, columns, self.values.table(columns, bandwidth))
+        self.write(rows, columns, self.parameters(columns))
         self.weigh(rows)
 
-    def admit(self, rows: IntArray, now: float, *, only_ready: bool = False) -> None:
+    def admit(self, rows: IntArray, *, only_ready: bool = False) -> None:
         """Let absent pages be chosen, or place ready ones again after a change of any kind."""
         if only_ready:
             rows = rows[self.choices.status[rows] == READY]
-        ready(admit)(*self.arguments, self.values.value, rows, now)
+        ready(admit)(*self.arguments, self.values.value, rows, self.pace.time)
 
-    def allocate(self, bandwidth: float, now: float) -> None:
+    def allocate(self) -> None:
         """Solve for the rates of all pages again, where they depend on each other."""
         if self.values.apart or self.allocated or len(self.ids) == 0:
             return
         rows = np.flatnonzero(self.choices.status != ABSENT)
         self.make_room(width=2)
-        self.lazy.parameters[rows, 0] = self.values.table(self.of(rows), bandwidth)[:, 0]
-        self.allocated = True
-        self.admit(rows, now, only_ready=True)
+        rates = self.values.table(self.of(rows), self.pace.bandwidth)[:, 0]
+        self.lazy.parameters[rows, 0], self.allocated = rates, True
+        self.admit(rows, only_ready=True)
 
     def carry(self, rows: IntArray, times: FloatArray) -> None:
         """Carry what pages had too few or too many crawls, at most one, to their next interval."""
@@ -263,7 +277,7 @@ class PageTables:
     def signal_counts(self, rows: IntArray) -> FloatArray:
         """Return the number of signals of each source that count for the copies, (n, S)."""
         counts = np.zeros((rows.size, self.num_sources))
-        signals_until(self.arguments[0], rows, np.full(rows.size, np.inf), counts)
+        ready(signals_until)(self.arguments[0], rows, np.full(rows.size, np.inf), counts)
         return counts
 
     def weigh(self, rows: IntArray) -> None:
@@ -308,13 +322,7 @@ class PageTables:
         arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
         return values, arrays
 
-    def restore(
-        self,
-        values: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        bandwidth: float,
-        now: float,
-    ) -> None:
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of other tables of the same policy; the search begins anew."""
         groups: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
         for name, array in arrays.items():
@@ -331,8 +339,9 @@ class PageTables:
         rows = np.flatnonzero(self.choices.status != ABSENT)
         parameters = np.zeros((0, 1))
         if rows.size:
-            parameters = self.values.table(self.of(rows), bandwidth)
-        self.lazy = new_lazy_argmax(np.zeros((room, parameters.shape[1])), room, now, True)
+            parameters = self.values.table(self.of(rows), self.pace.bandwidth)
+        width, start = parameters.shape[1], self.pace.time
+        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
         search = groups["search"]
         if "carried" in search and rows.size:
@@ -340,4 +349,4 @@ class PageTables:
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = search[name]
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
-        self.admit(rows, now, only_ready=True)
+        self.admit(rows, only_ready=True)

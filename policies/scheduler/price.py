@@ -69,6 +69,11 @@ class Price:
         self.credit = max(self.credit - 1.0, 0.0)
         return True
 
+    def turn_back(self, by: float) -> None:
+        """Take all times back."""
+        self.time -= by
+        self.asked = None if self.asked is None else self.asked - by
+
     def state(self) -> list[float | None]:
         """Return what changes."""
         return [self.log, self.time, self.asked, self.credit]

@@ -148,7 +148,7 @@ def revive(
             make_ready(choices, lazy, value, page, now)
 
 
-@compiled()
+@compiled(types.void(_ROWS))
 def reopen(table: IntArray) -> None:
     """Let hosts with parked pages open, where their limits have changed."""
     choices = choices_at(table)

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -15,18 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.scheduler.balance import Balance
-from policies.scheduler.calls import CALLS, locked, wrapped
-from policies.scheduler.files import Record, decoded
+from policies.scheduler.calls import Noted
 from policies.scheduler.ids import PageIds, first_of_each, shards_of
-from policies.scheduler.pacing import PacedScheduler
+from policies.scheduler.pacing import Pace, PacedScheduler
 from policies.scheduler.page_values import COLUMNS
-from policies.scheduler.reading import READERS, Ids, as_ids, check_names, read
+from policies.scheduler.reading import Ids, as_ids, check_names, read
 from policies.scheduler.scheduler import CrawlScheduler
-from policies.scheduler.workers import BACKENDS, check, check_folder, encoded, shard_folder
+from policies.scheduler.shard_folders import check_folder, shard_folder
+from policies.scheduler.workers import BACKENDS, Answer, Workers
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
-Answers = dict[int, Record]
 
 
 class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedScheduler):
@@ -38,9 +38,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     crawl value, as one scheduler would (:mod:`policies.scheduler.balance`); with a policy that
     allocates rates they stay equal. Pages of a batch come shard by shard, the best of each first.
 
-    The shards work at the same time with the backends ``processes`` and ``ray``; the answers are
-    those of ``local``. A script that starts processes needs ``if __name__ == "__main__":``. Large
-    batches are faster: every call waits for all shards.
+    The shards work at the same time with the backend ``ray``; the answers are those of ``local``.
+    Large batches are faster: every call waits for all shards.
 
     A worker that has ended is started again from its folder, and its call is made exactly once.
     Without a folder its pages are lost, and calls of it raise RuntimeError. If this process ends in
@@ -50,8 +49,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         policy: as for :class:`CrawlScheduler`.
         bandwidth: likewise, of all shards together.
         shards: number of shards.
-        backend: ``local`` for this process, ``processes`` for one process per shard, ``ray`` for
-            one actor of Ray per shard.
+        backend: ``local`` for this process, ``ray`` for one actor of Ray per shard.
         folder: a folder in which each shard has a :class:`DurableScheduler`; None for none. If it
             holds shards, these go on at their bandwidth, timeout and waits after failures; what was
             saved of the bandwidth is lost.
@@ -87,7 +85,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
         whole_one = CrawlScheduler(policy, bandwidth, **settings)
-        super().__init__(bandwidth, whole_one.time, whole_one.burst)
+        super().__init__(Pace(bandwidth, whole_one.time, whole_one.burst))
         self._values, self.num_sources = whole_one.pages.values, whole_one.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
@@ -96,18 +94,18 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             self.period = quantity("balance", balance, above=0.0)
         self._balances = self._values.apart and balance != math.inf and shards > 1
         self._exchange: float | None = None
-        own = {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
-        self._settings, self._start = settings | own, (policy, durable, BACKENDS[backend])
-        self.folder = None if folder is None else Path(folder)
-        self._calls, self._sizes = [0] * shards, np.zeros(shards, np.int64)
+        self._sizes = np.zeros(shards, np.int64)
         self.ids, self._columns = PageIds(), dict[str, Any]()
         self._where = np.zeros(self.ids.capacity, np.int64)
-        self._workers: list[Any] = []
-        if self.folder is not None:
-            check_folder(self.folder, {"shards": shards, **_settings_of(whole_one)})
+        self.folder, folders = None, list[Path | None]([None] * shards)
+        if folder is not None:
+            self.folder = Path(folder)
+            check_folder(self.folder, shards, whole_one)
+            folders = [shard_folder(self.folder, shard) for shard in range(shards)]
+        settings |= {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
+        start: Any = BACKENDS[backend]
+        self._workers = Workers(partial(start, policy, settings, durable), folders)
         try:
-            for shard in range(shards):
-                self._workers.append(self._start_worker(shard))
             self._open(self._ask_all("open"))
         except BaseException:
             self.close()
@@ -127,9 +125,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def close(self) -> None:
         """End the workers, and leave the folder to others; calls raise ValueError then."""
-        for worker in self._workers:
-            worker.close()
-        self._workers.clear()
+        self._workers.close()
 
     def __exit__(self, *error: object) -> None:
         """End the workers, and leave the folder to others."""
@@ -195,14 +191,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         for name, value in settings.items():
             if value is not None:
                 quantity(name, value, above=0.0)
-        self._change_pace(time, bandwidth, burst)
+        self.pace.change(time, bandwidth, burst)
         self._ask_all("configure", time=self.time, **settings)
         self._set_shares()
 
     def reset_clock(self, time: float) -> None:
         """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
         self._set_shares()  # lets the time pass
-        self._turn_back(time)
+        self.pace.turn_back(time)
         self._ask_all("reset_clock", time=time)
         self._exchange = None
 
@@ -211,38 +207,77 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._set_shares()  # lets the time pass
         self._ask_all("source_gap", source=source, since=since)
 
+    def update(self, ids: Ids, **columns: ArrayLike) -> None:
+        """Change columns of pages; see :meth:`CrawlScheduler.update`."""
+        self._ask_pages("update", ids, columns)
+
+    def revive(self, ids: Ids, wait: bool = False) -> int:
+        """Bring back pages that are gone; see :meth:`CrawlScheduler.revive`."""
+        results, unknown = self._ask_pages("revive", ids, {}, skip=True, wait=wait)
+        return int(sum(results)) + unknown.size
+
+    def limit_hosts(
+        self,
+        hosts: ArrayLike | None = None,
+        *,
+        gap: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """Limit the fetches of hosts; see :meth:`CrawlScheduler.limit_hosts`."""
+        if hosts is None:
+            self._ask_all("limit_hosts", gap=gap, most=most)
+        else:
+            self._ask_hosts("limit_hosts", "hosts", hosts, gap=gap, most=most)
+
+    def hold(self, host: ArrayLike, until: float) -> None:
+        """Ask a host not before a time; see :meth:`CrawlScheduler.hold`."""
+        self._ask_hosts("hold", "host", host, until=until)
+
+    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
+        """Take note of signals; see :meth:`CrawlScheduler.signal`."""
+        events = {"times": times, "source": source}
+        results, unknown = self._ask_pages("signal", ids, events, skip=True)
+        return Noted(sum(result.ignored for result in results), unknown)
+
     def report(
         self,
         ids: Ids,
         times: ArrayLike,
         status: str = "ok",
         changed: ArrayLike | None = None,
-        **more: Any,
+        *,
+        retry_at: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
     ) -> int:
         """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
-        some = {"ids": ids, "times": times, "status": status, "changed": changed, **more}
-        ignored: int = self._divide("report", some)
+        fetches = {"times": times, "changed": changed, "retry_at": retry_at, "ended": ended}
+        results, unknown = self._ask_pages("report", ids, fetches, skip=True, status=status)
+        ignored = int(sum(results))
         if status == "gone":
             labels = as_ids(ids)
             known = labels[self.ids.rows(labels, missing="skip") >= 0]
-            if ignored > labels.size - known.size:  # of an old report the page stays
+            if ignored:  # of an old report the page stays
                 known = known[[not self._has(page) for page in known]]
             self._leave(np.unique(known))
-        return ignored
+        return ignored + unknown.size
 
     def _has(self, page_id: Any) -> bool:
         """Return whether the shard of a page has it."""
         [shard] = self._where[self.ids.rows(as_ids(page_id))].tolist()
-        answer = self._ask("__contains__", {shard: {"page_id": page_id}})[shard]
-        return bool(answer.values["answer"])
+        answer = self._workers.ask("__contains__", {shard: {"page_id": page_id}})[shard]
+        return bool(answer.result)
+
+    def warm(self) -> None:
+        """Compile what calls need; see :meth:`CrawlScheduler.warm`."""
+        self._ask_all("warm")
 
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
-        if as_ids(page_id).size != 1:
+        rows = self.ids.rows(as_ids(page_id))
+        if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
-        known: dict[str, Any] = self._divide("describe", {"page_id": page_id, "time": time})[
-            "answer"
-        ]
+        shard, arguments = int(self._where[rows[0]]), {"page_id": page_id, "time": time}
+        known: dict[str, Any] = self._workers.ask("describe", {shard: arguments})[shard].result
         return known
 
     @property
@@ -252,19 +287,19 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         Each is counted when its shard is asked next.
         """
         with self.lock:
-            return sum(each.values["answer"] for each in self._ask_all("ahead").values())
+            return sum(answer.result for answer in self._ask_all("ahead").values())
 
     def why(self) -> str:
         """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
-        if self.is_used_up:
-            return f"the bandwidth is used up until {self._ask_again():g}"
-        whys = self._ask_all("why").items()
-        return "; ".join(f"shard {k}: {each.values['answer']}" for k, each in whys)
+        if self.pace.is_used_up:
+            return f"the bandwidth is used up until {self.pace.ask_again(self._next_chance):g}"
+        answers = self._ask_all("why").items()
+        return "; ".join(f"shard {shard}: {answer.result}" for shard, answer in answers)
 
     # Choices
 
     def _advance(self, time: float) -> None:
-        self._check_open()
+        self._workers.check_open()
         super()._advance(time)
 
     def _take(self, count: int) -> NDArray[Any]:
@@ -276,13 +311,12 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         while missing and asked.size:
             counts = self._balance.split(missing, asked)
             some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
-            answers = self._ask("next_batch", {k: {"count": n} for k, n in some.items()})
-            for shard, answer in answers.items():
-                ids, level = as_ids(answer.named["answer"]), answer.values["level"]
-                parts.append(ids)
-                some[shard] -= ids.size
-                if level > 0.0:
-                    self._balance.note(shard, level, ids.size)
+            calls = {shard: {"time": self.time, "count": n} for shard, n in some.items()}
+            for shard, answer in self._workers.ask("next_batch", calls).items():
+                parts.append(answer.result)
+                some[shard] -= answer.result.size
+                if answer.level > 0.0:
+                    self._balance.note(shard, answer.level, answer.result.size)
             missing = sum(some.values())
             asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
         return np.concatenate(parts)
@@ -290,15 +324,16 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return those of the shards by their number; see :meth:`CrawlScheduler.overview`."""
         answers = self._ask_all("overview", time=time).items()
-        return {str(shard): each.values["answer"] for shard, each in answers}
+        return {str(shard): answer.result for shard, answer in answers}
 
     def ask(self, time: float, page_id: Any) -> NoReturn:
         """Raise ValueError: the price of :meth:`CrawlScheduler.ask` is of one scheduler."""
         raise ValueError("ask is a call of one scheduler, not of shards: call next")
 
     def _next_chance(self) -> float:
-        answers = self._ask("next", {int(shard): {} for shard in np.flatnonzero(self._sizes)})
-        return min((each.values["ask_again"] for each in answers.values()), default=math.inf)
+        calls = {shard: {"time": self.time} for shard in np.flatnonzero(self._sizes).tolist()}
+        answers = self._workers.ask("next", calls).values()
+        return min((answer.result.ask_again for answer in answers), default=math.inf)
 
     def _pass_exchange(self) -> None:
         """Exchange shares when it is time; values of the first half of a period are not used."""
@@ -314,48 +349,18 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             self._set_shares()
             self._exchange = self.time + period
 
-    # Workers
+    # Pages and shares of the shards
 
-    def _divide(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Make a call of the shards that it is about, and join their answers."""
-        call = CALLS[name]
-        given = arguments.pop(call.by, None)
-        unknown = np.zeros(0, np.int64)
-        if given is None:
-            answers = self._ask_all(name, **arguments)
-        else:
-            labels = as_ids(given)
-            if call.by in ("hosts", "host"):
-                where = shards_of(labels, self._sizes.size)
-            else:
-                rows = self.ids.rows(labels, missing="skip" if call.skips else "raise")
-                where = np.where(rows >= 0, self._where[rows], -1)
-            per_page = {k: arguments.pop(k) for k in set(arguments) & set(READERS)}
-            arrays = {call.by: labels, **read(per_page, labels.size, self.num_sources)}
-            known, unknown = where >= 0, labels[where < 0]
-            arrays = {key: array[..., known] for key, array in arrays.items()}
-            answers = self._route(name, where[known], arrays, **arguments)
-        return call.join([each.named for each in answers.values()], unknown)
-
-    def _check_open(self) -> None:
-        if not self._workers:
-            raise ValueError("shards must be open, the scheduler is closed")
-
-    def _start_worker(self, shard: int) -> Any:
-        policy, durable, worker = self._start
-        folder = None if self.folder is None else shard_folder(self.folder, shard)
-        return worker((policy, self._settings, folder, durable))
-
-    def _open(self, states: Answers) -> None:
-        """Take note of the pages, the time and the bandwidths of the shards."""
-        for shard, state in states.items():
-            ids = as_ids(state.named["ids"])
-            if ids.size:
-                self._place(ids, shard)
-                self._columns = dict.fromkeys(state.values["columns"])
-        shares = np.array([state.values["bandwidth"] for state in states.values()])
-        self.time = max(state.values["time"] for state in states.values())
-        self.bandwidth, self._balance = float(shares.sum()), Balance(shares)
+    def _open(self, answers: Mapping[int, Answer]) -> None:
+        """Take the pages, the time and the bandwidths of the shards."""
+        states = [answer.result for answer in answers.values()]
+        for shard, state in enumerate(states):
+            if state["ids"].size:
+                self._place(state["ids"], shard)
+                self._columns = dict.fromkeys(state["columns"])
+        shares = np.array([state["bandwidth"] for state in states])
+        self.pace.time = max(state["time"] for state in states)
+        self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
 
     def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
         """Take note of the shards of new pages."""
@@ -374,15 +379,42 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     def _set_shares(self) -> None:
         """Give shards their bandwidths, from now on."""
         parts = enumerate((self.bandwidth * self.shares).tolist())
-        self._ask("configure", {shard: {"bandwidth": part} for shard, part in parts})
+        calls = {shard: {"time": self.time, "bandwidth": part} for shard, part in parts}
+        self._workers.ask("configure", calls)
 
-    def _ask_all(self, call: str, **values: Any) -> Answers:
+    # Calls of shards
+
+    def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
         """Make a call of all shards."""
-        return self._ask(call, dict.fromkeys(range(self._sizes.size), values))
+        return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
+
+    def _ask_hosts(self, call: str, name: str, hosts: ArrayLike, **values: Any) -> None:
+        """Make a call of the shards of hosts, its argument of a name."""
+        labels = as_ids(hosts)
+        self._route(call, shards_of(labels, self._sizes.size), {name: labels}, **values)
+
+    def _ask_pages(
+        self,
+        call: str,
+        ids: Ids,
+        arguments: Mapping[str, Any],
+        skip: bool = False,
+        **values: Any,
+    ) -> tuple[list[Any], NDArray[Any]]:
+        """Make a call of the shards of pages, with arguments per page; return results, unknown ids.
+
+        Unknown ids are left out with ``skip``, else they are errors.
+        """
+        labels = as_ids(ids)
+        rows = self.ids.rows(labels, missing="skip" if skip else "raise")
+        arrays, known = read(arguments, labels.size, self.num_sources), rows >= 0
+        arrays = {name: array[..., known] for name, array in ({"ids": labels} | arrays).items()}
+        answers = self._route(call, self._where[rows[known]], arrays, **values)
+        return [answer.result for answer in answers.values()], labels[~known]
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
-    ) -> Answers:
+    ) -> dict[int, Answer]:
         """Make a call with each shard's part of some arrays, of last axis n; where is (n,).
 
         One shard is asked even if n is 0: it checks what is not in the arrays.
@@ -395,65 +427,4 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}
-        return self._ask(call, calls)
-
-    def _ask(self, call: str, arguments: Mapping[int, Mapping[str, Any]]) -> Answers:
-        """Make a call of some shards at the same time; return the answers, or raise an error."""
-        self._check_open()
-        timed = {"time": self.time} if call in ("next", "next_batch", "configure") else {}
-        payloads = {k: encoded({"call": call, **timed, **x}) for k, x in arguments.items()}
-        begun = {k: (payload, self._workers[k].submit(payload)) for k, payload in payloads.items()}
-        answers: Answers = {}
-        errors: list[Exception] = []
-        for shard, (payload, future) in begun.items():
-            try:
-                answer = decoded(self._received(shard, payload, future))
-                self._calls[shard] = answer.values["calls"]  # refused ones as well
-                answers[shard] = check(answer)
-            except (ValueError, TypeError, OSError, RuntimeError) as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return answers
-
-    def _received(self, shard: int, payload: bytes, answer: Any) -> bytes:
-        """Return the answer to a call, from a new worker if the one before has died."""
-        worker = self._workers[shard]
-        try:
-            result: bytes = answer.result()
-            return result
-        except worker.died:
-            if self.folder is None:
-                self._lost(shard)
-        worker.close()
-        worker = self._workers[shard] = self._start_worker(shard)
-        try:
-            state = check(decoded(worker.submit(encoded({"call": "open"})).result()))
-            again = state.values["calls"] == self._calls[shard]
-            result = worker.submit(payload if again else encoded({"call": "last"})).result()
-        except worker.died as error:
-            raise RuntimeError(f"shard {shard} has died twice in one call") from error
-        return result
-
-    def _lost(self, shard: int) -> NoReturn:
-        raise RuntimeError(
-            f"shard {shard} has died, and the copies and signals of its {self._sizes[shard]} "
-            "pages are lost; with a folder they would be kept"
-        ) from None
-
-
-for _name in set(CALLS) - set(dir(ShardedScheduler)):
-    _call = wrapped(getattr(CrawlScheduler, _name), ShardedScheduler._divide)
-    setattr(ShardedScheduler, _name, locked(_call))
-
-
-def _settings_of(scheduler: CrawlScheduler) -> dict[str, Any]:
-    """Return the settings that a scheduler keeps for ever, as plain values."""
-    lines, slack = scheduler.pages.choices.lines[0], scheduler.pages.choices.slack
-    return {
-        "policy": type(scheduler.pages.values.policy).__name__,
-        "num_sources": scheduler.num_sources,
-        "new_share": float(lines["new_share"]),
-        "skew": float(lines["skew"]),
-        "resolution": (slack - lines["skew"]).tolist(),
-    }
+        return self._workers.ask(call, calls)

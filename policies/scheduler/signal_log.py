@@ -154,7 +154,7 @@ def count_signals(
     return ignored
 
 
-@compiled()
+@compiled(types.void(_ROWS, _ROWS, _TIMES, types.float64[:, ::1]))
 def signals_until(table: IntArray, pages: IntArray, times: FloatArray, counts: FloatArray) -> None:
     """Add the numbers of signals that count for the copies, up to times, by source, (n, S)."""
     choices = choices_at(table)

@@ -24,6 +24,7 @@ from policies.live.crawlee import ScheduledRequests
 from policies.live.fetches import Answer
 from policies.live.messages import SECONDS_PER_DAY, day_of
 from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.scheduler.files import records_of
 
 SECOND = 1.0 / SECONDS_PER_DAY
 PATHS = ("news", "still", "gone", "broken", "odd")
@@ -210,12 +211,11 @@ def test_validators_are_sent_as_they_came_or_not_at_all(tmp_path: Path) -> None:
     asyncio.run(steps())
 
 
-def test_links_of_a_call_are_one_transaction(tmp_path: Path) -> None:
-    manager, statements = ScheduledRequests(scheduler_of(1.0), tmp_path), list[str]()
-    manager.copies.base.set_trace_callback(statements.append)
+def test_links_of_a_call_are_one_record(tmp_path: Path) -> None:
+    manager = ScheduledRequests(scheduler_of(1.0), tmp_path)
     asyncio.run(manager.add_requests([f"https://a.example/{k}" for k in range(50)]))
-    writes = [each.split()[0] for each in statements if not each.startswith("SELECT")]
-    assert writes == ["BEGIN", *["INSERT"] * 50, "COMMIT"]
+    [(record, _)] = records_of(tmp_path / "copies")
+    assert len(record.values["copies"]) == 50
 
 
 def test_a_url_with_a_fragment_is_its_page(tmp_path: Path) -> None:

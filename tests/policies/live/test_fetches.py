@@ -8,6 +8,7 @@ import time
 from email.utils import formatdate
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from policies.live.copies import Copies, Copy, digest
@@ -134,7 +135,7 @@ def test_a_long_retry_after_has_a_limit_and_one_warning(
 
 
 def test_copies_are_written_when_they_are_processed(tmp_path: Path) -> None:
-    copies = Copies(tmp_path / "copies.sqlite")
+    copies = Copies(tmp_path / "copies")
     copies.adopt({"b": "parser"})
     copies.put({"a": COPY, "gone": COPY})
     copies.note("b", COPY._replace(etag='"2"'), 100.0)
@@ -142,13 +143,51 @@ def test_copies_are_written_when_they_are_processed(tmp_path: Path) -> None:
     copies.remove("gone")
     assert copies["b"].etag == '"2"'
     copies.write(101.0)
-    after_a_crash = Copies(tmp_path / "copies.sqlite")
+    copies.journal.close()
+    after_a_crash = Copies(tmp_path / "copies")
     assert after_a_crash["a"] == COPY
     assert after_a_crash["b"].etag == '"2"'
     assert after_a_crash["c"] == after_a_crash["gone"] == Copy()
-    copies.remove("c")
-    copies.adopt({"a": "other", "c": "parser"})
-    copies.close()
-    assert after_a_crash["a"] == COPY
-    assert after_a_crash["c"] == Copy(parser="parser")
+    after_a_crash.adopt({"a": "other", "c": "parser"})
+    after_a_crash.note("d", COPY, 102.0)
     after_a_crash.close()
+    again = Copies(tmp_path / "copies")
+    assert (again["a"], again["c"], again["d"]) == (COPY, Copy(parser="parser"), COPY)
+    again.close()
+
+
+def test_a_file_of_old_copies_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "copies"
+    copies = Copies(path)
+    for turn in range(3_000):
+        copies.put({str(turn % 100): COPY._replace(digest=str(turn))})
+    copies.remove("7")
+    copies.close()
+    size = path.stat().st_size
+    Copies(path).close()
+    assert path.stat().st_size < size / 10
+    again = Copies(path)
+    assert [again[str(k)].digest for k in range(7)] == [str(2_900 + k) for k in range(7)]
+    assert (again["7"], len(again.copies)) == (Copy(), 99)
+    again.close()
+
+
+def test_a_flipped_bit_of_the_copies_is_noticed(tmp_path: Path) -> None:
+    path, rng = tmp_path / "copies", np.random.default_rng(0)
+    copies = Copies(path)
+    for page in range(20):
+        copies.put({str(page): COPY})
+    copies.close()
+    whole = path.read_bytes()
+    for _ in range(50):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="must"):
+            Copies(path)
+
+
+def test_copies_of_another_version_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "copies.sqlite").touch()
+    with pytest.raises(ValueError, match=r"copies.sqlite is of another version"):
+        Copies(tmp_path / "copies")

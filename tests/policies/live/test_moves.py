@@ -81,7 +81,7 @@ class Redirects:
     def __init__(self, folder: Path, *pages: str) -> None:
         self.scheduler = CrawlScheduler("Greedy", 1e3, learn=True, start=NOW, keep_gone=9.0)
         self.scheduler.add(pages, host=[host_of(page) for page in pages], last_crawl=NOW)
-        self.copies = Copies(folder / "copies.sqlite")
+        self.copies = Copies(folder / "copies")
         self.copies.put({page: Copy(digest=page) for page in pages})
         self.moves, self.now = Moves(self.scheduler, self.copies), NOW
 

@@ -23,7 +23,7 @@ from policies.scheduler.files import (
     plain,
     read_snapshot,
     records_of,
-    write_snapshot,
+    write_records,
 )
 
 HOSTS = [f"host{k}" for k in range(3)]
@@ -355,7 +355,7 @@ def test_one_process_at_a_time(kept):
     "texts", [["a", "", "long one"], ["grün", "日本", "plain", ""], ['"\n', "\\", "\0"]]
 )
 def test_strings_are_kept_in_utf8(texts, tmp_path):
-    write_snapshot(tmp_path / "file", plain({"texts": texts, "numbers": np.arange(3)}))
+    write_records(tmp_path / "file", [plain({"texts": texts, "numbers": np.arange(3)})])
     back = read_snapshot(tmp_path / "file").named
     assert back["texts"] == texts
     assert back["numbers"].tolist() == [0, 1, 2]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policies.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
-from policies.scheduler.files import Journal, Record, read_snapshot, write_snapshot
+from policies.scheduler.files import Journal, Record, read_snapshot, write_records
 
 RATES = {"change_rate": 1.0, "recall": 0.5, "false_signal_rate": 0.2}
 
@@ -153,6 +153,6 @@ def test_a_snapshot_of_other_names_is_an_error(name: str, value: Any, tmp_path: 
         del group[name]
     else:
         group[name] = value
-    write_snapshot(path, state)
+    write_records(path, [state])
     with pytest.raises(ValueError, match=rf"{path.name} .*version.*'{name}'"):
         DurableScheduler(tmp_path)
