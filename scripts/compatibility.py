@@ -16,7 +16,8 @@ import typer
 
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.files import replacing
-from scripts.cli.commands import command, default_folder, words_of
+from scripts.cli.commands import command
+from scripts.cli.options import default_folder, words_of
 from scripts.libraries.interfaces import IDS, LIBRARIES, Outcome, tried
 from scripts.libraries.report import failures, page_of, table_of
 from scripts.present.tables import console

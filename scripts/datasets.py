@@ -17,7 +17,8 @@ from typing import Annotated
 import typer
 
 from crawl_envs.types.arguments import one_of
-from scripts.cli.commands import Fresh, at_least, command, words_of
+from scripts.cli.commands import command
+from scripts.cli.options import Fresh, at_least, words_of
 from scripts.libraries.datasets import kept, record_anew, table
 from scripts.libraries.recording import FAMILIES, LEVELS, described
 from scripts.present.tables import console

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.bing.example import make_example
@@ -35,9 +35,7 @@ from scripts.data.progress import progress_bars
 OUT = "urls.parquet"
 Example = Annotated[
     int | None,
-    typer.Option(
-        "--make-example", min=1, help="Write synthetic files of this many URLs to FOLDER."
-    ),
+    Option("--make-example", min=1, help="Write synthetic files of this many URLs to FOLDER."),
 ]
 
 
@@ -45,22 +43,23 @@ Example = Annotated[
 class ImportOptions:
     """Arguments of the command."""
 
-    POSITIONAL: ClassVar = ("folder",)
-
-    folder: Path
-    """Folder of the five files of the set."""
-    out: Path | None = None
-    """File to write [FOLDER/urls.parquet]."""
-    histories: bool = False
-    """Also write the crawl histories."""
-    allow_missing: bool = False
-    """Leave out URLs with neither a history nor a change rate."""
-    force: bool = False
-    """Replace OUT and the parts of another import."""
+    folder: Annotated[Path, Argument(help="Folder of the five files of the set.")]
+    out: Annotated[
+        Path | None, Option(help="File to write.", show_default="FOLDER/urls.parquet")
+    ] = None
+    histories: Annotated[bool, Option("--histories", help="Also write the crawl histories.")] = (
+        False
+    )
+    allow_missing: Annotated[
+        bool,
+        Option("--allow-missing", help="Leave out URLs with neither a history nor a change rate."),
+    ] = False
+    force: Annotated[
+        bool, Option("--force", help="Replace OUT and the parts of another import.")
+    ] = False
     example: Example = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the example.")] = 0
-    gzip: bool = False
-    """Gzip the example."""
+    seed: Annotated[int, Option(min=0, help="Seed of the example.")] = 0
+    gzip: Annotated[bool, Option("--gzip", help="Gzip the example.")] = False
 
 
 def main(options: ImportOptions) -> None:
