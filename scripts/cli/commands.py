@@ -38,8 +38,8 @@ class Command(TyperCommand):
             for word, previous in zip(args, ["", *args], strict=False):
                 name, equals, value = word.partition("=")
                 if not word or (name.startswith("--") and equals and not value):
-                    option = f"{previous or name} {word!r}"
-                    raise ValueError(f"an argument must not be empty, got {option.strip()}")
+                    option = f"{name if word else previous} {word!r}".strip()
+                    raise ValueError(f"an argument must not be empty, got {option}")
             try:
                 return super().parse_args(ctx, args)
             except USAGE_ERROR as error:
