@@ -26,11 +26,6 @@ from scripts.present import tables
 from scripts.present.game import Game, show
 from scripts.study.entrants import candidates_of
 
-Policies = Annotated[
-    str, Option(help="Comma-separated list of Name, Name:key=value, or folders or names of agents.")
-]
-Seed = Annotated[int, Option(help="Seed of the episode.")]
-
 
 def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
     """Return a table of the person and the policies, the most accurate first."""
@@ -47,7 +42,11 @@ def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
 
 
 def main(
-    policies: Policies = "GreedyNCIS,RoundRobin", env_arg: EnvArgs = None, seed: Seed = 0
+    policies: Annotated[
+        str, Option(help="Comma-separated Name, Name:key=value, or folders or names of agents.")
+    ] = "GreedyNCIS,RoundRobin",
+    env_arg: EnvArgs = None,
+    seed: Annotated[int, Option(help="Seed of the episode.")] = 0,
 ) -> None:
     """Play, and compare."""
     whole("seed", seed, 0)

@@ -50,18 +50,8 @@ from scripts.study.rows import write_csv
 TABLE, SUBSETS = "auc.csv", 20
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
 QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": {"trees": 20}}
-
-
-class Sizes(NamedTuple):
-    """Numbers of training offers, days, training examples per day, and test markets."""
-
-    offers: int = 100_000
-    days: int = 253
-    per_day: int = 8_000
-    markets: int = 10
-
-
-QUICK = Sizes(1_000, 30, 500, 2)
+FULL = {"offers": 100_000, "days": 253, "per_day": 8_000, "markets": 10}
+QUICK = {"offers": 1_000, "days": 30, "per_day": 500, "markets": 2}
 
 
 class Row(NamedTuple):
@@ -119,12 +109,9 @@ class Arguments:
     seed: Annotated[
         int, Option(help="Seed of market, events and training; tests use the following.")
     ] = 2018
-    threads: Annotated[
-        int, Option(help="Number of training threads; more than free cores are slower.")
-    ] = 1
+    threads: Annotated[int, Option(help="Training threads; more than free cores are slower.")] = 1
     stored: Annotated[
-        str | None,
-        Option(help="Folder or name of predictors to measure in place of training them."),
+        str | None, Option(help="Folder or name of predictors to measure instead of training.")
     ] = None
     out: Annotated[
         Path | None,
@@ -138,18 +125,16 @@ class Arguments:
     ] = False
 
     @property
-    def sizes(self) -> Sizes:
-        """The sizes, with defaults where none are named."""
-        return (QUICK if self.quick else Sizes())._replace(
-            **given_only({name: getattr(self, name) for name in Sizes._fields})
-        )
+    def sizes(self) -> dict[str, int]:
+        """Those of ``FULL`` or ``QUICK`` that are not named, and the named ones."""
+        return (QUICK if self.quick else FULL) | given_only({n: getattr(self, n) for n in FULL})
 
     def check(self) -> None:
         """Raise ValueError for a value outside its range."""
         one_of("model", self.model, MODELS)
         whole("seed", self.seed, 0)
         whole("threads", self.threads, 1)
-        whole("markets", self.sizes.markets, 2)
+        whole("markets", self.sizes["markets"], 2)
 
 
 class Tables(NamedTuple):
@@ -185,7 +170,7 @@ def make_tables(arguments: Arguments) -> Tables:
     Raises:
         ValueError: an argument outside its range.
     """
-    (offers, days, per_day, markets), seed = arguments.sizes, arguments.seed
+    (offers, days, per_day, markets), seed = arguments.sizes.values(), arguments.seed
     others, split, uniform = min(offers, TEST_OFFERS), split_days(days), UniformSample(TEST_PER_DAY)
     sample = ClickWeightedSample(per_day, arguments.share)
     first = logged(seed, offers, split.train.stop)
@@ -293,7 +278,7 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
     out.mkdir(parents=True, exist_ok=True)
     start, console = time.perf_counter(), Console(stderr=True)
     sizes = arguments.sizes
-    with console.status(f"logging {sizes.offers} offers for {sizes.days} days"):
+    with console.status(f"logging {sizes['offers']} offers for {sizes['days']} days"):
         tables = make_tables(arguments)
     with ProgressBar(COUNT, console=console) as bar:
         for predictor, row in trained(tables, arguments, bar):
@@ -302,9 +287,9 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
             rows.append(row)
             write_csv(out / TABLE, Row._fields, rows)
     about = {
-        **{"model": arguments.model, "seed": arguments.seed, "offers": sizes.offers},
-        **{"days": sizes.days, "per_day": sizes.per_day, "share_by_clicks": arguments.share},
-        "test_markets": sizes.markets,
+        **{"model": arguments.model, "seed": arguments.seed},
+        **{name: sizes[name] for name in ("offers", "days", "per_day")},
+        **{"share_by_clicks": arguments.share, "test_markets": sizes["markets"]},
         "command": shlex.join(["python", "-m", "scripts.training.train_predictors", *sys.argv[1:]]),
         **tables.account(),
         "settings": asdict(predictor.settings),

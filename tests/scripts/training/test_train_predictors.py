@@ -26,7 +26,7 @@ SHIPPED = predictors.SHIPPED / "offers-trees"
 
 @pytest.fixture
 def tiny(monkeypatch):
-    sizes = scripts.training.train_predictors.Sizes(400, 20, 200, 2)
+    sizes = {"offers": 400, "days": 20, "per_day": 200, "markets": 2}
     monkeypatch.setattr(scripts.training.train_predictors, "QUICK", sizes)
     settings = {
         "network": {"epochs": 1, "hidden": (8,), "threads": 1},
