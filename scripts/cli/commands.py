@@ -47,7 +47,8 @@ class Command(TyperCommand):
                     known = [name for each in self.params for name in each.opts if name[:2] == "--"]
                     one_of(f"option of {ctx.info_name}", option, [*known, "--help"])
                 message = error.format_message().removesuffix(".")
-                raise ValueError(f"{message}; the arguments were {shlex.join(line)}") from None
+                words = shlex.join(line) or "nothing"
+                raise ValueError(f"{ctx.info_name}: {message}, got {words}") from None
 
 
 def group(about: str | None, cls: type[Any] | None = None) -> typer.Typer:
