@@ -17,8 +17,8 @@ from typing import Annotated
 from typer import Option
 
 from scripts import rank
-from scripts.cli.commands import changed, command_of, spelled
-from scripts.cli.options import at_least, default_folder, refuse, words_of
+from scripts.cli.commands import command_of
+from scripts.cli.options import at_least, changed, default_folder, refuse, spelled, words_of
 from scripts.present import tables
 from scripts.present.comparison import report
 from scripts.study.comparisons import Sizes, choices, comparisons

@@ -21,8 +21,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from crawl_envs.logs import read_page_table
-from scripts.cli.commands import changed, command_of
-from scripts.cli.options import default_folder
+from scripts.cli.commands import command_of
+from scripts.cli.options import changed, default_folder
 from scripts.logs import live_answers, planning, schedules
 from scripts.logs.options import Column, column_names
 from scripts.study.rows import check_folder

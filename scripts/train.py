@@ -31,8 +31,8 @@ from typer.core import TyperGroup
 from agents.catalog import GENERALIST as GENERALIST_FILE
 from agents.catalog import check_vacant
 from agents.generalist.training import GeneralistArguments, train
-from scripts.cli.commands import changed, command_of, group, one_line_errors
-from scripts.cli.options import default_folder
+from scripts.cli.commands import command_of, group, one_line_errors
+from scripts.cli.options import changed, default_folder
 from scripts.logs.learning import learn_from_log
 from scripts.logs.options import read_log, weights_and_groups
 from scripts.present.tables import console

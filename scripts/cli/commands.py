@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
@@ -108,23 +108,6 @@ def command_of(
     parameters = [parameter(name) for name in own_first if name in entries]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer's
     return command(called, about, name, among)
-
-
-def changed(options: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass of options that are not at their defaults, by name."""
-    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    plain = {entry.name: entry.default for entry in fields(options)}
-    return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
-
-
-def spelled(module: str, options: Mapping[str, Any], positional: str) -> str:
-    """Return the command line of a module with options, one of them without a name."""
-    words = ["python", "-m", module, str(options[positional])]
-    for name, value in options.items():
-        if name != positional:
-            words.append(f"--{name.replace('_', '-')}")
-            words += [] if value is True else [str(value)]
-    return shlex.join(words)
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,3 +100,20 @@ def at_least(least: int, **named: int) -> None:
 def default_folder(*words: str) -> Path:
     """Return the folder under ``runs`` of a name of several words."""
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
+
+
+def changed(options: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass of options that are not at their defaults, by name."""
+    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    plain = {entry.name: entry.default for entry in fields(options)}
+    return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
+
+
+def spelled(module: str, options: Mapping[str, Any], positional: str) -> str:
+    """Return the command line of a module with options, one of them without a name."""
+    words = ["python", "-m", module, str(options[positional])]
+    for name, value in options.items():
+        if name != positional:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return shlex.join(words)

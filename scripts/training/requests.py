@@ -12,8 +12,8 @@ from typing import Any
 
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import read_entry
-from scripts.cli.commands import changed
 from scripts.cli.options import (
+    changed,
     default_folder,
     given_only,
     named_values,

@@ -11,7 +11,8 @@ import pytest
 from typer import Argument, Option
 from typer.testing import CliRunner
 
-from scripts.cli.commands import changed, command_of
+from scripts.cli.commands import command_of
+from scripts.cli.options import changed
 from tests.scripts.commands import done, refused
 
 
