@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
+from typer import Option
 
-from scripts.cli.commands import at_least, command_of, default_folder
+from scripts.cli.commands import command_of
+from scripts.cli.options import at_least, default_folder
 from scripts.logs import backtesting
 from scripts.logs.backtest_report import less, report
 from scripts.logs.backtest_runs import names_of, played_in
@@ -38,21 +39,26 @@ from scripts.study.workers import PlayOptions
 class BacktestOptions(PlayOptions, ReadingOptions):
     """Arguments of ``scripts.backtest``."""
 
-    POSITIONAL: ClassVar = ("log",)
-
-    policies: str | None = None
-    """Policies: a comma-separated list of Name, Name:key=value, or module:Class for one of your
-    own [RoundRobin,Greedy,BeliefNCIS; with signals RoundRobin,Greedy,GreedyNCIS,BeliefNCIS]."""
-    agents: str | None = None
-    """Folders of agents to play too, such as of python -m scripts.train index --log, or names of
-    shipped ones."""
-    start: float | None = None
-    """First played day of the log [its middle]."""
-    draws: int | None = None
-    """Draws of the unknown changes [20, or fewer of a large log]."""
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0
-    out: Path | None = None
-    """Folder [runs/backtest-LOG]."""
+    policies: Annotated[
+        str | None,
+        Option(
+            help="Comma-separated list of Name, Name:key=value, or module:Class of your own.",
+            show_default="RoundRobin,Greedy,BeliefNCIS, and GreedyNCIS with signals",
+        ),
+    ] = None
+    agents: Annotated[
+        str | None,
+        Option(help="Agents too: folders, as of scripts.train index --log, or shipped names."),
+    ] = None
+    start: Annotated[
+        float | None, Option(help="First played day of the log.", show_default="its middle")
+    ] = None
+    draws: Annotated[
+        int | None,
+        Option(help="Draws of unknown changes.", show_default="20; 6 of large logs"),
+    ] = None
+    seed: Annotated[int, Option(min=0, help="Seed of the draws.")] = 0
+    out: Annotated[Path | None, Option(help="Folder.", show_default="runs/backtest-LOG")] = None
 
 
 def main(options: BacktestOptions) -> None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from scripts import rank
-from scripts.cli.commands import at_least, command_of, default_folder, given, spelled, words_of
-from scripts.cli.options import refuse
+from scripts.cli.commands import command_of
+from scripts.cli.options import at_least, changed, default_folder, refuse, spelled, words_of
 from scripts.present import tables
 from scripts.present.comparison import report
 from scripts.study.comparisons import Sizes, choices, comparisons
@@ -32,7 +32,7 @@ SEEDS, QUICK_SEEDS = 20, 5
 HORIZON, QUICK_HORIZON = 200.0, 20.0
 Settings = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help=f"Comma-separated list of {', '.join(choices())}, or ids of environments, such as "
         "module:MyCrawl-v0, which keep their own sizes.",
         show_default=f"{SETTINGS}; none with --trace",
@@ -40,7 +40,7 @@ Settings = Annotated[
 ]
 Suite = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help=f"Play and rank all shipped entrants, besides --policies and --agents, in a suite: "
         f"{' or '.join(SUITES)}.",
         show_default="no suite",
@@ -54,33 +54,57 @@ class BenchmarkOptions(PlayOptions):
 
     settings: Settings = None
     suite: Suite = None
-    policies: str | None = None
-    """Comma-separated list of Name or Name:key=value [those that behave differently in the
-    setting]."""
-    agents: str | None = None
-    """Comma-separated list of output folders of scripts.train, or names of shipped agents [none;
-    the shipped ones with --suite]."""
-    seeds: int | None = None
-    """Number of seeds [20, fewer in suites]."""
-    num_pages: int = 100
-    """Number of pages of a synthetic setting."""
-    bandwidth: float | None = None
-    """Crawls per unit time of a synthetic setting [100; 0.1 per page for quality and random]."""
-    horizon: float | None = None
-    """Length of a synthetic setting, in time units [200]."""
-    trace: str | None = None
-    """Add a recorded trace: a folder with fitted parameters."""
-    signals: str = "directory"
-    """Signals of traces: directory, mentions, both or none."""
-    days_per_crawl: float = 5.0
-    """Budget on traces: mean days between two crawls of a page."""
-    quick: bool = False
-    """Few seeds and short episodes, as a smoke test."""
-    out: Path | None = None
-    """Output folder [results/benchmark, runs/benchmark with --quick, or runs/benchmark-OPTIONS]."""
-    score: bool = False
-    """With --suite, make tables, pictures and report anew of what an earlier run wrote; nothing is
-    played."""
+    policies: Annotated[
+        str | None,
+        Option(
+            help="Comma-separated list of Name or Name:key=value.",
+            show_default="those that behave differently in the setting",
+        ),
+    ] = None
+    agents: Annotated[
+        str | None,
+        Option(
+            help="Comma-separated output folders of scripts.train, or names of shipped agents.",
+            show_default="none; the shipped ones with --suite",
+        ),
+    ] = None
+    seeds: Annotated[
+        int | None, Option(help="Number of seeds.", show_default="20, fewer in suites")
+    ] = None
+    num_pages: Annotated[int, Option(help="Number of pages of a synthetic setting.")] = 100
+    bandwidth: Annotated[
+        float | None,
+        Option(
+            help="Crawls per unit time of a synthetic setting.",
+            show_default="100; 0.1 per page for quality and random",
+        ),
+    ] = None
+    horizon: Annotated[
+        float | None, Option(help="Time units of a synthetic setting.", show_default="200")
+    ] = None
+    trace: Annotated[
+        str | None, Option(help="Add a recorded trace: a folder with fitted parameters.")
+    ] = None
+    signals: Annotated[
+        str, Option(help="Signals of traces: directory, mentions, both or none.")
+    ] = "directory"
+    days_per_crawl: Annotated[
+        float, Option(help="Budget on traces: mean days between two crawls of a page.")
+    ] = 5.0
+    quick: Annotated[
+        bool, Option("--quick", help="Few seeds and short episodes, as a smoke test.")
+    ] = False
+    out: Annotated[
+        Path | None,
+        Option(
+            help="Output folder.",
+            show_default="results/benchmark; runs/benchmark with --quick, or -OPTIONS",
+        ),
+    ] = None
+    score: Annotated[
+        bool,
+        Option("--score", help="With --suite, rebuild tables, pictures and report; play nothing."),
+    ] = False
 
     @property
     def sizes(self) -> Sizes:
@@ -100,7 +124,7 @@ def main(options: BenchmarkOptions) -> None:
     """Run the benchmark."""
     if options.suite is not None:
         of_suites = [entry.name for entry in fields(rank.RankOptions)]
-        chosen = given(options)
+        chosen = changed(options)
         refuse({name: chosen[name] for name in chosen if name not in of_suites}, "with --suite")
         print(f"the same as {spelled('scripts.rank', chosen, 'suite')}")
         own = {name: getattr(options, name) for name in of_suites}
@@ -126,7 +150,7 @@ def main(options: BenchmarkOptions) -> None:
 
 def folder_of(options: BenchmarkOptions) -> Path:
     """Return the default folder, which names the options that the user set."""
-    chosen = given(options)
+    chosen = changed(options)
     own = [f"{name}={chosen[name]}" for name in ("trace", *Sizes._fields) if name in chosen]
     if not own:
         return QUICK_OUT if options.quick else OUT

@@ -19,7 +19,8 @@ from rich.table import Table
 
 from agents.progress import tracked
 from crawl_envs.types.arguments import one_of
-from scripts.cli.commands import Fresh, at_least, command, words_of
+from scripts.cli.commands import command
+from scripts.cli.options import Fresh, at_least, words_of
 from scripts.data.recording import FAMILIES, LEVELS, dataset_name, is_recorded, metadata_of, record
 from scripts.present.tables import console
 from scripts.study.rows import check_folder

@@ -21,11 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from typer import Option
 
 from crawl_envs.logs import CrawlLog, write_page_table
-from scripts.cli.commands import command_of, default_folder
+from scripts.cli.commands import command_of
+from scripts.cli.options import default_folder
 from scripts.logs.audit import write_audit
 from scripts.logs.fitted_tables import errors_of, table_of
 from scripts.logs.fitting import BOTH, Fitted, fit_log
@@ -39,8 +42,7 @@ from scripts.study.rows import check_folder
 class EstimateOptions(ReadingOptions):
     """Arguments of ``scripts.estimate``."""
 
-    out: Path | None = None
-    """Folder [runs/estimate-LOG]."""
+    out: Annotated[Path | None, Option(help="Folder.", show_default="runs/estimate-LOG")] = None
 
 
 def main(options: EstimateOptions) -> None:

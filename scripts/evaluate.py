@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from crawl_envs.types.arguments import one_of
-from scripts.cli.commands import at_least, command_of, default_folder, words_of
-from scripts.cli.options import named_values
+from scripts.cli.commands import command_of
+from scripts.cli.options import at_least, default_folder, named_values, words_of
 from scripts.present import tables
 from scripts.study.comparisons import METRICS, USUAL_METRICS
 from scripts.study.entrants import candidate_of
@@ -31,38 +31,39 @@ from scripts.training.ranking import publish_setting
 
 Metric = Annotated[
     str | None,
-    typer.Option(
-        help=f"Metric of the ranking: {', '.join(METRICS)}.", show_default="by environment"
-    ),
+    Option(help=f"Metric of the ranking: {', '.join(METRICS)}.", show_default="by environment"),
 ]
 
 
-Seeds = Annotated[
-    int, typer.Option("--seeds", "--episodes", help="Number of seeds, one episode each.")
-]
+Seeds = Annotated[int, Option("--seeds", "--episodes", help="Number of seeds, one episode each.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(PlayOptions):
     """Arguments of ``scripts.evaluate``."""
 
-    POSITIONAL: ClassVar = ("model", "env_id")
-
-    model: str
-    """Folder or name of an agent, or name of a policy."""
-    env_id: str
-    """Id, such as CrawlNCIS-v0 or module:MyCrawl-v0."""
-    env_arg: list[str] | None = None
-    """Argument of the environment, such as num_pages=1000; can be repeated [the arguments of the
-    training]."""
+    model: Annotated[str, Argument(help="Folder or name of an agent, or name of a policy.")]
+    env_id: Annotated[str, Argument(help="Id, such as CrawlNCIS-v0 or module:MyCrawl-v0.")]
+    env_arg: Annotated[
+        list[str] | None,
+        Option(
+            help="Argument of the environment, such as num_pages=1000; can be repeated.",
+            show_default="the arguments of the training",
+        ),
+    ] = None
     seeds: Seeds = 32
-    policies: str | None = None
-    """Policies to compare with: comma-separated list of Name, Name:key=value, or folders or names
-    of agents; or all policies. Oracles, which read the hidden state, must be named [common policies
-    that can act in the environment]."""
+    policies: Annotated[
+        str | None,
+        Option(
+            help="Policies to compare with: comma-separated list of Name, Name:key=value, or "
+            "folders or names of agents; or all. Oracles must be named.",
+            show_default="common policies that can act in the environment",
+        ),
+    ] = None
     metric: Metric = None
-    out: Path | None = None
-    """Output folder [runs/evaluate-MODEL-ENV]."""
+    out: Annotated[
+        Path | None, Option(help="Output folder.", show_default="runs/evaluate-MODEL-ENV")
+    ] = None
 
 
 def main(options: EvaluateOptions) -> None:

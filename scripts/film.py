@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
+
+from typer import Argument, Option
 
 from crawl_envs.types.arguments import whole
-from scripts.cli.commands import command_of, default_folder, words_of
-from scripts.cli.options import named_values
+from scripts.cli.commands import command_of
+from scripts.cli.options import EnvArgs, default_folder, named_values, words_of
 from scripts.present import tables
 from scripts.present.films import FILMS, film_of, frames_of, save
 
@@ -29,19 +31,19 @@ from scripts.present.films import FILMS, film_of, frames_of, save
 class FilmOptions:
     """Arguments of ``scripts.film``."""
 
-    POSITIONAL: ClassVar = ("env_ids",)
-
-    env_ids: list[str] | None = None
-    """Ids, such as CrawlNCIS-v0 [every family]."""
-    policies: str | None = None
-    """Two policies, Name or Name:key=value, or agents, by folder; separated by a comma [a simple
-    and a good one]."""
-    env_arg: list[str] | None = None
-    """Argument of the environment, such as num_pages=100; can be repeated."""
-    seed: int = 0
-    """Seed of the episode."""
-    out: Path | None = None
-    """Output folder [runs/film]."""
+    env_ids: Annotated[
+        list[str] | None, Argument(help="Ids, such as CrawlNCIS-v0.", show_default="every family")
+    ] = None
+    policies: Annotated[
+        str | None,
+        Option(
+            help="Two policies, Name or Name:key=value, or folders of agents; comma-separated.",
+            show_default="a simple and a good one",
+        ),
+    ] = None
+    env_arg: EnvArgs = None
+    seed: Annotated[int, Option(help="Seed of the episode.")] = 0
+    out: Annotated[Path | None, Option(help="Output folder.", show_default="runs/film")] = None
 
 
 def main(options: FilmOptions) -> None:

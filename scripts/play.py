@@ -12,16 +12,16 @@ last crawl a table compares your accuracy with that of the policies; Escape ends
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import gymnasium
 from rich.table import Table
+from typer import Option
 
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types.arguments import whole
-from scripts.cli.commands import command_of, words_of
-from scripts.cli.options import named_values
+from scripts.cli.commands import command
+from scripts.cli.options import EnvArgs, named_values, words_of
 from scripts.present import tables
 from scripts.present.game import Game, show
 from scripts.study.entrants import candidates_of
@@ -41,26 +41,17 @@ def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
     return table
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayOptions:
-    """Arguments of ``scripts.play``."""
-
-    POSITIONAL: ClassVar[tuple[str, ...]] = ()
-
-    policies: str = "GreedyNCIS,RoundRobin"
-    """Policies to compare with: Name, Name:key=value, or folders or names of agents,
-    comma-separated."""
-    env_arg: list[str] | None = None
-    """Argument of the environment, such as num_pages=20; can be repeated."""
-    seed: int = 0
-    """Seed of the episode."""
-
-
-def main(options: PlayOptions) -> None:
+def main(
+    policies: Annotated[
+        str, Option(help="Comma-separated Name, Name:key=value, or folders or names of agents.")
+    ] = "GreedyNCIS,RoundRobin",
+    env_arg: EnvArgs = None,
+    seed: Annotated[int, Option(help="Seed of the episode.")] = 0,
+) -> None:
     """Play, and compare."""
-    whole("seed", options.seed, 0)
-    candidates = candidates_of(words_of("--policies", options.policies))
-    game = Game(named_values(options.env_arg or []), options.seed)
+    whole("seed", seed, 0)
+    candidates = candidates_of(words_of("--policies", policies))
+    game = Game(named_values(env_arg or []), seed)
     try:
         show(game)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -74,7 +65,7 @@ def main(options: PlayOptions) -> None:
     console.print(scores(game, factories))
 
 
-app = command_of(main, PlayOptions, __doc__)
+app = command(main, __doc__)
 
 if __name__ == "__main__":
     app()

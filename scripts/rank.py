@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from crawl_envs.types.arguments import one_of
-from scripts.cli.commands import at_least, command_of, default_folder, one_line_errors, words_of
+from scripts.cli.commands import command_of, one_line_errors
+from scripts.cli.options import at_least, default_folder, words_of
 from scripts.present import tables
 from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
@@ -24,29 +25,42 @@ from scripts.suite.tasks import SUITES
 SEEDS = {"crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20
 """Number of seeds of other suites than ``SEEDS`` has."""
-Suite = Annotated[str, typer.Argument(help=f"Suite of tasks: {' or '.join(SUITES)}.")]
+Suite = Annotated[str, Argument(help=f"Suite of tasks: {' or '.join(SUITES)}.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions(PlayOptions):
     """Arguments of ``scripts.rank``."""
 
-    POSITIONAL: ClassVar = ("suite",)
-
     suite: Suite
-    policies: str | None = None
-    """Policies to rank besides the shipped ones: comma-separated list of Name:key=value or
-    module:Class [none]."""
-    agents: str | None = None
-    """Agents to rank besides the shipped ones: comma-separated list of output folders of
-    scripts.train [none]."""
-    seeds: int | None = None
-    """Number of seeds [10 of crawl-v1, 3 of mini, 20 of others]."""
-    score: bool = False
-    """Make tables, pictures and report anew of the rows, leaderboard.csv and provenance.json that
-    an earlier run wrote; nothing is played."""
-    out: Path | None = None
-    """Output folder [results/SUITE; runs/SUITE with entrants or seeds of your own]."""
+    policies: Annotated[
+        str | None,
+        Option(
+            help="Policies besides the shipped: comma-separated Name:key=value or module:Class.",
+            show_default="none",
+        ),
+    ] = None
+    agents: Annotated[
+        str | None,
+        Option(
+            help="Agents besides the shipped: comma-separated output folders of scripts.train.",
+            show_default="none",
+        ),
+    ] = None
+    seeds: Annotated[
+        int | None, Option(help="Number of seeds.", show_default="crawl-v1: 10; mini: 3; else 20")
+    ] = None
+    score: Annotated[
+        bool,
+        Option("--score", help="Rebuild tables, pictures and report of a run; play nothing."),
+    ] = False
+    out: Annotated[
+        Path | None,
+        Option(
+            help="Output folder.",
+            show_default="results/SUITE; runs/SUITE with entrants or seeds of your own",
+        ),
+    ] = None
 
 
 def main(options: RankOptions, module: str = "scripts.rank") -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from scripts import experiments
-from scripts.cli.commands import at_least, command_of
+from scripts.cli.commands import command_of
+from scripts.cli.options import at_least
 from scripts.experiments.reproducing import reproduce
 from scripts.present.experiment import check_declared, paper_and_figure
 from scripts.study.rows import RESULTS, check_folder
@@ -23,7 +24,7 @@ QUICK_OUT = Path("runs")
 
 Figures = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         help=f"Any of {', '.join(experiments.names())}, or short as fig13; or "
         f"{', '.join(experiments.papers())}: all figures of that paper."
     ),
@@ -32,7 +33,7 @@ Figures = Annotated[
 
 Seeds = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--seeds",
         "--repetitions",
         help="Number of seeds of every policy and setting.",
@@ -45,16 +46,17 @@ Seeds = Annotated[
 class ReproduceOptions(PlayOptions):
     """Arguments of ``scripts.reproduce``."""
 
-    POSITIONAL: ClassVar = ("figures",)
-
     figures: Figures
-    quick: bool = False
-    """Few pages and short episodes, as a smoke test."""
+    quick: Annotated[
+        bool, Option("--quick", help="Few pages and short episodes, as a smoke test.")
+    ] = False
     seeds: Seeds = None
-    score: bool = False
-    """Check and draw the existing rows, without simulation."""
-    out: Path | None = None
-    """Output folder [results; runs with --quick]."""
+    score: Annotated[
+        bool, Option("--score", help="Check and draw the existing rows, without simulation.")
+    ] = False
+    out: Annotated[
+        Path | None, Option(help="Output folder.", show_default="results; runs with --quick")
+    ] = None
 
 
 def main(options: ReproduceOptions) -> None:

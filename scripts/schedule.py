@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from crawl_envs.logs import read_page_table
-from scripts.cli.commands import command_of, default_folder
-from scripts.logs import live_answers, options, planning, schedules
+from scripts.cli.commands import command_of
+from scripts.cli.options import changed, default_folder
+from scripts.logs import live_answers, planning, schedules
+from scripts.logs.options import Column, column_names
 from scripts.study.rows import check_folder
 
 
@@ -30,74 +32,83 @@ from scripts.study.rows import check_folder
 class ScheduleOptions:
     """Arguments of ``scripts.schedule``."""
 
-    POSITIONAL: ClassVar = ("pages",)
-
-    bandwidth: float
-    """Fetches per day."""
-    pages: Path | None = None
-    """Page table: CSV, JSON lines or Parquet [none]."""
-    column: options.Column = None
-    policy: str | None = None
-    """An index policy, or one that allocates rates [GreedyNCIS with signals or --learn; RoundRobin
-    without rates; else Greedy]."""
-    start: str | None = None
-    """First day: a number, or a date and time [now; the last last_crawl if these are numbers]."""
-    until: str = "tomorrow"
-    """End: a number of days, a date and time, or tomorrow (its end)."""
-    live: bool = False
-    """Answer lines of standard input."""
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65535, help="With --live, answer HTTP on this port of the machine."
+    bandwidth: Annotated[float, Option(help="Fetches per day.")]
+    pages: Annotated[
+        Path | None, Argument(help="Page table: CSV, JSON lines or Parquet.", show_default="none")
+    ] = None
+    column: Column = None
+    policy: Annotated[
+        str | None,
+        Option(
+            help="An index policy, or one that allocates rates.",
+            show_default="GreedyNCIS with signals or --learn; RoundRobin without rates; or Greedy",
         ),
     ] = None
-    learn: bool = False
-    """Learn rates from the reports of a live scheduler."""
-    recheck_gone: float | None = None
-    """Days after which a gone page is fetched again [never]."""
-    limit: list[str] | None = None
-    """HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."""
-    feed: list[str] | None = None
-    """With --live, the URL or file of a feed or sitemap: a source of signals, in the order of the
-    table's. Repeatable."""
-    poll: Annotated[float, typer.Option(min=1e-4, help="Days between two polls of feeds.")] = (
-        1.0 / 24.0
-    )
-    folder: Path | None = None
-    """Folder of a live scheduler that goes on."""
-    out: Path | None = None
-    """Folder [runs/schedule-TABLE]."""
+    start: Annotated[
+        str | None,
+        Option(
+            help="First day: a number, or a date and time.",
+            show_default="now; the last last_crawl if these are numbers",
+        ),
+    ] = None
+    until: Annotated[
+        str, Option(help="End: a number of days, a date and time, or tomorrow (its end).")
+    ] = "tomorrow"
+    live: Annotated[bool, Option("--live", help="Answer lines of standard input.")] = False
+    port: Annotated[
+        int | None, Option(min=1, max=65535, help="With --live, answer HTTP on this local port.")
+    ] = None
+    learn: Annotated[
+        bool, Option("--learn", help="Learn rates from the reports of a live scheduler.")
+    ] = False
+    recheck_gone: Annotated[
+        float | None, Option(help="Days until a gone page is fetched again.", show_default="never")
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        Option(help="HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."),
+    ] = None
+    feed: Annotated[
+        list[str] | None,
+        Option(
+            help="With --live, the URL or file of a feed or sitemap: a source of signals, in the "
+            "order of the table's. Repeatable."
+        ),
+    ] = None
+    poll: Annotated[float, Option(min=1e-4, help="Days between two polls of feeds.")] = 1.0 / 24.0
+    folder: Annotated[Path | None, Option(help="Folder of a live scheduler that goes on.")] = None
+    out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None
 
 
-def main(given: ScheduleOptions) -> None:
+def main(options: ScheduleOptions) -> None:
     """Write a schedule, or answer a crawler."""
-    source, columns = given.pages, options.column_names(given.column, "column")
+    source, columns = options.pages, column_names(options.column, "column")
     table = None if source is None else read_page_table(source, columns)
-    signals = given.learn or (table is not None and table.recall is not None)
-    unrated = table is not None and table.change_rate is None and not given.learn
-    usual = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
-    name = given.policy or usual
-    if given.live and given.recheck_gone is not None:
+    signals = options.learn or (table is not None and table.recall is not None)
+    unrated = table is not None and table.change_rate is None and not options.learn
+    policy = options.policy
+    if policy is None:
+        policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
+    if options.live and options.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
-    for option in ("port", "feed", "learn", "folder", "poll"):
-        if getattr(given, option) != getattr(ScheduleOptions, option) and not given.live:
-            raise ValueError(f"{option} must be left out without --live")
-    if source is None and not given.live:
-        raise ValueError("PAGES must be given: a table of pages")
-    start = schedules.first_day(table, given.start)
-    asked = planning.Schedule(table, name, given.bandwidth, start, given.limit or [])
-    if source is None or given.live:
-        feeds = live_answers.Polled(given.feed or [], given.poll)
-        live_answers.answer(asked, given.folder, feeds, learn=given.learn, port=given.port)
+    for name in {"port", "feed", "learn", "folder", "poll"} & changed(options).keys():
+        if not options.live:
+            raise ValueError(f"{name} must be left out without --live")
+    start = schedules.first_day(table, options.start)
+    asked = planning.Schedule(table, policy, options.bandwidth, start, options.limit or [])
+    if options.live:
+        feeds = live_answers.Polled(options.feed or [], options.poll)
+        live_answers.answer(asked, options.folder, feeds, learn=options.learn, port=options.port)
         return
-    place = given.out or default_folder("schedule", source.name)
+    if source is None or table is None:
+        raise ValueError("PAGES must be given: a table of pages")
+    place = options.out or default_folder("schedule", source.name)
     check_folder(place)
-    end = schedules.last_day(given.until, start)
-    found = schedules.choose(asked, end, given.recheck_gone)
-    cautions = planning.cautions(table, given.recheck_gone is not None, name)
-    cautions += planning.policy_cautions(table, name)
-    schedules.write(asked, found, end, cautions, place)
+    end = schedules.last_day(options.until, start)
+    plan = schedules.choose(asked, end, options.recheck_gone)
+    cautions = planning.cautions(table, options.recheck_gone is not None, policy)
+    cautions += planning.policy_cautions(table, policy)
+    schedules.write(asked, plan, end, cautions, place)
 
 
 app = command_of(main, ScheduleOptions, __doc__)

@@ -24,11 +24,15 @@ from __future__ import annotations
 import math
 import time
 from functools import partial
+from typing import Any
+
+from typer.core import TyperGroup
 
 from agents.catalog import GENERALIST as GENERALIST_FILE
 from agents.catalog import check_vacant
 from agents.generalist.training import GeneralistArguments, train
-from scripts.cli.commands import command_of, default_folder, given, one_line_errors, programs
+from scripts.cli.commands import command_of, group, one_line_errors
+from scripts.cli.options import changed, default_folder
 from scripts.logs.learning import learn_from_log
 from scripts.logs.options import read_log, weights_and_groups
 from scripts.present.tables import console
@@ -43,7 +47,7 @@ def run_in_environment(kind: str, options: RunOptions) -> None:
     """Train in an environment, compare and draw."""
     kind = options.algorithm if isinstance(options, OwnOptions) else kind
     request = requests.request_of(kind, options)
-    requests.import_own(kind, given(options))
+    requests.import_own(kind, changed(options))
     folder = options.resume or options.out or requests.folder_of_run(request)
     with one_line_errors(f"stopped; go on with --resume {folder}"):
         train_and_compare(request, folder, options.fresh)
@@ -57,8 +61,8 @@ def run_on_log(options: LogOptions) -> None:
     log = read_log(options)
     _, group = weights_and_groups(log, options)
     until, seed = options.until, options.seed
-    how = {"until": math.inf if until is None else until, "seed": seed, "fresh": options.fresh}
-    loss, crawls = learn_from_log(log, group, folder, **how)
+    last = math.inf if until is None else until
+    loss, crawls = learn_from_log(log, group, folder, until=last, seed=seed, fresh=options.fresh)
     seconds = time.perf_counter() - started
     used = {"log": [str(path) for path in options.log], "until": until, "seed": seed}
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
@@ -80,7 +84,17 @@ def run_generalist(options: GeneralistOptions) -> None:
     console().print(f"trained in {seconds:.0f} s -> {folder}", soft_wrap=True)
 
 
-app = programs(with_program, __doc__)
+class Programs(TyperGroup):
+    """The group; the command line names one by its algorithm, or by a run to resume."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the program in front of the words of the command line."""
+        with one_line_errors():
+            words = args if args[:1] == ["--help"] else with_program(args)
+        return super().parse_args(ctx, words)
+
+
+app = group(__doc__, Programs)
 for kind, options_class in {**KINDS, OWN_CLASS: OwnOptions}.items():
     command_of(partial(run_in_environment, kind), options_class, options_class.__doc__, kind, app)
 command_of(run_on_log, LogOptions, LogOptions.__doc__, OF_LOG, app)

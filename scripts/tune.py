@@ -14,7 +14,8 @@ trials.csv, trials.png, and study.db unless --storage names another file.
 
 from __future__ import annotations
 
-from scripts.cli.commands import at_least, command_of, default_folder, one_line_errors
+from scripts.cli.commands import command_of, one_line_errors
+from scripts.cli.options import at_least, default_folder
 from scripts.study.rows import check_folder
 from scripts.training.options import TuneOptions
 from scripts.training.trials import search

@@ -1,13 +1,24 @@
-"""Values of options."""
+"""Values of options, and options of several commands."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from typer import Option
+
+EnvArgs = Annotated[
+    list[str] | None,
+    Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
+]
+Fresh = Annotated[bool, Option("--fresh", help="Discard what is there and start anew.")]
+MAX_COUNT = 10**6
+"""Largest count of seeds, draws, trials or workers."""
 PREFIX = "crawl_envs:"
 NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 """Numbers that are not valid JSON, such as .01, 1. or +1.5."""
@@ -64,3 +75,45 @@ def refuse(given: Mapping[str, Any], when: str) -> None:
     """Raise ValueError if an option is given that does not apply."""
     for name in given_only(given):
         raise ValueError(f"--{name.replace('_', '-')} does not apply {when}")
+
+
+def words_of(option: str, text: str | None) -> list[str]:
+    """Return the comma-separated words of an option, none of None.
+
+    Raises:
+        ValueError: a text without words.
+    """
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if text is not None and not words:
+        raise ValueError(f"{option} must be names separated by commas, got {text!r}")
+    return words
+
+
+def at_least(least: int, **named: int) -> None:
+    """Raise ValueError unless named integers are at least ``least`` and at most ``MAX_COUNT``."""
+    for name, value in named.items():
+        if not least <= value <= MAX_COUNT:
+            bound = f">= {least}" if value < least else f"<= {MAX_COUNT}"
+            raise ValueError(f"{name.replace('_', '-')} must be an integer {bound}, got {value}")
+
+
+def default_folder(*words: str) -> Path:
+    """Return the folder under ``runs`` of a name of several words."""
+    return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
+
+
+def changed(options: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass of options that are not at their defaults, by name."""
+    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    plain = {entry.name: entry.default for entry in fields(options)}
+    return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
+
+
+def spelled(module: str, options: Mapping[str, Any], positional: str) -> str:
+    """Return the command line of a module with options, one of them without a name."""
+    words = ["python", "-m", module, str(options[positional])]
+    for name, value in options.items():
+        if name != positional:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return shlex.join(words)

@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from rich.table import Table
+from typer import Option
 
 from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.examples import Examples, examples
@@ -152,20 +153,23 @@ def table_of(figures: Sequence[Figure]) -> Table:
 class Options:
     """Arguments of the command."""
 
-    POSITIONAL: ClassVar = ()
-
-    seed: int = 0
-    """Seed of the test market."""
-    train_seed: int | None = None
-    """Seed of the training market [--seed plus 1]."""
-    model: list[str] | None = None
-    """trees or network; can be repeated [trees]."""
-    set: list[str] | None = None
-    """NAME=NUMBER of the shape; can be repeated."""
-    quick: bool = False
-    """Few offers and days, as a smoke test."""
-    out: Path | None = None
-    """Output folder [results/offers/market; runs/market with --quick]."""
+    seed: Annotated[int, Option(help="Seed of the test market.")] = 0
+    train_seed: Annotated[
+        int | None, Option(help="Seed of the training market.", show_default="--seed plus 1")
+    ] = None
+    model: Annotated[
+        list[str] | None, Option(help="trees or network; can be repeated.", show_default="trees")
+    ] = None
+    set: Annotated[list[str] | None, Option(help="NAME=NUMBER of the shape; can be repeated.")] = (
+        None
+    )
+    quick: Annotated[bool, Option("--quick", help="Few offers and days, as a smoke test.")] = False
+    out: Annotated[
+        Path | None,
+        Option(
+            help="Output folder.", show_default="results/offers/market; runs/market with --quick"
+        ),
+    ] = None
 
 
 def main(options: Options) -> None:

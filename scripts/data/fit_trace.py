@@ -31,11 +31,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from typer import Argument, Option
 
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
@@ -167,18 +168,17 @@ def fit(
 class FitOptions:
     """Arguments of the command."""
 
-    POSITIONAL: ClassVar = ("folder",)
-
-    folder: str
-    """Folder of a trace, or name of a shipped one."""
-    start: float = 0.0
-    """Start of the training window, in days."""
-    end: float | None = None
-    """End of the window, in days [half of the record]."""
-    signals: str = "directory"
-    """Signals to use: directory, mentions, both or none."""
-    out: Path | None = None
-    """Output file [FOLDER/parameters-SIGNALS.parquet]."""
+    folder: Annotated[str, Argument(help="Folder of a trace, or name of a shipped one.")]
+    start: Annotated[float, Option(help="Start of the training window, in days.")] = 0.0
+    end: Annotated[
+        float | None, Option(help="End of the window, in days.", show_default="half of the record")
+    ] = None
+    signals: Annotated[str, Option(help="Signals to use: directory, mentions, both or none.")] = (
+        "directory"
+    )
+    out: Annotated[
+        Path | None, Option(help="Output file.", show_default="FOLDER/parameters-SIGNALS.parquet")
+    ] = None
 
 
 def main(options: FitOptions) -> None:

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 import pandas as pd
 from rich.console import Console
+from typer import Argument, Option
 
-from crawl_envs.types.arguments import whole
 from scripts.cli.commands import command_of
 from scripts.data.bing.example import make_example
 from scripts.data.bing.importing import import_set, summary
@@ -38,20 +38,18 @@ OUT = "urls.parquet"
 class ImportOptions:
     """Arguments of the command."""
 
-    POSITIONAL: ClassVar = ("folder",)
-
-    folder: Path
-    """Folder of the five files of the set."""
-    out: Path | None = None
-    """File to write [FOLDER/urls.parquet]."""
-    histories: bool = False
-    """Also write the crawl histories."""
-    force: bool = False
-    """Replace OUT."""
-    make_example: int | None = None
-    """Write synthetic files of this many URLs to FOLDER."""
-    seed: int = 0
-    """Seed of the example."""
+    folder: Annotated[Path, Argument(help="Folder of the five files of the set.")]
+    out: Annotated[
+        Path | None, Option(help="File to write.", show_default="FOLDER/urls.parquet")
+    ] = None
+    histories: Annotated[bool, Option("--histories", help="Also write the crawl histories.")] = (
+        False
+    )
+    force: Annotated[bool, Option("--force", help="Replace OUT.")] = False
+    make_example: Annotated[
+        int | None, Option(min=1, help="Write synthetic files of this many URLs to FOLDER.")
+    ] = None
+    seed: Annotated[int, Option(min=0, help="Seed of the example.")] = 0
 
 
 def main(options: ImportOptions) -> None:
@@ -59,8 +57,7 @@ def main(options: ImportOptions) -> None:
     folder, count = options.folder, options.make_example
     path = options.out or folder / OUT
     if count is not None:
-        whole("make_example", count, 1)
-        example = make_example(folder, count, whole("seed", options.seed, 0))
+        example = make_example(folder, count, options.seed)
         message = f"{len(example)} of {count} drawn URLs changed -> {folder}"
     else:
         left_out = import_set(folder, path, histories=options.histories, force=options.force)

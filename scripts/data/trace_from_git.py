@@ -33,10 +33,11 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from crawl_envs.types.arguments import whole
 from scripts.cli.commands import command_of, one_line_errors
@@ -58,32 +59,32 @@ NO_FRAGMENTS = (
 class TraceOptions:
     """Arguments of the command."""
 
-    POSITIONAL: ClassVar = ("path",)
-
-    path: Path
-    """Top folder of a repository, or a bare one."""
-    out: Path
-    """Output folder."""
-    start: str | None = None
-    """First day of the window, YYYY-MM-DD, UTC [1096 days back]."""
-    days: float | None = None
-    """Length of the window in days [up to the last commit]."""
-    subdir: list[str] | None = None
-    """Use only this folder; repeatable."""
-    name: str | None = None
-    """Name of the site [name of the repository]."""
-    include: list[str] | None = None
-    """Use only files like '*.md'; repeatable."""
-    exclude: list[str] | None = None
-    """Use no files like 'test/*'; repeatable."""
-    branch: str = HEAD
-    """Branch, tag or commit whose main line is read."""
-    force: bool = False
-    """Replace the trace in OUT."""
-    fragment_modulus: int = 8
-    """Keep about one fragment in so many; 1 keeps all."""
-    max_bytes: int = MAX_BYTES
-    """Bytes of a file that are read."""
+    path: Annotated[Path, Argument(help="Top folder of a repository, or a bare one.")]
+    out: Annotated[Path, Option(help="Output folder.")]
+    start: Annotated[
+        str | None,
+        Option(help="First day of the window, YYYY-MM-DD, UTC.", show_default="1096 days back"),
+    ] = None
+    days: Annotated[
+        float | None,
+        Option(help="Length of the window in days.", show_default="up to the last commit"),
+    ] = None
+    subdir: Annotated[list[str] | None, Option(help="Use only this folder; repeatable.")] = None
+    name: Annotated[
+        str | None, Option(help="Name of the site.", show_default="name of the repository")
+    ] = None
+    include: Annotated[list[str] | None, Option(help="Use only files like '*.md'; repeatable.")] = (
+        None
+    )
+    exclude: Annotated[list[str] | None, Option(help="Use no files like 'test/*'; repeatable.")] = (
+        None
+    )
+    branch: Annotated[str, Option(help="Branch, tag or commit whose main line is read.")] = HEAD
+    force: Annotated[bool, Option("--force", help="Replace the trace in OUT.")] = False
+    fragment_modulus: Annotated[
+        int, Option(help="Keep about one fragment in so many; 1 keeps all.")
+    ] = 8
+    max_bytes: Annotated[int, Option(help="Bytes of a file that are read.")] = MAX_BYTES
 
     @property
     def first_day(self) -> datetime.date | None:

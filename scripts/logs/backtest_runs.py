@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from crawl_envs.logs import CrawlLog
-from scripts.cli.commands import one_line_errors, words_of
+from scripts.cli.commands import one_line_errors
+from scripts.cli.options import words_of
 from scripts.logs import backtesting
 from scripts.logs.backtest_report import SLOW
 from scripts.logs.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort
@@ -55,27 +57,23 @@ def played_in(
     seed: int,
     fresh: bool,
 ) -> Store:
-    """Play the policies where no rows are there yet, and return the rows.
-
-    The draws, of a seed, are kept in the folder until all are played.
-    """
-    saved, digest = folder / "backtest.npz", test.digest(seed)
-    played = backtesting.measurements(saved, digest, names, effort.shares)
-    store = opened(folder, "backtest", played, fresh=fresh)
-    every = {
-        (of.name, name, k) for of in played for name in of.labels for k in of.seeds(effort.draws)
+    """Play the policies in draws of a seed where the folder has no rows yet; return the rows."""
+    digest = test.digest(seed)
+    plays = backtesting.measurements(test, digest, names, effort.shares)
+    store = opened(folder, "backtest", plays, fresh=fresh)
+    units = {
+        (each.name, name, k) for each in plays for name in each.labels for k in range(effort.draws)
     }
-    if not every <= store.done:
+    if missing := units - store.done:
         with one_line_errors(STOPPED.format(folder)):
-            if not backtesting.has(saved, digest, effort.draws):
-                backtesting.save(saved, test.drawn(effort.draws, seed), digest)
-            tell_time(test, effort.shares, every - store.done, players.count)
-        play_missing(played, effort.draws, store, players, Console(stderr=True))
-    saved.unlink(missing_ok=True)
+            test = test.drawn(effort.draws, seed)
+            print_time(test, effort.shares, missing, players.count)
+            plays = [replace(each, test=test) for each in plays]
+            play_missing(plays, effort.draws, store, players, Console(stderr=True))
     return store
 
 
-def tell_time(
+def print_time(
     test: Backtest, shares: Sequence[float], missing: Set[tuple[str, str, int]], workers: int
 ) -> None:
     """Print about how long the missing plays of each policy take, if it is over a minute."""

@@ -22,9 +22,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,15 +38,15 @@ from crawl_envs.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
 from crawl_envs.logs.replay import crawls_within, freshness_served, in_turn, window
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import FloatArray, Instance, IntArray, Policy
-from crawl_envs.types.files import replacing
+from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.worlds.lanes import Lanes
 from policies.base.registry import POLICIES
 from policies.estimators import match_moments
 from scripts.logs.fitting import fit_log, parameters_of
 from scripts.study.entrants import candidate_of, failure, is_own, try_choosing
 from scripts.study.equal_freshness import crawls_at
-from scripts.study.settings import Measurement, spec
+from scripts.study.settings import Measure, Measurement
+from scripts.study.specs import spec
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets, as shares of the log's crawls."""
@@ -106,19 +105,24 @@ class Backtest:
 
     def drawn(self, draws: int, seed: int) -> Backtest:
         """Return the backtest with draws of the changes, of which fewer are the first ones."""
-        rng, effort = np.random.default_rng(seed), effort_for(self.log)
-        of = {"end": float(self.log.time[-1]), "group": self.group}
-        drawn = impute(self.log, rng, first=effort.first, passes=effort.passes, **of)
+        log, effort = self.log, effort_for(self.log)
+        drawn = impute(
+            log,
+            np.random.default_rng(seed),
+            first=effort.first,
+            passes=effort.passes,
+            end=float(log.time[-1]),
+            group=self.group,
+        )
         return replace(self, changes=tuple(islice(drawn, draws)))
 
     def digest(self, seed: int) -> str:
         """Return a digest of all that determines the draws of a seed, and the plays of each."""
         numbers = (self.start, self.end, seed, self.log.sources)
         digest = hashlib.sha256(repr(numbers).encode())
-        for values in (self.group, *(self.known[name] for name in KNOWN)):
-            digest.update(np.ascontiguousarray(values))
-        for name in LOG_ARRAYS:
-            digest.update(np.ascontiguousarray(getattr(self.log, name)))
+        arrays = [self.group, *(self.known[name] for name in KNOWN)]
+        for values in arrays + [getattr(self.log, name) for name in LOG_ARRAYS]:
+            digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()[:16]
 
     @property
@@ -156,7 +160,7 @@ class Backtest:
             return freshness_served(log, changes, self.known["importance"], self.start, end)
         env = self._env(share, changes)
         env.reset(seed=seed)
-        return play(env, entrant(policy, env), seed).freshness
+        return float(play(env, candidate_of(policy).factory(env), seed).freshness)
 
     def seconds(self, policy: str, shares: Sequence[float]) -> float:
         """Return about how long a play takes, the mean over shares of the crawls.
@@ -170,7 +174,8 @@ class Backtest:
             times[share] = time.perf_counter() - start
             if times[share] > times[0.0] + 1.0:
                 break
-        return times[0.0] + max(times[share] - times[0.0], 0.0) / share * float(np.mean(shares))
+        per_share = max(times[share] - times[0.0], 0.0) / share
+        return float(times[0.0] + per_share * np.mean(shares))
 
     def check(self, policies: Sequence[str]) -> None:
         """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""
@@ -209,15 +214,6 @@ class Backtest:
         """Return the pages as policies know them."""
         given: dict[str, Any] = {**self.known, **more}
         return Instance(**given)
-
-
-def entrant(name: str, env: Any) -> Policy:
-    """Return a policy by its name, or the agent in a folder.
-
-    Raises:
-        ValueError: there is none, or it cannot act here.
-    """
-    return candidate_of(name).factory(env)
 
 
 def backtest(
@@ -260,83 +256,51 @@ def backtest(
     return Backtest(log, known, begin, end, number).drawn(draws, seed)
 
 
-def save(path: Path, test: Backtest, digest: str) -> None:
-    """Write a backtest of a digest for worker processes, without the names of its pages."""
-    arrays = {f"log.{name}": getattr(test.log, name) for name in LOG_ARRAYS}
-    arrays |= {f"known.{name}": test.known[name] for name in KNOWN} | {"group": test.group}
-    for number, changes in enumerate(test.changes):
-        arrays |= {f"page.{number}": changes.page, f"time.{number}": changes.time}
-    numbers = np.array([test.start, test.end, len(test.changes), len(test.log.sources)])
-    with replacing(path) as unfinished, unfinished.open("wb") as file:
-        np.savez(file, numbers=numbers, digest=np.array(digest), **arrays)
-
-
-def has(path: Path, digest: str, draws: int) -> bool:
-    """Return whether a file has a backtest of a digest, with as many draws or more."""
-    if not path.exists():
-        return False
-    with np.load(path, allow_pickle=False) as file:
-        return str(file["digest"]) == digest and int(file["numbers"][2]) >= draws
-
-
-@lru_cache(maxsize=2)
-def load(path: str, digest: str) -> Backtest:
-    """Read a backtest of a digest that was written by :func:`save`."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
-    if str(arrays.pop("digest")) != digest:
-        raise ValueError(f"{path}: expected the backtest {digest}, found another one")
-    start, end, draws, sources = arrays.pop("numbers")
-    known = {name: arrays[f"known.{name}"] for name in KNOWN}
-    log = CrawlLog(
-        urls=np.full(known["importance"].size, "", np.object_),
-        sources=tuple(map(str, range(int(sources)))),
-        timed=np.ones(int(sources), np.bool_),
-        **{name: arrays[f"log.{name}"] for name in LOG_ARRAYS},
-    )
-    changes = (Changes(arrays[f"page.{k}"], arrays[f"time.{k}"]) for k in range(int(draws)))
-    return Backtest(log, known, start, end, arrays["group"], tuple(changes))
-
-
 @spec("backtest-own-crawls")
-def served(seed: int, *, path: str, digest: str) -> Mapping[str, float]:
+def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
     """Return the freshness under the log's own crawls in one draw."""
-    test = load(path, digest)
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
 @spec("backtest-policy")
 def crawled(
-    seed: int, *, path: str, digest: str, policy: str, share: float, file_digest: str = ""
+    seed: int, *, test: Backtest, policy: str, share: float, file_digest: str = ""
 ) -> Mapping[str, float]:
     """Return the freshness under a policy in one draw; ``file_digest`` tells agents apart."""
-    test = load(path, digest)
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
 
+@dataclass(frozen=True, kw_only=True)
 class Plays(Measurement):
-    """Plays of policies in a backtest."""
+    """Plays of a backtest; its digest, in the arguments, is what their rows are recognised by."""
+
+    test: Backtest
 
     @property
     def policies(self) -> Mapping[str, PolicyFactory]:
         """What makes each policy, by which errors of one of the user's own are told apart."""
-        return {name: candidate_of(name).factory for name in self.labels}
+        names = [name for name in self.labels if name != OWN]
+        return {name: candidate_of(name).factory for name in names}
+
+    def play(self, label: str, seed: int) -> list[Row]:
+        """Return the rows of one policy, or of the log's own crawls, in one draw."""
+        arguments = {**self.arguments, "test": self.test}
+        del arguments["digest"]
+        return Measurement(self.name, self.measures, arguments).play(label, seed)
 
 
 def measurements(
-    path: Path, digest: str, names: Sequence[str], shares: Sequence[float]
-) -> list[Measurement]:
-    """Return the plays of a saved backtest: of the log, and of every policy at every budget."""
-    saved = {"path": str(path.resolve()), "digest": digest}
-    own = Measurement(OWN, {OWN: served}, saved)
-    digests = {name: candidate_of(name).digest for name in names}
-    files = {name: {"file_digest": each} if each else {} for name, each in digests.items()}
+    test: Backtest, digest: str, names: Sequence[str], shares: Sequence[float]
+) -> list[Plays]:
+    """Return the plays of a backtest: of the log, and of every policy at every budget."""
+    measures: dict[str, Measure] = {}
+    for name in names:
+        measures[name] = partial(crawled, policy=name)
+        if file_digest := candidate_of(name).digest:
+            measures[name] = partial(crawled, policy=name, file_digest=file_digest)
+    own = Plays(OWN, {OWN: served}, {"digest": digest}, test=test)
     return [own] + [
-        Plays(
-            setting_of(share),
-            {name: partial(crawled, policy=name, **files[name]) for name in names},
-            {**saved, "share": share},
-        )
+        Plays(setting_of(share), measures, {"digest": digest, "share": share}, test=test)
         for share in shares
     ]
 

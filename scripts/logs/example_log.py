@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
+from typer import Option
 
 from crawl_envs.instances import traces
 from crawl_envs.types.arguments import one_of
@@ -23,19 +23,13 @@ from scripts.study.rows import check_folder, write_csv
 SITE = "garden-handbook"
 FIRST_DAY = np.datetime64("2026-01-01T00:00:00")
 
-Trace = Annotated[str, typer.Option(help="Folder of a trace, or name of a shipped one.")]
-Days = Annotated[float, typer.Option(min=0.01, help="Mean days between crawls of a page.")]
-Schedule = Annotated[str, typer.Option(help=f"Times of crawls: {' or '.join(SCHEDULES)}.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the times.")]
-Out = Annotated[Path, typer.Option(help="Folder.")]
-
 
 def main(
-    trace: Trace = SITE,
-    days: Days = 5.0,
-    schedule: Schedule = "regular",
-    seed: Seed = 0,
-    out: Out = Path(),
+    trace: Annotated[str, Option(help="Folder of a trace, or name of a shipped one.")] = SITE,
+    days: Annotated[float, Option(min=0.01, help="Mean days between crawls of a page.")] = 5.0,
+    schedule: Annotated[str, Option(help="Times of crawls: regular or Poisson.")] = "regular",
+    seed: Annotated[int, Option(min=0, help="Seed of the times.")] = 0,
+    out: Annotated[Path, Option(help="Folder.")] = Path(),
 ) -> None:
     """Write the example."""
     one_of("schedule", schedule, SCHEDULES)

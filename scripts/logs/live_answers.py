@@ -46,8 +46,8 @@ def answer(
     if table is not None:
         for sentence in planning.policy_cautions(table, wanted.policy, learn):
             typer.echo(sentence, err=True)
-    named = {"policy": wanted.policy} if ":" in wanted.policy else {}  # a folder names no code
-    durable = None if folder is None else DurableScheduler(folder, scheduler, **named)
+    policy = wanted.policy if ":" in wanted.policy else None  # a folder names no code
+    durable = None if folder is None else DurableScheduler(folder, scheduler, policy=policy)
     with nullcontext(scheduler) if durable is None else durable as asked:
         assert asked is not None
         if scheduler is None:
@@ -85,7 +85,7 @@ def polling(
             f"feed must be given once for each source of signals, there are "
             f"{scheduler.num_sources}, got {len(feeds.addresses)}"
         )
-    end, columns = threading.Event(), {} if scheduler.learns else None
+    end, columns = threading.Event(), dict[str, Any]() if scheduler.learns else None
 
     def poll_due(polls: Polls) -> None:
         while not end.is_set() and (feed := polls.next(messages.day_of(None))) is not None:

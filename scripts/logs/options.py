@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
+from typer import Argument, Option
 
 from crawl_envs.logs import (
     TIME_UNITS,
@@ -25,61 +25,53 @@ from scripts.present.tables import console, counted
 
 Column = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         help="Name of a column in the file, such as url=page or hash=hash.md5 (in a JSON object), "
         "or status= for none; can be repeated."
-    ),
-]
-EventColumn = Annotated[
-    list[str] | None,
-    typer.Option(help="Name of a column in the file of --events, as --column; can be repeated."),
-]
-TimeUnit = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Unit of times that are numbers: {', '.join(TIME_UNITS)}.",
-        show_default="by the format, or the size of the numbers",
-    ),
-]
-ClockTolerance = Annotated[
-    float,
-    typer.Option(
-        min=0.0, help="Seconds by which a server's Last-Modified and the log's times may disagree."
-    ),
-]
-MaxBad = Annotated[
-    float,
-    typer.Option(
-        min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may always be."
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """Arguments of the commands that read a crawl log.
+    """Arguments of the commands that read a crawl log."""
 
-    See :func:`scripts.cli.commands.command_of`.
-    """
-
-    POSITIONAL: ClassVar[tuple[str, ...]] = ("log",)
-
-    log: list[Path]
-    """Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's crawl.log, CDX or
-    CDXJ, also gzipped."""
+    log: Annotated[
+        list[Path],
+        Argument(
+            help="Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's "
+            "crawl.log, CDX or CDXJ, also gzipped."
+        ),
+    ]
     column: Column = None
-    format: str | None = None
-    """Format [by the first line of the file]."""
-    events: Path | None = None
-    """Signals with times: a file with url, time and maybe source."""
-    event_column: EventColumn = None
-    pages: Path | None = None
-    """Page table with url and importance, host or group; other pages count 0."""
-    time_unit: TimeUnit = None
-    clock_tolerance: ClockTolerance = 60.0
-    max_bad: MaxBad = 0.01
-    merge: list[str] | None = None
-    """Take URLs for one page that differ in: scheme (http, https) or www."""
+    format: Annotated[
+        str | None, Option(help="Format.", show_default="by the first line of the file")
+    ] = None
+    events: Annotated[
+        Path | None, Option(help="Signals with times: a file with url, time and maybe source.")
+    ] = None
+    event_column: Annotated[
+        list[str] | None, Option(help="Name of a column of --events, as --column; can be repeated.")
+    ] = None
+    pages: Annotated[
+        Path | None, Option(help="Table of url, importance, host or group; other pages count 0.")
+    ] = None
+    time_unit: Annotated[
+        str | None,
+        Option(
+            help=f"Unit of times that are numbers: {', '.join(TIME_UNITS)}.",
+            show_default="by the format, or the size of the numbers",
+        ),
+    ] = None
+    clock_tolerance: Annotated[
+        float, Option(min=0.0, help="Seconds by which Last-Modified and the log may disagree.")
+    ] = 60.0
+    max_bad: Annotated[
+        float, Option(min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may be.")
+    ] = 0.01
+    merge: Annotated[
+        list[str] | None, Option(help="scheme or www: take URLs that differ in it for one page.")
+    ] = None
 
     @property
     def title(self) -> str:

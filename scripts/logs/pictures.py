@@ -79,7 +79,7 @@ def draw_backtest(
 
 
 def draw_budgets(
-    path: Path, bandwidths: FloatArray, expected: FloatArray, bandwidth: float
+    path: Path, bandwidths: Sequence[float], expected: FloatArray, bandwidth: float
 ) -> None:
     """Draw the largest long-run freshness against the fetches per day, and mark one budget."""
     names = [f"{value:,.4g}" for value in bandwidths]

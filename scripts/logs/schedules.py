@@ -115,7 +115,7 @@ def write(
     for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None and page_tables.living(table).size:
-        bandwidths = bandwidth * np.array(SHARES)
+        bandwidths = [bandwidth * share for share in SHARES]
         expected = planning.expected_freshness(table, bandwidths)
         draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)
         console.print(

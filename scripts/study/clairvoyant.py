@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, Tape
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import quantity
 
 
@@ -76,7 +76,7 @@ def _choices(
     kind: IntArray,
     until: FloatArray,
     first: FloatArray,
-    alive_at_start: FloatArray,
+    alive_at_start: BoolArray,
     importance: FloatArray,
     clock: FloatArray,
     slots: int,

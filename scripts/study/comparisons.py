@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -91,6 +91,11 @@ class Sizes(NamedTuple):
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} must be finite and > 0, got {value:g}")
 
+    def arguments(self, name: str, bandwidth: float) -> dict[str, Any]:
+        """Return the arguments of the environment of a named instance."""
+        sizes = {"num_pages": self.num_pages, "bandwidth": bandwidth, "horizon": self.horizon}
+        return {"instance": name, **sizes}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -164,41 +169,32 @@ def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         return of_fragments(name, specs, sizes)
     if name in synthetic_names():
         return synthetic(name, specs, sizes)
-    if is_id(name):
-        return of_id(name, specs)
-    return recorded(name, specs, sizes)
-
-
-def _that_differ(name: str, bandwidth: float) -> tuple[str, ...]:
-    """Return the policies that act differently on a named synthetic instance."""
-    if name in WITHOUT_SIGNALS:
-        return IGNORING_SIGNALS
-    if name == "delayed":
-        discarding = f"GreedyNCIS:delay_window={WINDOW_SLOTS / bandwidth:g}"
-        return (*USING_SIGNALS, discarding, "GreedyNCISDelayed")
-    return (*USING_SIGNALS, *CONTINUOUS)
+    return of_id(name, specs) if is_id(name) else recorded(name, specs, sizes)
 
 
 def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Return the comparison of policies on a named synthetic instance."""
-    has_signals = name not in WITHOUT_SIGNALS
     bandwidth = BANDWIDTH if sizes.bandwidth is None else sizes.bandwidth
+    bounds: dict[str, Callable[..., Any]] = {OPTIMUM: optimum, BASELINE: baseline}
+    policies_here: tuple[str, ...] = (*USING_SIGNALS, *CONTINUOUS)
+    note = (
+        f"policies with signals can exceed it. {OPTIMUM}: optimal thresholds with signals "
+        "(Theorem 1); an upper bound in the long run, but not of an episode, which starts with "
+        "all pages fresh."
+    )
+    if name == "delayed":
+        discarding = f"GreedyNCIS:delay_window={WINDOW_SLOTS / bandwidth:g}"
+        policies_here = (*USING_SIGNALS, discarding, "GreedyNCISDelayed")
+    if name in WITHOUT_SIGNALS:
+        policies_here, note = IGNORING_SIGNALS, "an upper bound in the long run."
+        del bounds[OPTIMUM]
     setting = Setting(
         name,
         "CrawlNCIS-v0",
-        _arguments(name, bandwidth, sizes),
-        **entered(candidates_of(specs or _that_differ(name, bandwidth))),
-        bounds={OPTIMUM: optimum, BASELINE: baseline} if has_signals else {BASELINE: baseline},
+        sizes.arguments(name, bandwidth),
+        **entered(candidates_of(specs or policies_here)),
+        bounds=bounds,
     )
-    note = f"{BASELINE}: optimal even intervals without signals (eq. 5); "
-    if has_signals:
-        note += (
-            f"policies with signals can exceed it. {OPTIMUM}: optimal thresholds with signals "
-            "(Theorem 1); an upper bound in the long run, but not of an episode, which starts with "
-            "all pages fresh."
-        )
-    else:
-        note += "an upper bound in the long run."
     return Comparison(
         setting,
         title=(
@@ -206,8 +202,8 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
             f"horizon {sizes.horizon:g}"
         ),
         metrics=("accuracy", "freshness"),
-        references=tuple(setting.bounds),
-        note=note,
+        references=tuple(bounds),
+        note=f"{BASELINE}: optimal even intervals without signals (eq. 5); {note}",
         lines=LINES,
     )
 
@@ -217,11 +213,11 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
     Round robin is always included, oracles only if named.
     """
-    given = sizes.bandwidth
-    bandwidth = CRAWLS_PER_PAGE * sizes.num_pages if given is None else given
-    chosen = _with_round_robin(specs or ON_FRAGMENTS)
+    every_page = CRAWLS_PER_PAGE * sizes.num_pages
+    bandwidth = every_page if sizes.bandwidth is None else sizes.bandwidth
+    candidates = entered(_with_round_robin(specs or ON_FRAGMENTS))
     return Comparison(
-        Setting(name, OF_FRAGMENTS, _arguments(name, bandwidth, sizes), **entered(chosen)),
+        Setting(name, OF_FRAGMENTS, sizes.arguments(name, bandwidth), **candidates),
         title=(
             f"{name}: {sizes.num_pages} pages with fragments, {bandwidth:g} crawls per day, "
             f"{sizes.horizon:g} days"
@@ -249,12 +245,6 @@ def of_id(env_id: str, specs: Sequence[str]) -> Comparison:
     )
 
 
-def _arguments(name: str, bandwidth: float, sizes: Sizes) -> dict[str, Any]:
-    """Return the arguments of the environment of a named instance."""
-    given = {"num_pages": sizes.num_pages, "bandwidth": bandwidth, "horizon": sizes.horizon}
-    return {"instance": name, **given}
-
-
 def _with_round_robin(names: Sequence[str]) -> dict[str, Candidate]:
     """Return the candidates of names, with round robin in front unless it is among them."""
     return candidates_of(names if ROUND_ROBIN in names else (ROUND_ROBIN, *names))
@@ -273,24 +263,24 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     fitted = traces.load_parameters(traces.parameters_path(folder, kind), record)
     if fitted.end >= record.days:
         raise ValueError(f"{folder}: parameters are fitted on all days, so none are left to test")
-    edges = np.linspace(fitted.end, record.days, WINDOWS + 1)
-    windows = tuple((float(start), float(end)) for start, end in pairwise(edges))
-    if windows[0][1] - windows[0][0] < sizes.days_per_crawl:
+    length = (record.days - fitted.end) / WINDOWS
+    if length < sizes.days_per_crawl:
         raise ValueError(
-            f"{folder}: the {WINDOWS} windows after the fitted days are "
-            f"{windows[0][1] - windows[0][0]:.3g} days long, too short to crawl every page once "
-            f"with {sizes.days_per_crawl:g} days per crawl; choose fewer days per crawl"
+            f"{folder}: the {WINDOWS} windows after the fitted days are {length:.3g} days long, "
+            f"too short to crawl every page once with {sizes.days_per_crawl:g} days per crawl; "
+            "choose fewer days per crawl"
         )
-    usual = IGNORING_SIGNALS if kind == "none" else USING_SIGNALS
+    edges = np.linspace(fitted.end, record.days, WINDOWS + 1).tolist()
     setting = Setting(
         record.name,
         "CrawlTrace-v0",
         {"trace": trace, "signals": kind, "days_per_crawl": sizes.days_per_crawl},
-        **entered(_with_round_robin(specs or usual)),
+        **entered(
+            _with_round_robin(specs or (IGNORING_SIGNALS if kind == "none" else USING_SIGNALS))
+        ),
         bounds={BASELINE: partial(fitted_baseline, trace=trace)},
-        windows=windows,
+        windows=tuple(pairwise(edges)),
     )
-    days = windows[0][1] - windows[0][0]
     return Comparison(
         setting,
         title=(
@@ -302,7 +292,7 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
         lines={BASELINE: f"{BASELINE} (eq. 5 with fitted rates: no bound)"},
         over="windows",
         note=(
-            f"One recorded history: intervals are over {WINDOWS} windows of {days:g} days, each "
+            f"One recorded history: intervals are over {WINDOWS} windows of {length:g} days, each "
             f"started with fresh pages, and not over seeds. A trace has no requests. {BASELINE}: "
             "eq. 5 with the rates fitted on earlier days; no bound."
         ),

@@ -11,7 +11,7 @@ so that the interval of a mean is about Student's. A single seed has none: NaN.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,24 +49,18 @@ class Interval(NamedTuple):
 def median_of(values: ArrayLike, level: float = LEVEL) -> Interval:
     """Return the median of values and an interval between two of them; NaN is ignored.
 
-    The number X of n independent values below the population median is binomial (n, 1/2), for any
-    continuous distribution. The r-th smallest and r-th largest value enclose the median with
-    probability ``1 - 2 P(X < r)``; r is the largest for which this is at least ``level``. (Bland
-    2015 rounds a normal approximation.) Fewer than 6 values have no interval of 95%.
+    It is that of SciPy's ``quantile_test`` (Conover 1999, section 3.2), for any continuous
+    distribution. Fewer than 6 values have no interval of 95%.
     """
-    from scipy.stats import binom
+    from scipy.stats import quantile_test
 
-    given = np.ravel(np.asarray(values, np.float64))
-    ordered = np.sort(given[~np.isnan(given)])
-    count = ordered.size
-    if count == 0:
+    known = np.ravel(np.asarray(values, np.float64))
+    known = known[~np.isnan(known)]
+    if known.size == 0:
         return Interval(np.nan, np.nan, np.nan)
-    below = binom.cdf(np.arange(count // 2 + 1), count, 0.5)
-    rank = int(np.searchsorted(below, 0.5 * (1.0 - level), side="right"))
-    middle = float(np.median(ordered))
-    if rank == 0:
-        return Interval(middle, np.nan, np.nan)
-    return Interval(middle, float(ordered[rank - 1]), float(ordered[count - rank]))
+    test: Any = quantile_test(known, p=0.5)
+    low, high = test.confidence_interval(level)
+    return Interval(float(np.median(known)), float(low), float(high))
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:

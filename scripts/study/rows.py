@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import csv
 import datetime
-import io
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -87,28 +87,29 @@ def commit(folder: Path = Path(__file__).parent) -> str | None:
 
     Files under ``results``, which runs write, do not count as changes, nor do untracked ones.
     """
-    here = {"cwd": folder, "capture_output": True, "text": True}
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
+
     try:
-        head = ["git", "rev-parse", "--short=12", "HEAD"]
-        name = subprocess.run(head, check=True, **here).stdout.strip()
-        changes = ["git", "diff", "--quiet", "HEAD", "--", ":/", ":(exclude,top)results"]
-        return name + "-dirty" * bool(subprocess.run(changes, **here).returncode)
-    except (OSError, subprocess.CalledProcessError):
+        head = git("rev-parse", "--short=12", "HEAD")
+        changes = git("diff", "--quiet", "HEAD", "--", ":/", ":(exclude,top)results")
+    except OSError:
         return None
+    return None if head.returncode else head.stdout.strip() + "-dirty" * bool(changes.returncode)
 
 
 def cpu() -> str:
     """Return the name of the processor, as far as known."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+    file = Path("/proc/cpuinfo")
+    text = file.read_text("utf-8") if file.exists() else ""
+    model = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+    return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 METADATA_KEY = b"crawl_envs_rows"
 WORDS = ("id", "setting", "policy", "metric")
+KEYS = (*WORDS, "seed")
 
 
 def indexed(name: str, values: ArrayLike) -> dict[str, float]:
@@ -166,8 +167,6 @@ def check_folder(folder: Path, *, shared: bool = False) -> None:
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level: int = 11) -> None:
     """Write rows as Parquet, with ``about`` in the metadata; the folder is made if need be.
 
-    The values have the encoding, plain, by dictionary or by bytes, that takes least space.
-
     Args:
         path: path of the file.
         rows: rows to write.
@@ -177,30 +176,18 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = dict(zip(Row._fields, zip(*rows, strict=True) if rows else [()] * 6, strict=True))
+    columns = zip(Row._fields, zip(*rows, strict=True) if rows else [()] * 6, strict=True)
     types = {"seed": pa.int32(), "value": pa.float64()} | dict.fromkeys(WORDS, pa.string())
-    table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in Row._fields})
-    keys = [name for name in Row._fields if name != "value"]
-
-    def encoded(how: Mapping[str, Any], level: int) -> bytes:
-        buffer = io.BytesIO()
-        how = {"compression": "brotli", "compression_level": level, **how}
-        # a schema in the file would be a second copy of the metadata
-        with pq.ParquetWriter(buffer, table.schema, store_schema=False, **how) as file:
-            file.write_table(table)
-            compact = json.dumps(about, separators=(",", ":"))
-            file.add_key_value_metadata({METADATA_KEY: compact})
-        return buffer.getvalue()
-
-    encodings: list[dict[str, Any]] = [
-        {"use_dictionary": keys},
-        {"use_dictionary": list(Row._fields)},
-        {"use_dictionary": keys, "column_encoding": {"value": "BYTE_STREAM_SPLIT"}},
-    ]
-    smallest = min(encodings, key=lambda how: len(encoded(how, 6)))
+    table = pa.table({name: pa.array(list(values), types[name]) for name, values in columns})
+    look = {"compression": "brotli", "compression_level": level, "use_dictionary": [*KEYS]}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(encoded(smallest, level))
+    # a schema in the file would be a second copy of the metadata
+    with (
+        replacing(path) as unfinished,
+        pq.ParquetWriter(unfinished, table.schema, store_schema=False, **look) as file,
+    ):
+        file.write_table(table)
+        file.add_key_value_metadata({METADATA_KEY: json.dumps(about, separators=(",", ":"))})
 
 
 def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:

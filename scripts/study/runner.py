@@ -8,10 +8,12 @@ simulated again and must agree.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +43,14 @@ another policy change the metrics of a long episode by far more.
 """
 
 
+def _text(description: Any) -> str:
+    """Return a description as a text, in which 1 is 1.0, but not True."""
+    return json.dumps(json.loads(json.dumps(description), parse_int=float), sort_keys=True)
+
+
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """Return the differing keys and common labels of two descriptions of a setting."""
-    differing = [key for key in now if key != "labels" and then.get(key) != now[key]]
-    old, new = without_versions(then["labels"]), without_versions(now["labels"])
-    return differing + [label for label in new if old.get(label, new[label]) != new[label]]
+    """Return the keys of ``now`` at which ``then`` has another value, or None."""
+    return [key for key in now if _text(then.get(key)) != _text(now[key])]
 
 
 class Store:
@@ -84,27 +89,27 @@ class Store:
         rows, about = read_rows(self.path, self.job)
         if not keep:
             return
-        old_versions: list[tuple[str, Any]] = []
+        changed = set[tuple[str, str]]()  # labels, and the old descriptions
         for name, now in self.settings.items():
             then = about["settings"].get(name, now)
-            for key in _differences(now, then):
+            old, new = then["labels"], now["labels"]
+            common = {label: new[label] for label in new if label in old}
+            others = _differences({**now, "labels": {}}, {**then, "labels": {}})
+            others += _differences(without_versions(common), without_versions(old))
+            for key in others:
                 other = "other" if key.endswith("s") else "another"
                 raise ValueError(
                     f"{self.path}: rows of setting {name!r} with {other} {key}; "
                     "name another --out, or start anew with --fresh"
                 )
-            old_versions += [
-                (label, then["labels"][label])
-                for label, description in now["labels"].items()
-                if then["labels"].get(label, description) != description
-            ]
-            now["labels"] = then["labels"] | now["labels"]
-        self.changed = {label for label, _ in old_versions}
+            changed |= {(label, _text(old[label])) for label in _differences(common, old)}
+            now["labels"] = old | new
+        self.changed = {label for label, _ in changed}
         old_rows = {
             (name, label)
             for name, then in about["settings"].items()
             for label, description in then["labels"].items()
-            if (label, description) in old_versions
+            if (label, _text(description)) in changed
         }
         self.rows = [row for row in rows if (row.setting, row.policy) not in old_rows]
         self.settings = about["settings"] | self.settings
@@ -269,33 +274,25 @@ def check_kept(
     Raises:
         ValueError: a row of the store differs from the new simulation.
     """
-    kept: dict[tuple[str, str, int], dict[str, float]] = {}
-    for row in store.rows:
-        kept.setdefault((row.setting, row.policy, row.seed), {})[row.metric] = row.value
-    again: dict[str, Unit] = {}
+    done, again = store.done, dict[str, Unit]()
     for unit in _units(settings, count):
-        if unit.label not in unit.setting.trained and unit.key in kept:
+        if unit.label not in unit.setting.trained and unit.key in done:
             again.setdefault(unit.label, unit)
-    for unit in tracked([*again.values()], "kept rows, played again", console):
-        then = _by_base(kept[unit.key])
-        for name, now in _by_base({row.metric: row.value for row in unit.play()}).items():
-            earlier = then.get(name, {})
-            off = [abs(earlier.get(metric, math.inf) - value) for metric, value in now.items()]
-            size = sum(map(abs, now.values())) / len(now)
+    keys = {unit.key for unit in again.values()}
+    stored = {row[1:5]: row.value for row in store.rows if row[1:4] in keys}
+    for unit in tracked([*again.values()], "stored rows, played again", console):
+        played = sorted(unit.play(), key=_base_of)
+        for rows in (list(group) for _, group in groupby(played, key=_base_of)):
+            off = [abs(stored.get(row[1:5], math.inf) - row.value) for row in rows]
+            size = sum(abs(row.value) for row in rows) / len(rows)
             if sum(off) / len(off) > AGREEMENT * max(1.0, size):
-                worst = max(
-                    now, key=lambda metric: abs(earlier.get(metric, math.inf) - now[metric])
-                )
+                worst = rows[off.index(max(off))]
                 raise ValueError(
-                    f"{store.path}: {worst} of {unit.label}, {unit.setting.name}, seed "
-                    f"{unit.seed} is {earlier.get(worst)} there, but {now[worst]} by this code; "
-                    "start anew with --fresh"
+                    f"{store.path}: {worst.metric} of {unit.label}, {unit.setting.name}, seed "
+                    f"{unit.seed} is {stored.get(worst[1:5])} there, but {worst.value} by this "
+                    "code; start anew with --fresh"
                 )
 
 
-def _by_base(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Group values by metric without index."""
-    grouped: dict[str, dict[str, float]] = {}
-    for metric, value in values.items():
-        grouped.setdefault(base(metric), {})[metric] = value
-    return grouped
+def _base_of(row: Row) -> str:
+    return base(row.metric)

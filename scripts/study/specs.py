@@ -57,10 +57,10 @@ def describe(value: Any) -> Any:
             raise ValueError(f"{value!r} must give arguments by name where they are of *args")
         arguments = {name.name: item for name, item in zip(names, value.args, strict=True)}
         arguments |= value.keywords
-        function = {} if value.func is policies.make else describe(value.func)
-        if clash := {"spec", "version"} & function.keys() & arguments.keys():
+        described = {} if value.func is policies.make else describe(value.func)
+        if clash := {"spec", "version"} & described.keys() & arguments.keys():
             raise ValueError(f"a function with a spec must have no argument {clash.pop()!r}")
-        return function | describe(arguments)
+        return described | describe(arguments)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return describe(_fields(value))
     if hasattr(value, "_asdict"):
@@ -71,16 +71,17 @@ def describe(value: Any) -> Any:
         return [describe(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, None | str | bool | int | float):
         return value
-    if getattr(value, "declared", None) is not value:
+    function: Any = getattr(value, "declared", None)
+    if function is not value:
         raise ValueError(
             f"{value!r} must be a plain value or a function with a spec of its own: write "
             '@spec("name-of-the-measure") above it, from scripts.study.specs'
         )
-    defaults = {name: each.default for name, each in inspect.signature(value).parameters.items()}
+    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
     with_spec = {name: default for name, default in defaults.items() if _has_spec(default)}
-    return value.spec | describe(with_spec)
+    return function.spec | describe(with_spec)
 
 
 def _has_spec(value: Any) -> bool:

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import typer
+from typer import Option
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.worker_processes import pool
+from scripts.cli.options import Fresh
 from scripts.study.entrants import failure
 from scripts.study.settings import Playable
 
 BACKENDS = ("local", "processes", "ray")
 """This process, worker processes, or tasks of Ray."""
-DEFAULT_BACKEND = "processes"
-
-Backend = Annotated[str, typer.Option(help="Where to simulate: " + ", ".join(BACKENDS) + ".")]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option("--workers", help="Workers.", show_default="one per processor; local: 1"),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions:
     """Arguments of the commands that simulate; see :func:`scripts.cli.commands.command_of`."""
 
-    POSITIONAL: ClassVar[tuple[str, ...]] = ()
-    """Fields that are arguments without a name."""
-
-    workers: WorkerCount = None
-    backend: Backend = DEFAULT_BACKEND
-    out: Path | None = None
-    """Output folder."""
-    fresh: bool = False
-    """Discard what is there and start anew."""
+    workers: Annotated[
+        int | None, Option(help="Workers.", show_default="one per processor; local: 1")
+    ] = None
+    backend: Annotated[str, Option(help=f"Where to simulate: {', '.join(BACKENDS)}.")] = "processes"
+    out: Annotated[Path | None, Option(help="Output folder.")] = None
+    fresh: Fresh = False
 
     @property
     def players(self) -> Workers:
@@ -78,7 +71,8 @@ class Unit(NamedTuple):
         return self.setting.name, self.label, self.seed
 
 
-class Workers(NamedTuple):
+@dataclass(frozen=True)
+class Workers:
     """Where units are simulated: one of ``BACKENDS``, and how many at the same time."""
 
     backend: str
@@ -123,19 +117,9 @@ def play_all(units: Sequence[Unit], chosen: Workers) -> Iterator[tuple[Unit, lis
 
 def _in_processes(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]]]:
     with pool(min(count, len(units))) as executor:
-        running: dict[Future[list[Row]], Unit] = {}
-        for unit in units:
-            running[executor.submit(unit.play)] = unit
-            if len(running) >= 2 * count:
-                yield from _ended(running)
-        while running:
-            yield from _ended(running)
-
-
-def _ended(running: dict[Future[list[Row]], Unit]) -> Iterator[tuple[Unit, list[Row]]]:
-    """Wait for the next unit to finish; yield and remove all finished ones."""
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
+        running = {executor.submit(unit.play): unit for unit in units}
+        for future in as_completed([*running]):
+            yield running.pop(future), future.result()
 
 
 def _ray() -> Any:
@@ -143,29 +127,23 @@ def _ray() -> Any:
     import ray
 
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     return ray
 
 
 def _in_ray(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]]]:
-    ray = _ray()
+    ray, waiting, running = _ray(), iter(units), dict[Any, Unit]()
     play = ray.remote(num_cpus=1)(Unit.play)
-    running: dict[Any, Unit] = {}
     try:
-        for unit in units:
-            running[play.remote(unit)] = unit
-            if len(running) >= 2 * count:
-                yield from _ended_in_ray(ray, running)
-        while running:
-            yield from _ended_in_ray(ray, running)
+        while True:
+            for unit in islice(waiting, 2 * count - len(running)):
+                running[play.remote(unit)] = unit
+            if not running:
+                return
+            for task in ray.wait([*running])[0]:
+                yield running.pop(task), ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
     finally:
         for task in running:
             ray.cancel(task, force=True)
-
-
-def _ended_in_ray(ray: Any, running: dict[Any, Unit]) -> Iterator[tuple[Unit, list[Row]]]:
-    for task in ray.wait(list(running))[0]:
-        try:
-            yield running.pop(task), ray.get(task)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from error

@@ -27,7 +27,8 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs import PRESETS
 from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import FloatArray
-from scripts.cli.commands import at_least, command
+from scripts.cli.commands import command
+from scripts.cli.options import at_least
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.suite.entrants import bound_reward, setting_of
 from scripts.suite.tasks import (

@@ -76,11 +76,15 @@ class Row(NamedTuple):
 
 
 def calls(
-    draw: Callable[[int], Sequence[Any]], functions: Mapping[str, Callable[..., Any]], pages: int
-) -> Tasks:
-    """Return the tasks of calling functions with the same arguments, which ``draw`` returns."""
-    arguments = draw(pages)
-    return {name: (repeated(call, *arguments), pages) for name, call in functions.items()}
+    draw: Callable[[int], Sequence[Any]], functions: Mapping[str, Callable[..., Any]]
+) -> Callable[[int], Tasks]:
+    """Return ``tasks`` of a case: calls of functions with the same arguments, which are drawn."""
+
+    def tasks(pages: int) -> Tasks:
+        arguments = draw(pages)
+        return {name: (repeated(call, *arguments), pages) for name, call in functions.items()}
+
+    return tasks
 
 
 def smallest(case: Case) -> int:

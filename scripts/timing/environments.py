@@ -12,8 +12,9 @@ import numpy as np
 import policies
 from crawl_envs import instances
 from crawl_envs.evaluation import simulate
-from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, RegionPages, draw_regions
+from crawl_envs.instances.longevity import CRAWLS_PER_PAGE, PAGE_LAWS, draw_regions
 from crawl_envs.types import Instance
+from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.timing.cases import Tasks, Value
 from scripts.timing.stepped import (
     CASES,

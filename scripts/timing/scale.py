@@ -53,14 +53,13 @@ CASES = (
     Case(
         "optimum with signals",
         (100_000,),
-        partial(calls, one_instance, {"ncis": solvers.ncis}),
+        calls(one_instance, {"ncis": solvers.ncis}),
         quick_size=10_000,
     ),
     Case(
         "LambdaCrawl",
         (18_532_314,),
-        partial(
-            calls,
+        calls(
             baselines.pages,
             {"harmonic": solvers.harmonic, "NumPy and brentq": baselines.numpy_harmonic},
         ),
@@ -71,8 +70,7 @@ CASES = (
     Case(
         "even intervals",
         (1_000_000,),
-        partial(
-            calls,
+        calls(
             baselines.pages,
             {
                 "binary_periodic": solvers.binary_periodic,
@@ -86,8 +84,7 @@ CASES = (
     Case(
         f"change rates of {baselines.CRAWLS} crawls each",
         (500,),
-        partial(
-            calls,
+        calls(
             baselines.histories,
             {
                 "fit_change_rates": partial(fit_change_rates, smoothing=baselines.SMOOTHING),

@@ -20,14 +20,13 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.curve import CurveRow
 from agents.sb3.hyperparameters import FALLBACK, WORDS, model_arguments
 from agents.sb3.lanes import make_lanes, recommended
-from agents.sb3.loading import MODEL, start_file
+from agents.sb3.loading import MODEL, Agent, start_file
 from agents.sb3.model_file import read_arguments
 from agents.sb3.own_classes import own_class
 from agents.sb3.training import train
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of, whole
-from scripts.cli.commands import MOST
-from scripts.cli.options import PREFIX
+from scripts.cli.options import MAX_COUNT, PREFIX
 from scripts.training.options import (
     CloneOptions,
     IndexOptions,
@@ -153,8 +152,8 @@ class Job:
         """Return a function of an environment that loads the agent of a folder."""
 
         def build(env: Any) -> Policy:
-            agent: Any = agents.load(out, env)
-            if self.SAMPLES:
+            agent = agents.load(out, env)
+            if isinstance(agent, Agent):
                 agent.model.set_random_seed(self.arguments.seed)
             return agent
 
@@ -262,7 +261,7 @@ def _of_model(algorithm: str, request: Request, base: Mapping[str, Any]) -> Trai
     rest = {name: value for name, value in given.items() if name not in OWN}
     own = {name: value for name, value in {**given, **request.options}.items() if name in OWN}
     own |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
-    pages = whole("train_pages", own.get("train_pages", 0), 0, MOST)
+    pages = whole("train_pages", own.get("train_pages", 0), 0, MAX_COUNT)
     if pages:
         fewer = {**own, "train_pages": 0}
         few = replace(recommended(algorithm, request.env_id, **fewer), train_pages=pages)

@@ -12,8 +12,15 @@ from typing import Any
 
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import read_entry
-from scripts.cli.commands import default_folder, given, words_of
-from scripts.cli.options import given_only, named_values, plain_value, read_instance
+from scripts.cli.options import (
+    changed,
+    default_folder,
+    given_only,
+    named_values,
+    plain_value,
+    read_instance,
+    words_of,
+)
 from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
@@ -66,30 +73,28 @@ def request_of(kind: str, options: RunOptions) -> Request:
     """
     if options.resume is not None:
         request = read_request(options.resume)
-        named = {"kind": kind, "env_id": options.env_id or request.env_id}
-        check_same(options.resume, replace(request, **named))
+        env_id = options.env_id or request.env_id
+        check_same(options.resume, replace(request, kind=kind, env_id=env_id))
     elif options.env_id is not None:
         request = Request(kind=kind, env_id=options.env_id)
     else:
         raise ValueError(f"{kind} must be followed by ENV_ID, or by --resume FOLDER")
-    asked = given(options)
-    own = {name: asked[name] for name in training_options(type(options)) if name in asked}
-    if "learning_rate" in own:
-        own["learning_rate"] = plain_value(own["learning_rate"])
-    updated = {
-        "env_args": named_values(options.env_arg or []),
-        "options": own,
-        "settings": named_values(options.set or [], "set"),
-        "hyperparameters": read_entry(options.hyperparameters, request.env_id),
-    }
-    replaced = {
-        "instance": read_instance(options.instance),
-        "seeds": options.seeds,
-        "episodes": options.episodes,
-        "policies": tuple(words_of("--policies", options.policies)) or None,
-    }
-    merged = {name: {**getattr(request, name), **values} for name, values in updated.items()}
-    return replace(request, **merged, **given_only(replaced))
+    values, instance = changed(options), read_instance(options.instance)
+    of_training = {name: values[name] for name in training_options(type(options)) if name in values}
+    if "learning_rate" in of_training:
+        of_training["learning_rate"] = plain_value(of_training["learning_rate"])
+    hyperparameters = read_entry(options.hyperparameters, request.env_id)
+    return replace(
+        request,
+        env_args={**request.env_args, **named_values(options.env_arg or [])},
+        options={**request.options, **of_training},
+        settings={**request.settings, **named_values(options.set or [], "set")},
+        hyperparameters={**request.hyperparameters, **hyperparameters},
+        instance=request.instance if instance is None else instance,
+        seeds=request.seeds if options.seeds is None else options.seeds,
+        episodes=request.episodes if options.episodes is None else options.episodes,
+        policies=tuple(words_of("--policies", options.policies)) or request.policies,
+    )
 
 
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:

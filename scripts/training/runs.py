@@ -14,7 +14,7 @@ from rich.console import Console
 from agents.sb3.comparison import FIRST_SEED
 from agents.sb3.lanes import pages_in_words
 from crawl_envs.evaluation import Row, mean_and_half_width
-from scripts.cli.commands import at_least
+from scripts.cli.options import at_least
 from scripts.present.tables import console
 from scripts.study.entrants import SIMPLE, candidates_of, chosen_names
 from scripts.study.means import table
@@ -56,10 +56,11 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
         ]
     report(request, jobs, own, others, out)
     used = {**asdict(job.arguments), **job.noted, "pages": pages}
-    used |= {} if request.seeds is None else {"seeds": [jobs[each].arguments.seed for each in jobs]}
-    seconds, spent = time.perf_counter() - started, sum(os.times()[:4]) - sum(busy)
-    more = {"processor_seconds": round(spent, 1), "used": used}
-    write_provenance(out / "provenance.json", "scripts.train", seconds, **more)
+    if request.seeds is not None:
+        used["seeds"] = [each.arguments.seed for each in jobs.values()]
+    seconds, spent = time.perf_counter() - started, round(sum(os.times()[:4]) - sum(busy), 1)
+    file = out / "provenance.json"
+    write_provenance(file, "scripts.train", seconds, processor_seconds=spent, used=used)
 
 
 def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:

@@ -20,12 +20,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from typer import Option
 
 from agents.predictors import FEATURES, MODELS, PROVENANCE, TASKS, load
 from agents.predictors.examples import Examples, examples
@@ -36,6 +37,7 @@ from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import command_of, one_line_errors
+from scripts.cli.options import given_only
 from scripts.data.offer_samples import (
     TABLE_4,
     ClickWeightedSample,
@@ -47,9 +49,9 @@ from scripts.study.rows import write_csv
 
 TABLE, SUBSETS = "auc.csv", 20
 TEST_PER_DAY, TEST_OFFERS = 5_000, 20_000
+QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": {"trees": 20}}
 FULL = {"offers": 100_000, "days": 253, "per_day": 8_000, "markets": 10}
 QUICK = {"offers": 1_000, "days": 30, "per_day": 500, "markets": 2}
-QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 2}, "trees": {"trees": 20}}
 
 
 class Row(NamedTuple):
@@ -79,47 +81,60 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What is trained, and on which markets.
+    """What is trained, and on which markets."""
 
-    Raises:
-        ValueError: a value outside its range.
-    """
+    offers: Annotated[
+        int | None,
+        Option(
+            help="Number of training offers; as many others, at most 20000, are for tests.",
+            show_default="100000; 1000 with --quick",
+        ),
+    ] = None
+    days: Annotated[
+        int | None,
+        Option(
+            help="Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
+            show_default="253; 30 with --quick",
+        ),
+    ] = None
+    model: Annotated[str, Option(help="network or trees.")] = "network"
+    per_day: Annotated[
+        int | None,
+        Option(help="Training examples per day, at most.", show_default="8000; 500 with --quick"),
+    ] = None
+    markets: Annotated[
+        int | None, Option(help="Number of test markets, >= 2.", show_default="10; 2 with --quick")
+    ] = None
+    share: Annotated[float, Option(help="Share of training examples sampled by past clicks.")] = 0.5
+    seed: Annotated[
+        int, Option(help="Seed of market, events and training; tests use the following.")
+    ] = 2018
+    threads: Annotated[int, Option(help="Training threads; more than free cores are slower.")] = 1
+    stored: Annotated[
+        str | None, Option(help="Folder or name of predictors to measure instead of training.")
+    ] = None
+    out: Annotated[
+        Path | None,
+        Option(
+            help="Folder for the predictors.",
+            show_default="runs/predictors-MODEL, or runs/predictors-MODEL-quick with --quick",
+        ),
+    ] = None
+    quick: Annotated[
+        bool, Option("--quick", help="Smaller defaults and short training, as a smoke test.")
+    ] = False
 
-    POSITIONAL: ClassVar = ()
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Those of ``FULL`` or ``QUICK`` that are not named, and the named ones."""
+        return (QUICK if self.quick else FULL) | given_only({n: getattr(self, n) for n in FULL})
 
-    offers: int | None = None
-    """Number of training offers; as many others, at most 20000, are for tests
-    [100000; 1000 with --quick]."""
-    days: int | None = None
-    """Number of days: 153/253 for training, 9/253 for validation, the rest for tests
-    [253; 30 with --quick]."""
-    model: str = "network"
-    """network or trees."""
-    per_day: int | None = None
-    """Training examples per day, at most [8000; 500 with --quick]."""
-    markets: int | None = None
-    """Number of test markets, >= 2 [10; 2 with --quick]."""
-    share: float = 0.5
-    """Share of training examples sampled by past clicks."""
-    seed: int = 2018
-    """Seed of market, events and training; tests use the following."""
-    threads: int = 1
-    """Number of training threads; more than free cores are slower."""
-    stored: str | None = None
-    """Folder or name of predictors to measure in place of training them."""
-    out: Path | None = None
-    """Folder for the predictors [runs/predictors-MODEL, or runs/predictors-MODEL-quick with
-    --quick]."""
-    quick: bool = False
-    """Smaller defaults and short training, as a smoke test."""
-
-    def __post_init__(self) -> None:
-        for name, size in (QUICK if self.quick else FULL).items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, size)
+    def check(self) -> None:
+        """Raise ValueError for a value outside its range."""
         one_of("model", self.model, MODELS)
-        for name, least in (("seed", 0), ("threads", 1), ("markets", 2)):
-            whole(name, getattr(self, name), least)
+        whole("seed", self.seed, 0)
+        whole("threads", self.threads, 1)
+        whole("markets", self.sizes["markets"], 2)
 
 
 class Tables(NamedTuple):
@@ -155,14 +170,14 @@ def make_tables(arguments: Arguments) -> Tables:
     Raises:
         ValueError: an argument outside its range.
     """
-    offers, days, seed = arguments.offers, arguments.days, arguments.seed
+    (offers, days, per_day, markets), seed = arguments.sizes.values(), arguments.seed
     others, split, uniform = min(offers, TEST_OFFERS), split_days(days), UniformSample(TEST_PER_DAY)
-    sample = ClickWeightedSample(arguments.per_day, arguments.share)
+    sample = ClickWeightedSample(per_day, arguments.share)
     first = logged(seed, offers, split.train.stop)
     train = examples(first, split.train, sample=sample, seed=seed)
     second = logged(seed + 1, others, split.validation.stop)
     validation = examples(second, split.validation, seed=seed)
-    tests = (logged(seed + 2 + number, others, days) for number in range(arguments.markets))
+    tests = (logged(seed + 2 + number, others, days) for number in range(markets))
     return Tables(
         train,
         validation,
@@ -209,7 +224,7 @@ def trained(
 ) -> Iterator[tuple[Predictor, Row]]:
     """Train all nine predictors in turn, but for those stored, and measure them."""
     stored = {} if arguments.stored is None else load(arguments.stored)
-    settings = {"threads": arguments.threads}
+    settings = {"threads": arguments.threads, "seed": arguments.seed}
     settings |= QUICK_SETTINGS[arguments.model] if arguments.quick else {}
     line = bar.add_task("training", total=len(TASKS) * len(FEATURES))
     for task, features in itertools.product(TASKS, FEATURES):
@@ -218,8 +233,7 @@ def trained(
         if features == "both" and task in stored:
             predictor = stored[task]
         else:
-            kind = task, features, arguments.model
-            predictor = Predictor(*kind, seed=arguments.seed, **settings)
+            predictor = Predictor(task, features, arguments.model, **settings)
             predictor.fit(tables.train, tables.validation)
         row = measured(predictor, tables.tests, time.perf_counter() - start)
         bar.advance(line)
@@ -253,6 +267,7 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
             none, or those of another model.
         OSError: ``out`` cannot be written.
     """
+    arguments.check()
     if (out / PROVENANCE).exists():
         raise ValueError(f"out must hold no predictors yet, got {out} with its {PROVENANCE}")
     for predictor in load(arguments.stored).values() if arguments.stored is not None else ():
@@ -262,7 +277,8 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
             )
     out.mkdir(parents=True, exist_ok=True)
     start, console = time.perf_counter(), Console(stderr=True)
-    with console.status(f"logging {arguments.offers} offers for {arguments.days} days"):
+    sizes = arguments.sizes
+    with console.status(f"logging {sizes['offers']} offers for {sizes['days']} days"):
         tables = make_tables(arguments)
     with ProgressBar(COUNT, console=console) as bar:
         for predictor, row in trained(tables, arguments, bar):
@@ -270,17 +286,17 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
                 predictor.save(out / f"{predictor.task}.npz")
             rows.append(row)
             write_csv(out / TABLE, Row._fields, rows)
-    given = {name: getattr(arguments, name) for name in ("model", "seed", "offers", "days")}
-    given |= {"per_day": arguments.per_day, "share_by_clicks": arguments.share}
-    made = {
-        **{**given, "test_markets": arguments.markets},
+    about = {
+        **{"model": arguments.model, "seed": arguments.seed},
+        **{name: sizes[name] for name in ("offers", "days", "per_day")},
+        **{"share_by_clicks": arguments.share, "test_markets": sizes["markets"]},
         "command": shlex.join(["python", "-m", "scripts.training.train_predictors", *sys.argv[1:]]),
         **tables.account(),
         "settings": asdict(predictor.settings),
         "table": [row._asdict() for row in rows],
         "seconds": round(time.perf_counter() - start, 1),
     }
-    replace_text(out / PROVENANCE, json.dumps(made, indent=2) + "\n")
+    replace_text(out / PROVENANCE, json.dumps(about, indent=2) + "\n")
 
 
 def stopped(folder: Path, rows: list[Row]) -> str:

@@ -376,14 +376,12 @@ def test_an_interrupted_backtest_goes_on(
         signal.signal(signal.SIGINT, heard)
     assert stopped.exit_code == 130, stopped.output
     assert "the same command goes on" in stopped.stderr
-    assert (tmp_path / "parts" / "backtest.npz").exists()
     some, _ = read_rows(tmp_path / "parts" / "rows.parquet")
     done(commands.run(backtest.app, *arguments, out=tmp_path / "parts"))
     parts, _ = read_rows(tmp_path / "parts" / "rows.parquet")
     whole, _ = read_rows(tmp_path / "whole" / "rows.parquet")
     assert 0 < len(some) < len(parts)
     assert parts == whole
-    assert not (tmp_path / "parts" / "backtest.npz").exists()
 
 
 def test_a_log_that_does_not_aim_at_freshness_is_noted(tmp_path: Path) -> None:

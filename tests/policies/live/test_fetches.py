@@ -185,9 +185,3 @@ def test_a_flipped_bit_of_the_copies_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="must"):
             Copies(path)
-
-
-def test_copies_of_another_version_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "copies.sqlite").touch()
-    with pytest.raises(ValueError, match=r"copies.sqlite is of another version"):
-        Copies(tmp_path / "copies")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from pathlib import Path
+import pickle
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_the_time_of_plays_is_told_before_them(
     missing = {
         (f"{share:g}", of, k) for share in SHARES for of in ("Slow", "Fast") for k in range(6)
     }
-    backtest_runs.tell_time(tested, SHARES, missing | {(OWN, OWN, 0)}, workers=2)
+    backtest_runs.print_time(tested, SHARES, missing | {(OWN, OWN, 0)}, workers=2)
     minutes = 24 * 188.0 / 2 / 60
     expected = f"24 plays of Slow take about {minutes:.0f} minutes; fewer --policies or --draws"
     assert capsys.readouterr().err.split() == f"{expected} take less".split()
@@ -150,19 +150,18 @@ def test_policies_have_no_hindsight() -> None:
     np.testing.assert_array_equal(backtest(other, start=50.0, draws=0).known["change_rate"], half)
 
 
-def test_workers_read_the_same_backtest(tested: Backtest, tmp_path: Path) -> None:
-    path, digest = tmp_path / "backtest.npz", tested.digest(1)
-    assert not backtesting.has(path, digest, 1)
-    backtesting.save(path, tested, digest)
-    saved = {"path": str(path), "digest": digest}
-    assert backtesting.served(2, **saved)["freshness"] == tested.own_freshness(tested.changes[2])
-    again = backtesting.crawled(1, **saved, policy="Greedy", share=0.5)["freshness"]
-    assert again == tested.freshness("Greedy", 0.5, tested.changes[1], 1)
-    assert backtesting.has(path, digest, 4)
-    assert not backtesting.has(path, digest, 5)
-    assert not backtesting.has(path, tested.digest(2), 1)
-    with pytest.raises(ValueError, match="expected the backtest"):
-        backtesting.load(str(path), tested.digest(2))
+def test_workers_play_the_same_backtest(tested: Backtest) -> None:
+    sent = backtesting.measurements(tested, tested.digest(1), ["Greedy"], (0.5,))
+    own, half = pickle.loads(pickle.dumps(sent))
+    [row] = own.play(OWN, 2)
+    assert row == Row("", OWN, OWN, 2, "freshness", tested.own_freshness(tested.changes[2]))
+    [row] = half.play("Greedy", 1)
+    assert row.value == tested.freshness("Greedy", 0.5, tested.changes[1], 1)
+    assert half.described() == {
+        "id": "",
+        "arguments": {"digest": tested.digest(1), "share": 0.5},
+        "labels": {"Greedy": {"spec": "backtest-policy", "version": 1, "policy": "Greedy"}},
+    }
 
 
 def test_round_robin_is_that_of_an_environment(tested: Backtest) -> None:

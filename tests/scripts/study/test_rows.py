@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types import FloatArray
 from scripts.study.rows import (
     base,
     check_folder,
@@ -34,25 +33,6 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     write_rows(path, [], {})
     assert read_rows(path) == ([], {})
     assert [file.name for file in path.parent.iterdir()] == ["rows.parquet"]
-
-
-@pytest.mark.parametrize("level", [6, 11])
-@pytest.mark.parametrize(
-    ("values", "encoding"),
-    [
-        (np.random.default_rng(0).integers(0, 5, 4000) / 7.0, {"RLE_DICTIONARY"}),
-        (np.random.default_rng(0).random(4000), {"BYTE_STREAM_SPLIT"}),
-        (np.repeat(np.random.default_rng(0).random(1000), 4), set()),
-    ],
-)
-def test_values_have_the_smallest_encoding(
-    tmp_path: Path, values: FloatArray, encoding: set[str], level: int
-) -> None:
-    rows = [Row("", "s", "p", seed, "m", float(value)) for seed, value in enumerate(values)]
-    write_rows(tmp_path / "rows.parquet", rows, {}, level)
-    assert read_rows(tmp_path / "rows.parquet") == (rows, {})
-    column = pq.read_metadata(tmp_path / "rows.parquet").row_group(0).column(5)
-    assert {"RLE_DICTIONARY", "BYTE_STREAM_SPLIT"} & {*column.encodings} == encoding
 
 
 def test_csv_keeps_every_digit(tmp_path: Path) -> None:

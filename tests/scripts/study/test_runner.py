@@ -159,6 +159,24 @@ def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
     assert fresh.rows == []
 
 
+def test_true_is_not_one_in_what_rows_are_recognised_by(tmp_path: Path) -> None:
+    def numbers(first: Any) -> list[Measurement]:
+        return [
+            Measurement("s", {"square": partial(squares, power=2, offsets=[first])}, {"scale": 1.0})
+        ]
+
+    def offsets(first: Any) -> list[Measurement]:
+        measure = partial(squares, power=2)
+        return [Measurement("s", {"square": measure}, {"scale": 1.0, "offsets": [first]})]
+
+    for settings, named in ((numbers, "another square"), (offsets, "other arguments")):
+        path = tmp_path / named / "rows.parquet"
+        assert play(path, settings(1), 1) == 1
+        assert play(path, settings(1.0), 1) == 0
+        with pytest.raises(ValueError, match=f"'s' with {named}"):
+            play(path, settings(True), 1)
+
+
 def test_workers_compute_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with places.pool(1) as pool:
