@@ -184,8 +184,8 @@ def opened(
     Raises:
         ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
     """
-    check_folder(folder)
     store = Store(folder / ROWS, job, settings)
+    check_folder(folder)
     store.load(keep=not fresh)
     if begin_with is not None and begin_with.exists() and not store.rows:
         shutil.copyfile(begin_with, store.path)

@@ -68,7 +68,7 @@ def tape_of(env: Recorder, seed: int) -> Tape:
     """Return the events of a seed, requests included, as the environment draws them."""
     lanes = env.core.make_lanes(1, observed=False)
     lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
-    state, blocks = lanes.world.state, []
+    state, blocks = lanes.world.state, list[Any]()
     while not blocks or blocks[-1]["time"][-1] <= env.end:
         draw_block(state, 0)
         blocks.append(state.tape[0].copy())

@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.evaluation import PolicyFactory, make_env, play
+from crawl_envs.evaluation import make_env, play
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, SIGNAL
-from crawl_envs.types import Instance
-from scripts.suite.episodes import (
-    Recorder,
-    chosen_events,
-    stale_spells,
-    tape_of,
-)
+from scripts.study.entrants import Candidate
+from scripts.suite.episodes import Recorder, chosen_events, stale_spells, tape_of
 from scripts.suite.tasks import FIRST_SEED, NCIS
 
 ARGUMENTS: Mapping[str, Any] = {
@@ -38,52 +33,50 @@ def recorder() -> Recorder:
     return Recorder(env, core.instance)
 
 
-def timeline(env: Recorder, policies: Mapping[str, PolicyFactory]) -> dict[str, Any]:
-    """Return the events of the first seed, and what the policies did, as plain values.
+def record(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
+    """Return the events of the first seed, and what the policies ``SHOWN`` did, as plain values.
 
     Pages are numbered from 1 by rising change rate.
     """
+    env = recorder()
     tape = tape_of(env, FIRST_SEED)
-    rank = _ranks(env.instance)
+    order = np.argsort(env.instance.change_rate, kind="stable").tolist()
+    numbers = {page: number for number, page in enumerate(order, 1)}
     kinds = tape.code & KIND_MASK
     events = [
-        {"time": round(time, 4), "page": rank[code // CODE_STRIDE], "kind": _word(code)}
+        {"time": round(time, 4), "page": numbers[code // CODE_STRIDE], "kind": _kind_of(code)}
         for time, code in chosen_events(tape, (kinds == CHANGE) | (kinds >= SIGNAL))
     ]
     played = []
-    for label, factory in policies.items():
+    for label, name in SHOWN.items():
         env.reset(seed=FIRST_SEED)
-        play(env, factory(env), FIRST_SEED, compiled=False)
+        play(env, candidates[label].factory(env), FIRST_SEED, compiled=False)
         crawls = env.crawls()
         spells = stale_spells(tape, crawls, env.end)
         played.append(
             {
-                "policy": SHOWN.get(label, label),
+                "policy": name,
                 "crawls": [
-                    {"time": round(time, 4), "page": rank[page], "changed": bool(changed)}
+                    {"time": round(time, 4), "page": numbers[page], "changed": bool(changed)}
                     for time, page, changed in zip(*(part.tolist() for part in crawls), strict=True)
                 ],
                 "spells": [
-                    {"page": rank[page], "start": round(start, 4), "end": round(end, 4)}
+                    {"page": numbers[page], "start": round(start, 4), "end": round(end, 4)}
                     for page, start, end in spells
                 ],
             }
         )
+    env.close()
     weights = env.instance.importance / env.instance.importance.sum()
-    shares = {rank[page]: round(float(weight), 6) for page, weight in enumerate(weights)}
+    shares = {numbers[page]: round(float(weight), 6) for page, weight in enumerate(weights)}
     step = 1.0 / float(ARGUMENTS["bandwidth"])
     return {"end": env.end, "step": step, "weights": shares, "events": events, "played": played}
 
 
-def _word(code: int) -> str:
+def _kind_of(code: int) -> str:
+    """Return the one of ``KINDS`` that the code of an event has."""
     signalled, silent, false = KINDS
     kind = code & KIND_MASK
     if kind == CHANGE:
         return silent
     return signalled if kind & CHANGE else false
-
-
-def _ranks(instance: Instance) -> dict[int, int]:
-    """Return the numbers of the pages, from 1 by rising change rate."""
-    order = np.argsort(instance.change_rate, kind="stable").tolist()
-    return {page: place for place, page in enumerate(order, 1)}
