@@ -98,16 +98,17 @@ def _scored_before(
         ValueError: a file is missing or damaged, or rows are of another version of an entrant.
     """
     again = "the command without --score makes it"
-    for file in (BOARD, PROVENANCE):
-        if not (folder / file).exists():
-            raise ValueError(f"{folder} has no leaderboard to score, as {file} is missing: {again}")
     try:
         costs = read_costs(folder / BOARD)
         origin = json.loads((folder / PROVENANCE).read_text("utf-8"))
         measured = origin.get("costs") or {key: origin[key] for key in ("date", "commit", "cpu")}
+    except FileNotFoundError as error:
+        file = Path(error.filename).name
+        text = f"{folder} has no leaderboard to score, as {file} is missing: {again}"
+        raise ValueError(text) from None
     except (AttributeError, KeyError, ValueError):
-        damaged = f"{folder}: {BOARD} or {PROVENANCE} is damaged"
-        raise ValueError(f"{damaged}; {again} anew") from None
+        text = f"{folder}: {BOARD} or {PROVENANCE} is damaged; {again} anew"
+        raise ValueError(text) from None
     store = Store(folder / ROWS, name, [])
     store.load()
     factories = {label: each.factory for label, each in candidates.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from scripts.present import charts
-from scripts.suite.kinds import YOURS
+from scripts.suite.entrants import YOURS
 from scripts.suite.scores import Leaderboard
 from scripts.suite.tables import named, title_of
 

@@ -59,6 +59,8 @@ def measure(env_id: str, episodes: int) -> dict[str, Any]:
     random = next(rewards[name] for name in RANDOM if name in rewards)
     formulas = [name for name in FORMULAS if name in rewards]
     best = max(formulas, key=lambda name: rewards[name].mean())
+    mean, half = mean_and_half_width(random.tolist())
+    gain, gain_half = mean_and_half_width((rewards[best] - random).tolist())
     family, fixed = PRESETS[env_id]
     tasks = [task for task in SUITES["crawl-v1"] if task.id == family]
     law = fixed.get("instance", tasks[0].arguments.get("instance"))
@@ -72,13 +74,13 @@ def measure(env_id: str, episodes: int) -> dict[str, Any]:
         "observation": f"{(space['observation'] if masked else space).shape}{', mask' * masked}",
         "action": f"page of {action.n}" if hasattr(action, "n") else f"vector {action.shape}",
         "steps": env.spec.max_episode_steps,
-        **dict(zip(("random", "random_half"), mean_and_half_width([*random]), strict=True)),
+        "random": mean,
+        "random_half": half,
         "round_robin": np.mean(rewards.get(ROUND_ROBIN, np.nan)),
         "formula": best,
         "best": rewards[best].mean(),
-        **dict(
-            zip(("gain", "gain_half"), mean_and_half_width([*rewards[best] - random]), strict=True)
-        ),
+        "gain": gain,
+        "gain_half": gain_half,
         "bound": np.mean(bounds),
     }
 
@@ -94,10 +96,8 @@ def main(
     rows = [measure(env_id, episodes) for env_id in tracked([*PRESETS], "presets")]
     write_csv(out / "presets.csv", [*rows[0]], ([*row.values()] for row in rows))
     if (out / "README.md").exists():
-        cells = [
-            [cell.format(**row).replace("nan", "") for cell in COLUMNS.values()] for row in rows
-        ]
-        fill(out / "README.md", {"presets": grid([*COLUMNS], cells)})
+        cells = [[cell.format(**row) for cell in COLUMNS.values()] for row in rows]
+        fill(out / "README.md", {"presets": grid([*COLUMNS], cells).replace(" nan ", "  ")})
     path, entry = provenance_at(out)
     write_provenance(path, "scripts.suite.preset_scores", time.perf_counter() - start, entry)
     typer.echo(f"-> {out}")

@@ -25,8 +25,7 @@ from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
 from scripts.study.intervals import MANY, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, PLAYED, bound_label
-from scripts.suite.entrants import LEAST_SERVED
-from scripts.suite.kinds import YOURS, Entrant, entrant_of
+from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant, entrant_of
 from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
@@ -76,18 +75,9 @@ def leaderboard_of(
     costs: pd.DataFrame,
     yours: Sequence[str],
 ) -> Leaderboard:
-    """Return the leaderboard of a suite.
+    """Return the leaderboard of a suite; ``able`` are the labels that can act, by task.
 
-    Args:
-        name: name of the suite.
-        tasks: its tasks.
-        rows: rows of all tasks.
-        able: labels that can act, by task.
-        costs: of :func:`scripts.suite.costs.measure_costs`.
-        yours: labels that the reader named.
-
-    Raises:
-        ValueError: of :func:`check_rows`.
+    For errors see :func:`check_rows`.
     """
     scores = scores_of(tasks, rows, able)
     board, places = standings(scores)
@@ -96,10 +86,8 @@ def leaderboard_of(
     freshness = table.pivot_table(index="policy", columns="metric", values="value")
     entrants = {label: entrant_of(label) for label in board.policy}
     board = board.join(freshness.reindex(columns=FRESHNESS), on="policy").join(costs, on="policy")
-    board = board.assign(
-        kind=[entrants[label].kind for label in board.policy],
-        paper=[entrants[label].paper for label in board.policy],
-    )
+    board["kind"] = [entrant.kind for entrant in entrants.values()]
+    board["paper"] = [entrant.paper for entrant in entrants.values()]
     unshipped = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
     yours = list(dict.fromkeys([*yours, *unshipped]))
     return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours)

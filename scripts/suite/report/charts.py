@@ -17,7 +17,7 @@ import pandas as pd
 from scripts.study.comparisons import LOWER
 from scripts.study.means import means, table
 from scripts.suite.bounds import BOUND, BUDGET
-from scripts.suite.report.episode import KINDS
+from scripts.suite.episodes import KINDS
 from scripts.suite.scores import PLAYS, Leaderboard, matrix
 from scripts.suite.tasks import Task
 
@@ -84,9 +84,9 @@ def _profiles(board: Leaderboard) -> pd.DataFrame:
 
 
 def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
-    """Return the metric by budget and policy, where tasks differ in their budgets only.
+    """Return a metric with 95% intervals by crawls per page and policy, by title of its axis.
 
-    The keys are titles of the vertical axis.
+    Each is of tasks that differ in their budgets only.
     """
     groups: dict[str, list[Task]] = {}
     for task in board.tasks:
@@ -94,29 +94,23 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
         groups.setdefault(json.dumps([task.id, task.metric, same], sort_keys=True), []).append(task)
     budgets = {}
     for tasks in groups.values():
-        if len(tasks) >= MIN_BUDGETS:
-            first = min(tasks, key=lambda task: len(task.name))
-            better = "less is better" if first.metric in LOWER else "more is better"
-            title = f"{first.metric} in {first.name}, {better}"
-            budgets[title] = _by_budget(tasks, board)
+        if len(tasks) < MIN_BUDGETS:
+            continue
+        first = min(tasks, key=lambda task: len(task.name))
+        better = "less is better" if first.metric in LOWER else "more is better"
+        names = [task.name for task in tasks]
+        rows = [row for row in board.rows if row.setting in names]
+        crawls = means(table(rows, BUDGET)).set_index("setting")["mean"]
+        points = means(table(rows, first.metric)).replace({"policy": {BOUND: "bound"}})
+        points = points.assign(
+            x=points.setting.map(crawls) / float(first.arguments["num_pages"]),
+            y=points["mean"],
+            low=points["mean"] - points.half,
+            high=points["mean"] + points.half,
+        )[["policy", "x", "y", "low", "high"]]
+        title = f"{first.metric} in {first.name}, {better}"
+        budgets[title] = points.sort_values("x", kind="stable")
     return budgets
-
-
-def _by_budget(tasks: Sequence[Task], board: Leaderboard) -> pd.DataFrame:
-    """Return the metric of tasks with 95% intervals, by crawls per page and policy."""
-    pages = {task.name: float(task.arguments["num_pages"]) for task in tasks}
-    rows = [row for row in board.rows if row.setting in pages]
-    budget = means(table(rows, BUDGET)).set_index("setting")["mean"]
-    summary = means(table(rows, tasks[0].metric))
-    return pd.DataFrame(
-        {
-            "policy": summary.policy.replace({BOUND: "bound"}),
-            "x": summary.setting.map(budget) / summary.setting.map(pages),
-            "y": summary["mean"],
-            "low": summary["mean"] - summary.half,
-            "high": summary["mean"] + summary.half,
-        }
-    ).sort_values("x", kind="stable")
 
 
 def dots(scores: pd.DataFrame) -> Spec:
@@ -204,7 +198,7 @@ def lines(
 
 
 def of_episode(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return a recorded episode of the module ``episode`` with its charts, one by policy."""
+    """Return an episode of :func:`scripts.suite.episodes.record` with a chart per policy."""
     events, num_pages = recorded.pop("events"), len(recorded["weights"])
     items = [_timeline(events, item, num_pages, recorded["end"]) for item in recorded["played"]]
     return {**recorded, "charts": items}

@@ -23,8 +23,9 @@ from scripts.study.entrants import Candidate
 from scripts.study.rows import PROVENANCE
 from scripts.suite import tables
 from scripts.suite.bounds import BOUND, BUDGET, bound_label
-from scripts.suite.kinds import FIXED, KINDS
-from scripts.suite.report import charts, episode
+from scripts.suite.entrants import FIXED, KINDS
+from scripts.suite.episodes import ARGUMENTS, SHOWN, record
+from scripts.suite.report import charts
 from scripts.suite.scores import ABSENT, PLAYS, Leaderboard
 from scripts.suite.tasks import BOUNDS, MEASURED, WINDOW
 
@@ -59,7 +60,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
     import vl_convert
 
     provenance = path.parent / PROVENANCE
-    recorded = charts.of_episode(episode.record(candidates))
+    recorded = charts.of_episode(record({label: candidates[label].factory for label in SHOWN}))
     _write(
         path,
         "page.html",
@@ -71,7 +72,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
         states=board.scores.groupby(["task", "state"]).policy.unique().to_dict(),
         notes=[("Over the budget", OVER), ("Cannot act here", ABSENT)],
         provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
-        setting=episode.ARGUMENTS,
+        setting=ARGUMENTS,
         data={
             "chosen": _chosen(board),
             "mostChosen": MAX_CHOSEN,

@@ -30,9 +30,8 @@ from scripts.study.runner import Store
 from scripts.suite import leaderboard, tasks
 from scripts.suite.bounds import BOUND, BUDGET, bound_of
 from scripts.suite.costs import COSTS
-from scripts.suite.entrants import entrants, setting_of
+from scripts.suite.entrants import YOURS, Entrant, entrants, setting_of
 from scripts.suite.episodes import least_served
-from scripts.suite.kinds import YOURS, Entrant
 from scripts.suite.report.page import REASONS
 from scripts.suite.scores import FRESHNESS, PLACE, Leaderboard
 from scripts.suite.tables import STANDING, table_of, tables_of

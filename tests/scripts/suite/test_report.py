@@ -20,8 +20,8 @@ from scripts.study.entrants import Candidate
 from scripts.suite import episodes
 from scripts.suite.bounds import BOUND, BUDGET
 from scripts.suite.costs import COSTS
-from scripts.suite.kinds import TRAINED, YOURS, Entrant, entrant_of
-from scripts.suite.report import episode, page
+from scripts.suite.entrants import TRAINED, YOURS, Entrant, entrant_of
+from scripts.suite.report import page
 from scripts.suite.report.page import gains_of, write_page
 from scripts.suite.scores import FRESHNESS, Leaderboard, scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
@@ -278,13 +278,13 @@ def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def recorder() -> episodes.Recorder:
-    return episode.recorder()
+    return episodes.recorder(NCIS, episodes.ARGUMENTS, FIRST_SEED)
 
 
 def test_recorded_events_are_those_of_the_environment(recorder: episodes.Recorder) -> None:
     tape = episodes.tape_of(recorder, FIRST_SEED + 3)
     policy = policies.make("GreedyNCIS", recorder)
-    horizon = float(episode.ARGUMENTS["horizon"])
+    horizon = float(episodes.ARGUMENTS["horizon"])
     taped = simulate(recorder.instance, policy, horizon, seed=0, tape=tape)
     drawn = simulate(recorder.instance, policy, horizon, seed=FIRST_SEED + 3)
     assert taped.crawls.tolist() == drawn.crawls.tolist()
