@@ -62,13 +62,13 @@ class Store:
     """
 
     def __init__(self, path: Path, job: str, settings: Sequence[Playable]) -> None:
+        self.start()
         self.path, self.job = path, job
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
         self.runs: list[dict[str, Any]] = []
         self.changed: set[str] = set()
         self.seconds = 0.0
-        self.start()
 
     def load(self, keep: bool = True) -> None:
         """Load the rows of an earlier run, if any.

@@ -18,7 +18,7 @@ from scripts.study.specs import describe
 from scripts.study.workers import Workers
 from scripts.suite.bounds import BOUND, PLAYED, bound_of
 from scripts.suite.costs import measure_costs, read_costs
-from scripts.suite.entrants import entrants, settings_of
+from scripts.suite.entrants import entrant_of, entrants, settings_of
 from scripts.suite.picture import draw
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
@@ -64,6 +64,7 @@ def rank_suite(
             that lack what scores need, or no leaderboard with ``score``.
     """
     candidates, yours = entrants(names), [candidate_of(each).label for each in names]
+    known = {label: entrant_of(label) for label in candidates}
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
@@ -77,7 +78,7 @@ def rank_suite(
         costs = measure_costs(candidates, settings, console)
     store.rows = [row for row in store.rows if row.seed < count]
     able = {task: described["labels"] for task, described in store.settings.items()}
-    board = leaderboard_of(name, SUITES[name], store.rows, able, costs, yours)
+    board = leaderboard_of(name, store.rows, able, known, costs, yours)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, module, store.seconds, **about)
     write_tables(board, folder)

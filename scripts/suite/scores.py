@@ -25,8 +25,8 @@ from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
 from scripts.study.intervals import MANY, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, PLAYED, bound_label
-from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant, entrant_of
-from scripts.suite.tasks import MEASURED, Task
+from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
+from scripts.suite.tasks import MEASURED, SUITES, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
@@ -69,28 +69,29 @@ class Leaderboard(NamedTuple):
 
 def leaderboard_of(
     name: str,
-    tasks: Sequence[Task],
     rows: Sequence[Row],
     able: Mapping[str, Collection[str]],
+    entrants: Mapping[str, Entrant],
     costs: pd.DataFrame,
     yours: Sequence[str],
 ) -> Leaderboard:
     """Return the leaderboard of a suite; ``able`` are the labels that can act, by task.
 
-    For errors see :func:`check_rows`.
+    Entrants with rows that are not among ``entrants`` are the reader's. For errors see
+    :func:`check_rows`.
     """
-    scores = scores_of(tasks, rows, able)
+    scores = scores_of(SUITES[name], rows, able)
     board, places = standings(scores)
     measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]
     table = pd.DataFrame(measured, columns=list(Row._fields))
     freshness = table.pivot_table(index="policy", columns="metric", values="value")
-    entrants = {label: entrant_of(label) for label in board.policy}
+    entrants = {label: entrants.get(label, Entrant(YOURS)) for label in board.policy}
     board = board.join(freshness.reindex(columns=FRESHNESS), on="policy").join(costs, on="policy")
     board["kind"] = [entrant.kind for entrant in entrants.values()]
     board["paper"] = [entrant.paper for entrant in entrants.values()]
-    unshipped = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
-    yours = list(dict.fromkeys([*yours, *unshipped]))
-    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours)
+    others = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
+    yours = list(dict.fromkeys([*yours, *others]))
+    return Leaderboard(name, SUITES[name], rows, scores, board, places, entrants, yours)
 
 
 def scores_of(

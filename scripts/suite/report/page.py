@@ -59,7 +59,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
     """
     import vl_convert
 
-    provenance = path.parent / PROVENANCE
+    provenance, chosen = path.parent / PROVENANCE, _chosen(board)
     recorded = charts.of_episode(record({label: candidates[label].factory for label in SHOWN}))
     _write(
         path,
@@ -74,7 +74,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
         provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
         setting=ARGUMENTS,
         data={
-            "chosen": _chosen(board),
+            "chosen": chosen,
             "mostChosen": MAX_CHOSEN,
             "charts": charts.of_board(board),
             "episode": recorded,
