@@ -364,13 +364,13 @@ def test_charts_are_drawn_and_nothing_is_logged_or_asked_for(opened: Any) -> Non
 
 def test_a_column_sorts_up_and_down(opened: Any) -> None:
     ranked = shown(opened)
-    assert ranked == [item.policy for item in leaderboard().ranked]
+    assert ranked == leaderboard().standings.policy.tolist()
     press(opened, "policy")
     assert shown(opened) == sorted(ranked, key=str.lower)
     press(opened, "policy")
     assert shown(opened) == sorted(ranked, key=str.lower)[::-1]
     press(opened, "gap")
-    gaps = {item.policy: item.gap for item in leaderboard().ranked if item.rank}
+    gaps = {item.policy: item.gap for item in leaderboard().standings.itertuples() if item.rank}
     order = sorted(gaps, key=lambda policy: gaps[policy])
     assert shown(opened) == [*order, NASTY]  # which has none
     press(opened, "gap")
