@@ -11,21 +11,30 @@ Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from typer import Argument, Option
 
+from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least, default_folder, named_values, words_of
+from scripts.cli.options import PREFIX, at_least, default_folder, named_values, words_of
 from scripts.present import tables
 from scripts.study.comparisons import METRICS, USUAL_METRICS
-from scripts.study.entrants import candidate_of
-from scripts.study.evaluation import evaluation_of
+from scripts.study.entrants import (
+    Candidate,
+    applicable,
+    candidate_of,
+    candidates_of,
+    chosen_names,
+    entered,
+)
 from scripts.study.runner import opened, play_missing
+from scripts.study.settings import Setting
 from scripts.study.workers import PlayOptions
 from scripts.training.ranking import publish_setting
 
@@ -82,6 +91,36 @@ def main(options: EvaluateOptions) -> None:
     publish_setting(setting, store.rows, candidate.label, scored, folder)
     store.sign("scripts.evaluate")
     tables.console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
+
+
+def evaluation_of(
+    candidate: Candidate, env_id: str, env_args: Mapping[str, Any], specs: Sequence[str]
+) -> Setting:
+    """Return the checked setting that compares a candidate with other policies.
+
+    Args:
+        candidate: the agent or policy to evaluate. In the environment of its training, arguments
+            default to those of its training.
+        env_id: id of the environment.
+        env_args: arguments of the environment.
+        specs: policies and agents as of :func:`candidate_of`, or ``all`` policies but oracles; the
+            default policies if empty.
+
+    Raises:
+        ValueError: arguments that the environment rejects, an unknown policy, a named policy that
+            cannot act there, an agent of another environment, or two agents of one name.
+    """
+    name = env_id.removeprefix(PREFIX)
+    arguments = {**(candidate.env_args if candidate.env_id == name else {}), **env_args}
+    named = [] if list(specs) == ["all"] else specs
+    others = candidates_of(named or chosen_names(name, specs))
+    if others.get(candidate.label, candidate).digest != candidate.digest:
+        raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
+    able, refused = applicable({candidate.label: candidate} | others, name, arguments)
+    for label, reason in refused.items():
+        if named or label == candidate.label:
+            raise ValueError(f"{label} cannot act here: {reason}")
+    return Setting(name, name, arguments, **entered(able), first_seed=FIRST_SEED)
 
 
 app = command_of(main, EvaluateOptions, __doc__)

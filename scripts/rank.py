@@ -64,8 +64,8 @@ class RankOptions(PlayOptions):
 
 
 def main(options: RankOptions, module: str = "scripts.rank") -> None:
-    """Play a suite and write its leaderboard; ``module`` is the command, for the provenance."""
-    from scripts.suite.leaderboard import REPORT, play_suite
+    """Rank a suite and write its leaderboard; ``module`` is the command, for the provenance."""
+    from scripts.suite.leaderboard import REPORT, rank_suite
 
     one_of("suite", options.suite, tuple(SUITES))
     if options.fresh and options.score:
@@ -76,22 +76,22 @@ def main(options: RankOptions, module: str = "scripts.rank") -> None:
         *words_of("--policies", options.policies),
         *words_of("--agents", options.agents),
     ]
-    own = entrants or options.seeds is not None
-    usual = default_folder(options.suite) if own else Path("results") / options.suite
-    folder, players, console = options.out or usual, options.players, tables.console()
+    shared = not entrants and options.seeds is None
+    default = Path("results") / options.suite if shared else default_folder(options.suite)
+    folder, workers, console = options.out or default, options.players, tables.console()
     with one_line_errors(STOPPED.format(folder)):
-        store = play_suite(
+        store = rank_suite(
             options.suite,
             entrants,
             count,
             folder,
-            players,
+            workers,
             console,
             fresh=options.fresh,
             score=options.score,
             module=module,
         )
-    console.print(f"\n{tables.took(store.run_seconds, players.count)} -> {folder}")
+    console.print(f"\n{tables.took(store.run_seconds, workers.count)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import policies
 from crawl_envs.evaluation import Row, evaluate, summarize
 from scripts.present.tables import console, plus_minus
-from scripts.suite.entrants import BOUND, bound_of
+from scripts.suite.bounds import BOUND, bound_of
 from scripts.suite.scores import LEAST, scores_of
 from scripts.suite.tasks import FIRST_SEED, Task
 

@@ -1,5 +1,5 @@
 """Studies: entrants and settings, a runner with workers, rows on disk, intervals and means.
 
 Public modules: bounds, budget, clairvoyant, comparisons, correlations, entrants, equal_freshness,
-evaluation, intervals, means, rows, runner, settings, specs, workers.
+intervals, means, rows, runner, settings, specs, workers.
 """

@@ -7,13 +7,42 @@ staleness comes near it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.sim.clock import clock_rows, slot_time, slots_until
 from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, Tape
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Policy
 from crawl_envs.types.arguments import quantity
+from scripts.study.specs import spec
+
+
+class Replay:
+    """A policy that crawls a sequence of pages, whatever it observes."""
+
+    def __init__(self, pages: IntArray) -> None:
+        self.pages, self.slot = pages, 0
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Any, Any]:
+        """Return the page of the next slot."""
+        self.slot += 1
+        return self.pages[self.slot - 1], state
+
+
+@spec("suite-clairvoyant")
+def clairvoyant_policy(env: Any) -> Policy:
+    """Return the clairvoyant policy of a recorded window."""
+    lanes, instance = env.unwrapped.lanes, env.unwrapped.instance
+    pages = clairvoyant(lanes.tape, instance.importance, instance.bandwidth, lanes.horizon)
+    return Replay(pages)
 
 
 def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:

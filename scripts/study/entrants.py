@@ -87,30 +87,30 @@ def candidate_of(name: str | Path) -> Candidate:
         ValueError: an unknown name, a malformed argument of a policy, or a file of an agent that is
             damaged or foreign.
     """
-    given = str(name)
-    shipped = given in agents.names()
-    folder = SHIPPED / given if shipped else Path(given)
+    text = str(name)
+    shipped = text in agents.names()
+    folder = SHIPPED / text if shipped else Path(text)
     files = [folder / file for file in AGENT_FILES if (folder / file).exists()]
     if files:
         label = folder.resolve().name
         return Candidate(
             f"agent {label}" if label in policies.names(fragments=True) else label,
-            partial(loaded, given if shipped else str(folder), file_digest=_digest(files[0])),
+            partial(loaded, text if shipped else str(folder), file_digest=_digest(files[0])),
             *_trained_on(files[0]),
             learned=not shipped,
             training_seconds=_training_seconds(folder),
         )
-    if not is_policy(given):
+    if not is_policy(text):
         known = (*policies.names(fragments=True), *agents.names())
         also = f"a folder with {' or '.join(AGENT_FILES)}, or module:Class"
-        one_of("policy or agent", given, known, also)
-    policy, arguments = _parts(given)
+        one_of("policy or agent", text, known, also)
+    policy, pairs = _parts(text)
     kind = policies.find(policy)
-    named = dict(_argument(given, text) for text in arguments)
+    arguments = dict(_argument(text, pair) for pair in pairs)
     if ":" not in policy:
-        return Candidate(given, partial(policies.make, policy, **named))
+        return Candidate(text, partial(policies.make, policy, **arguments))
     digest = _digest(Path(inspect.getfile(kind)))
-    return Candidate(given, partial(own, policy, file_digest=digest, arguments=named))
+    return Candidate(text, partial(own, policy, file_digest=digest, arguments=arguments))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
@@ -158,10 +158,10 @@ def is_oracle(label: str) -> bool:
 
 def _parts(name: str) -> tuple[str, list[str]]:
     """Return the policy of a name, and the texts of its arguments."""
-    policy, *given = name.split(":")
-    if given and "=" not in given[0] and policy not in policies.names(fragments=True):
-        return f"{policy}:{given[0]}", given[1:]
-    return policy, given
+    policy, *rest = name.split(":")
+    if rest and "=" not in rest[0] and policy not in policies.names(fragments=True):
+        return f"{policy}:{rest[0]}", rest[1:]
+    return policy, rest
 
 
 def _argument(name: str, text: str) -> tuple[str, Any]:
@@ -178,11 +178,10 @@ def _digest(file: Path) -> str:
 def _training_seconds(folder: Path) -> float:
     """Return the processor time that the provenance of an agent has, NaN if it has none."""
     run, shipped = folder / "provenance.json", folder / "score.json"
-    if run.exists():
-        return float(read_object(run).get("processor_seconds", math.nan))
-    if shipped.exists():
-        return float(read_object(shipped)["made"].get("processor_seconds", math.nan))
-    return math.nan
+    origin = read_object(run) if run.exists() else {}
+    if not origin and shipped.exists():
+        origin = read_object(shipped)["made"]
+    return float(origin.get("processor_seconds", math.nan))
 
 
 def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
@@ -247,9 +246,8 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     try:
         env.step(answer[0])
     except ValueError as error:
-        wanted, given = env.action_space, reprlib.repr(answer[0])
-        said = f"predict must return an action in {wanted}, got {given}: {error}"
-        raise TypeError(said) from error
+        text = f"an action in {env.action_space}, got {reprlib.repr(answer[0])}: {error}"
+        raise TypeError(f"predict must return {text}") from error
 
 
 def place_of(error: BaseException, factory: Any) -> str:
@@ -283,13 +281,11 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
         specs: names as of :func:`candidate_of`, policies also as ``Name:key=value``; ``all`` for
             all policies without oracles; empty for the usual ones.
     """
-    chosen = list(specs)
-    if not specs:
-        chosen = [*USUAL, *(ON_FRAGMENTS if env_id == OF_FRAGMENTS else ())]
-    elif chosen == ["all"]:
-        known = policies.names(fragments=env_id == OF_FRAGMENTS)
-        chosen = [name for name in known if not is_oracle(name)]
-    return list(dict.fromkeys((*SIMPLE, *chosen)))
+    fragments = env_id == OF_FRAGMENTS
+    names = specs or [*USUAL, *(ON_FRAGMENTS if fragments else ())]
+    if list(specs) == ["all"]:
+        names = [name for name in policies.names(fragments=fragments) if not is_oracle(name)]
+    return list(dict.fromkeys((*SIMPLE, *names)))
 
 
 def applicable(

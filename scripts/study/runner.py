@@ -67,13 +67,13 @@ class Store:
     """
 
     def __init__(self, path: Path, job: str, settings: Sequence[Playable]) -> None:
+        self.start()
         self.path, self.job = path, job
         self.settings = {setting.name: setting.described() for setting in settings}
         self.rows: list[Row] = []
         self.runs: list[dict[str, Any]] = []
         self.changed: set[str] = set()
         self.seconds = 0.0
-        self.start()
 
     def load(self, keep: bool = True) -> None:
         """Load the rows of an earlier run, if any.
@@ -189,8 +189,8 @@ def opened(
     Raises:
         ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
     """
-    check_folder(folder)
     store = Store(folder / ROWS, job, settings)
+    check_folder(folder)
     store.load(keep=not fresh)
     if begin_with is not None and begin_with.exists() and not store.rows:
         shutil.copyfile(begin_with, store.path)

@@ -1,95 +1,126 @@
-"""The policies and agents that enter a task, and its bound."""
+"""Who enters a suite: what each entrant is, and the tasks with those that can act there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
 
 import agents
 import policies
-from crawl_envs.evaluation import PolicyFactory, Row
-from crawl_envs.instances.misspecified.occurrences import Misspecified
-from crawl_envs.types import Instance, IntArray, Policy
-from policies import solvers
-from scripts.study.bounds import optimum
-from scripts.study.clairvoyant import clairvoyant
+from agents.catalog import GENERALIST, SHIPPED
+from agents.index.stored import INDEX
+from agents.progress import tracked
+from agents.runs import CONFIG, read_object
+from crawl_envs.evaluation import Row
+from policies.base import registry
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered
-from scripts.study.settings import Setting, spec
+from scripts.study.settings import Setting
+from scripts.suite.bounds import BOUND, PLAYED, bound_of
 from scripts.suite.episodes import least_served
-from scripts.suite.tasks import (
-    AS_REWARD,
-    CLAIRVOYANT,
-    FIRST_DAY,
-    FIRST_SEED,
-    MEASURED,
-    OPTIMUM,
-    ORACLE,
-    PERFECT,
-    PERIODIC,
-    POISSON,
-    WINDOW,
-    WINDOWS,
-    Task,
-)
+from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
 
-BOUND, BUDGET = "bound", "budget"
-"""Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
 LEAST_SERVED = "least_served"
 """Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
 
-
-class Replay:
-    """A policy that crawls given pages in turn."""
-
-    def __init__(self, pages: IntArray) -> None:
-        self.pages, self.slot = pages, 0
-
-    def predict(
-        self,
-        observation: Any,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-    ) -> tuple[Any, Any]:
-        """Return the page of the next slot."""
-        self.slot += 1
-        return self.pages[self.slot - 1], state
-
-
-@spec("suite-clairvoyant")
-def foreseeing(env: Any) -> Policy:
-    """Return the clairvoyant policy of a recorded window."""
-    core: Any = env.unwrapped
-    pages = clairvoyant(
-        core.lanes.tape, core.instance.importance, core.instance.bandwidth, core.lanes.horizon
-    )
-    replay: Any = Replay(pages)
-    return replay
-
-
-@spec("suite-bound")
-def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
-    """Return the value of a bound that is a formula, if it is one, and the budget."""
-    budget = {BUDGET: float(instance.bandwidth)}
-    weight = instance.importance
-    given = weight, instance.change_rate, instance.bandwidth
-    if kind == OPTIMUM:
-        true = instance.pages if isinstance(instance, Misspecified) else instance
-        return budget | {metric: optimum(true)}
-    if kind in (PERIODIC, POISSON):
-        solve = solvers.harmonic_periodic if kind == PERIODIC else solvers.harmonic
-        plan = solve(*given, complete=instance.complete)
-        return budget | {metric: plan.objective / float(weight.sum())}
-    return budget | ({metric: 1.0} if kind == PERFECT else {})
-
-
-PLAYED: Mapping[str, PolicyFactory] = {
-    ORACLE: partial(policies.make, "FragmentDynamic"),
-    CLAIRVOYANT: foreseeing,
+TRAINED, YOURS = "trained agent", "yours"
+KINDS: Mapping[str, str] = {
+    **{kind: text for kind, text in registry.KINDS.items() if kind != "oracle"},
+    TRAINED: "a network, trained beforehand on other pages and events than those of the tasks; "
+    "after the colon by what, and on which law of instances",
 }
-"""Bounds that are played."""
+"""The kinds of shipped entrants, and what they are."""
+FIXED = ("formula", "baseline")
+"""Kinds of entrants that do not learn."""
+METHODS = {
+    "cloning": "Ross, Gordon and Bagnell 2011",
+    "PPO": "Schulman et al. 2017",
+}
+"""Papers of methods of training."""
+
+
+class Entrant(NamedTuple):
+    """What an entrant is; texts are empty where there is nothing to say.
+
+    Attributes:
+        kind: a key of ``KINDS``, or ``YOURS``.
+        paper: short name and authors of its paper, or authors of that of its training.
+        page: page of the documentation on that paper, with its section.
+        file: file of the repository that has or describes it.
+        by: by what a trained agent was trained.
+        on: the laws of its instances.
+        formula: what it does to the formula that it is based on.
+        command: the command that made it, in backticks.
+    """
+
+    kind: str
+    paper: str = ""
+    page: str = ""
+    file: str = ""
+    by: str = ""
+    on: str = ""
+    formula: str = ""
+    command: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its kind, and for a trained agent by what and on what."""
+        return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
+
+
+def entrant_of(label: str) -> Entrant:
+    """Return what an entrant is, by its label.
+
+    Raises:
+        ValueError: as for :func:`trained_entrant`.
+    """
+    if label in agents.names():
+        return trained_entrant(SHIPPED / label)
+    if label not in registry.POLICIES:
+        return Entrant(YOURS)
+    tags = registry.TAGS[label]
+    file = registry.POLICIES[label].__module__.replace(".", "/") + ".py"
+    if not tags.paper:
+        return Entrant(tags.kind, file=file)
+    authors, section = registry.PAPERS[tags.paper]
+    return Entrant(tags.kind, f"{tags.paper} ({authors})", f"docs/papers.md#{section}", file)
+
+
+def trained_entrant(folder: Path) -> Entrant:
+    """Return what the agent in a folder is, by its configuration.
+
+    That of the last stage counts. Its ``algorithm`` and ``instance`` (a law, or several) say by
+    what and on what; a learned index has no algorithm.
+
+    Raises:
+        ValueError: a file is missing or damaged, or does not say by what.
+    """
+    config, score = read_object(folder / CONFIG), folder / "score.json"
+    last: dict[str, Any] = (config.get("stages") or [config])[-1]
+    by, formula = str(last.get("algorithm", "")), ""
+    if "clone" in last:
+        by, formula = "cloning", f"imitates {last['clone']['teacher']}"
+    elif by in agents.ALGORITHMS:
+        by = by.upper()
+    elif not by and (folder / INDEX).exists():
+        by = "crawl outcomes"
+    elif (folder / GENERALIST).exists():
+        formula = "corrects BeliefNCIS, or is a formula"
+    if not by:
+        raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
+    law = last.get("instance") or last.get("env_args", {}).get("instance", "")
+    laws = [law] if isinstance(law, str) else list(law)
+    on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
+    made = read_object(score)["made"] if score.exists() else {}
+    command = f"`{made['command']}`" if "command" in made else ""
+    if "stages" in made:
+        command = f"{len(made['stages'])} stages, whose commands score.json has"
+    file = f"agents/trained/{folder.name}/{CONFIG}"
+    return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
 @dataclass(frozen=True)
@@ -125,24 +156,43 @@ class TaskSetting(Setting):
         return [row for row in rows if row.value == row.value]
 
 
-def bound_reward(task: Task, setting: TaskSetting, seed: int) -> float:
-    """Return the mean reward per step of the bound of a task in a repetition of its setting."""
-    label = task.bound if task.bound in PLAYED else BOUND
-    [value] = [row.value for row in setting.play(label, seed) if row.metric == task.metric]
-    return AS_REWARD[task.metric](value)
-
-
-def entrants(given: Sequence[str]) -> dict[str, Candidate]:
-    """Return all shipped policies but oracles, the shipped agents, and those of one's own.
+def entrants(names: Sequence[str]) -> dict[str, Candidate]:
+    """Return all shipped policies but oracles, the shipped agents, and those named.
 
     Args:
-        given: names as of :func:`scripts.study.entrants.candidate_of`.
+        names: names as of :func:`scripts.study.entrants.candidate_of`.
 
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
     """
-    shipped = *policies.names(fragments=True, oracle=False), *agents.names()
-    return candidates_of((*shipped, *given))
+    return candidates_of((*policies.names(fragments=True, oracle=False), *agents.names(), *names))
+
+
+def settings_of(
+    tasks: Sequence[Task],
+    candidates: Mapping[str, Candidate],
+    yours: Sequence[str],
+    console: Console,
+) -> list[TaskSetting]:
+    """Return the tasks with those that can act there; print where the reader's cannot, and why.
+
+    Raises:
+        ValueError: one of the labels ``yours`` can act nowhere.
+    """
+    shown = tracked(tasks, "tasks: which entrants can act", console)
+    settings = [setting_of(task, candidates) for task in shown]
+    for label in yours:
+        refused: dict[str, list[str]] = {}
+        for setting in settings:
+            if label in setting.refused:
+                refused.setdefault(setting.refused[label], []).append(setting.name)
+        if sum(map(len, refused.values())) == len(settings):
+            reason = next(iter(refused))
+            raise ValueError(f"entrant {label} cannot act in any task of the suite: {reason}")
+        for reason, names in refused.items():
+            text = f"{label} cannot act in {', '.join(names)}: {reason}"
+            console.print(text, soft_wrap=True, markup=False)
+    return settings
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:

@@ -1,4 +1,4 @@
-"""Episodes with the crawls and the times in which each page was stale."""
+"""Episodes crawl by crawl: when each page was stale, and an episode for the report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ import gymnasium
 import numpy as np
 
 from crawl_envs.evaluation import PolicyFactory, make_env, play
-from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, Tape, draw_block
+from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, SIGNAL, Tape, draw_block
 from crawl_envs.types import FloatArray, Instance, IntArray
+from scripts.suite.tasks import FIRST_SEED, NCIS
 
 TENTH = 0.1
 ONE_LANE = np.ones(1, np.bool_)
+ARGUMENTS: Mapping[str, Any] = {
+    "instance": "noisy",
+    "num_pages": 20,
+    "bandwidth": 10.0,
+    "horizon": 16.0,
+}
+"""The report's episode: half a crawl per page and unit of time, so that policies must choose."""
+SHOWN = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
+"""Policies of the report's episode, and their names in the paper."""
+KINDS = ("change with a signal", "change without a signal", "false signal")
 
 
 class Crawls(NamedTuple):
@@ -64,11 +75,18 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         return Crawls(*map(np.concatenate, zip(*self.logs, strict=True)))
 
 
+def recorder(id: str, arguments: Mapping[str, Any], seed: int) -> Recorder:
+    """Return a recorder of an environment with the instance of a seed."""
+    env: Any = make_env(id, **arguments)
+    env.reset(seed=seed)
+    return Recorder(env, env.unwrapped.instance)
+
+
 def tape_of(env: Recorder, seed: int) -> Tape:
     """Return the events of a seed, requests included, as the environment draws them."""
     lanes = env.core.make_lanes(1, observed=False)
     lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
-    state, blocks = lanes.world.state, []
+    state, blocks = lanes.world.state, list[Any]()
     while not blocks or blocks[-1]["time"][-1] <= env.end:
         draw_block(state, 0)
         blocks.append(state.tape[0].copy())
@@ -113,10 +131,7 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
 
     The environment takes a page per slot. NaN for policies that do not act crawl by crawl.
     """
-    made = make_env(id, **arguments)
-    made.reset(seed=seed)
-    core: Any = made.unwrapped
-    env = Recorder(made, core.instance)
+    env = recorder(id, arguments, seed)
     policy = factory(env)
     if not getattr(policy, "acts", True):
         return math.nan
@@ -125,3 +140,52 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
     spells = stale_spells(tape_of(env, seed), env.crawls(), env.end)
     fresh = np.sort(page_freshness(spells, pages, env.end))
     return float(fresh[: math.ceil(TENTH * pages)].mean())
+
+
+def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
+    """Return the events of the first seed, and what the policies ``SHOWN`` did, as plain values.
+
+    Pages are numbered from 1 by rising change rate.
+    """
+    env = recorder(NCIS, ARGUMENTS, FIRST_SEED)
+    tape = tape_of(env, FIRST_SEED)
+    order = np.argsort(env.instance.change_rate, kind="stable").tolist()
+    numbers = {page: number for number, page in enumerate(order, 1)}
+    kinds = tape.code & KIND_MASK
+    events = [
+        {"time": round(time, 4), "page": numbers[code // CODE_STRIDE], "kind": _kind_of(code)}
+        for time, code in chosen_events(tape, (kinds == CHANGE) | (kinds >= SIGNAL))
+    ]
+    played = []
+    for label, name in SHOWN.items():
+        env.reset(seed=FIRST_SEED)
+        play(env, factories[label](env), FIRST_SEED, compiled=False)
+        crawls = env.crawls()
+        spells = stale_spells(tape, crawls, env.end)
+        played.append(
+            {
+                "policy": name,
+                "crawls": [
+                    {"time": round(time, 4), "page": numbers[page], "changed": bool(changed)}
+                    for time, page, changed in zip(*(part.tolist() for part in crawls), strict=True)
+                ],
+                "spells": [
+                    {"page": numbers[page], "start": round(start, 4), "end": round(end, 4)}
+                    for page, start, end in spells
+                ],
+            }
+        )
+    env.close()
+    weights = env.instance.importance / env.instance.importance.sum()
+    shares = {numbers[page]: round(float(weight), 6) for page, weight in enumerate(weights)}
+    step = 1.0 / float(ARGUMENTS["bandwidth"])
+    return {"end": env.end, "step": step, "weights": shares, "events": events, "played": played}
+
+
+def _kind_of(code: int) -> str:
+    """Return the one of ``KINDS`` that the code of an event has."""
+    signalled, silent, false = KINDS
+    kind = code & KIND_MASK
+    if kind == CHANGE:
+        return silent
+    return signalled if kind & CHANGE else false

@@ -23,15 +23,12 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
-from scripts.study.intervals import (
-    MANY,
-    Interval,
-    interquartile_lead,
-    interquartile_mean,
-    mean,
-)
-from scripts.suite.entrants import BOUND, BUDGET, PLAYED
-from scripts.suite.tasks import Task
+from scripts.study.intervals import MANY, interquartile_lead, interquartile_mean, mean
+from scripts.suite.bounds import BOUND, BUDGET, PLAYED, bound_label
+from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
+from scripts.suite.tasks import MEASURED, SUITES, Task
+
+__all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
 LEAST = -1.0
 PLAY = (
@@ -39,53 +36,62 @@ PLAY = (
     "of your own; with --fresh it starts anew"
 )
 PLAYS, ABSENT = "plays", "cannot act"
+PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")
+FRESHNESS = ("freshness", LEAST_SERVED)
+"""Metrics of the task ``MEASURED`` in the leaderboard: the mean freshness of all pages, weighted by
+importance, and that of the tenth of pages that are least fresh in an episode."""
 
 
-class Place(NamedTuple):
-    """What an entrant reaches in a track.
-
-    Attributes:
-        score: mean of its scores over the tasks and repetitions, with its 95% interval.
-        behind: score of the first of the track minus its own, over the same repetitions.
-        tasks: number of tasks of the track in which it can act within the budget.
-    """
-
-    score: Interval
-    behind: Interval
-    tasks: int
-
-    @property
-    def tied(self) -> bool:
-        """Whether the interval of the difference to the first contains 0."""
-        return not self.behind.low > 0.0
-
-
-class Standing(NamedTuple):
-    """A row of the leaderboard.
+class Leaderboard(NamedTuple):
+    """A suite with its results.
 
     Attributes:
-        policy: label of the entrant.
-        score: interquartile mean of its scores over repetitions of all tasks.
-        low: lower end of its 95% interval, over repetitions of the same tasks.
-        high: upper end.
-        gap: optimality gap, the mean of 1 - score, or 0 where the score is above 1.
-        acting: interquartile mean of its scores in the tasks in which it acts, NaN if in none.
-        tracks: what it reaches by track.
-        tasks: number of tasks in which it can act within the budget.
-        rank: place among those that act in all tasks, None for others.
-        tied: whether the interval of the paired difference to the first contains 0.
+        name: name of the suite.
+        tasks: its tasks.
+        rows: rows of all tasks.
+        scores: of :func:`scores_of`.
+        standings: of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the costs
+            of :func:`scripts.suite.costs.measure_costs`, the mean score by track, kind and paper.
+        places: of :func:`standings`, by track.
+        entrants: what each entrant is, by label.
+        yours: labels of the reader's entrants: those named in the command, and those not shipped.
     """
 
-    policy: str
-    score: float
-    low: float
-    high: float
-    gap: float
-    acting: float
-    tracks: Mapping[str, Place]
-    tasks: int
-    rank: int | None
-    tied: bool
+    name: str
+    tasks: Sequence[Task]
+    rows: Sequence[Row]
+    scores: pd.DataFrame
+    standings: pd.DataFrame
+    places: Mapping[str, pd.DataFrame]
+    entrants: Mapping[str, Entrant]
+    yours: Sequence[str]
+
+
+def leaderboard_of(
+    name: str,
+    rows: Sequence[Row],
+    able: Mapping[str, Collection[str]],
+    entrants: Mapping[str, Entrant],
+    costs: pd.DataFrame,
+    yours: Sequence[str],
+) -> Leaderboard:
+    """Return the leaderboard of a suite; ``able`` are the labels that can act, by task.
+
+    Entrants with rows that are not among ``entrants`` are the reader's. For errors see
+    :func:`check_rows`.
+    """
+    scores = scores_of(SUITES[name], rows, able)
+    board, places = standings(scores)
+    measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]
+    table = pd.DataFrame(measured, columns=list(Row._fields))
+    freshness = table.pivot_table(index="policy", columns="metric", values="value")
+    entrants = {label: entrants.get(label, Entrant(YOURS)) for label in board.policy}
+    board = board.join(freshness.reindex(columns=FRESHNESS), on="policy").join(costs, on="policy")
+    board["kind"] = [entrant.kind for entrant in entrants.values()]
+    board["paper"] = [entrant.paper for entrant in entrants.values()]
+    others = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
+    yours = list(dict.fromkeys([*yours, *others]))
+    return Leaderboard(name, SUITES[name], rows, scores, board, places, entrants, yours)
 
 
 def scores_of(
@@ -105,7 +111,7 @@ def scores_of(
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [label for label in dict.fromkeys(table.policy) if label not in (BOUND, *PLAYED)]
-    parts = [_of_task(task, wide, labels) for task in tasks]
+    parts = [_score_task(task, wide, labels) for task in tasks]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -128,7 +134,7 @@ def check_rows(
         acting = (acting | {*able.get(task.name, ())}) - {BOUND, *PLAYED}
         needed = [
             (BOUND, BUDGET),
-            (task.bound if task.bound in PLAYED else BOUND, task.metric),
+            (bound_label(task), task.metric),
             *product(sorted({task.random, *acting}), (task.metric, "crawl_rate")),
         ]
         for (label, metric), seed in product(needed, seeds):
@@ -141,98 +147,98 @@ def check_rows(
                 raise ValueError(f"{said}; start anew with --fresh")
 
 
-def _of_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+    """Return the scores of the labels in a task."""
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
-    bound = values.loc[task.bound if task.bound in PLAYED else BOUND, task.metric]
+    bound = values.loc[bound_label(task), task.metric]
     random = values.loc[task.random, task.metric]
+    span = bound - random
     parts = []
     for label in labels:
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
         if label in values.index:
-            mine = values.loc[label].reindex(budget.index)
+            metrics = values.loc[label].reindex(budget.index)
             part["state"] = PLAYS
-            if is_over(mine["crawl_rate"] / budget):
+            if is_over(metrics["crawl_rate"] / budget):
                 part["state"] = OVER
             else:
-                part["score"], part["plain"] = _scores(mine[task.metric], random, bound)
+                plain = (metrics[task.metric] - random.mean()) / span.mean()
+                expected = random - random.mean() + plain.mean() * (span - span.mean())
+                score = plain - expected / span.mean()
+                part["score"] = np.maximum(score.to_numpy(), LEAST)
+                part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
 
 
-def _scores(
-    mine: pd.Series[float], random: pd.Series[float], bound: pd.Series[float]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of repetitions, and the plain ones."""
-    span = bound - random
-    plain = (mine - random.mean()) / span.mean()
-    expected = random - random.mean() + plain.mean() * (span - span.mean())
-    score = plain - expected / span.mean()
-    return np.maximum(score.to_numpy(), LEAST), plain.to_numpy()
-
-
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:
     """Return the scores of an entrant, or another column, (seeds, tasks)."""
-    mine = scores[scores.policy == policy]
-    return np.asarray(mine.pivot(index="seed", columns="task", values=column), np.float64)
+    rows = scores[scores.policy == policy]
+    return np.asarray(rows.pivot(index="seed", columns="task", values=column), np.float64)
 
 
-def standings(scores: pd.DataFrame) -> list[Standing]:
-    """Return the entrants: those that act in all tasks, best first, then others by their tasks."""
+def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return the standings of all entrants over all tasks, and of those that act in each track.
+
+    Those that act in all tasks come first, by score, then the others by the number of their tasks.
+
+    Returns:
+        A row per entrant: ``rank``, None for those that do not act in all tasks; ``policy``;
+        ``score``, the interquartile mean of its scores over repetitions of all tasks, with the ends
+        ``low`` and ``high`` of its 95% interval over repetitions of the same tasks; ``gap``, the
+        optimality gap: the mean of 1 - score, or 0 where the score is above 1; ``acting``, the
+        interquartile mean of its scores in the tasks in which it acts, NaN if in none; ``tasks``,
+        the number of these; the mean score by track; ``tied``, whether the 95% interval of the
+        paired difference to the first contains 0. And by track the places, best first, of
+        :func:`track_places`.
+    """
     from scipy.stats import trim_mean  # slow to import
 
-    tracks = _places(scores)
-    drawn = {policy: matrix(scores, policy) for policy in tracks}
-    middle = {policy: interquartile_mean(values) for policy, values in drawn.items()}
-    acts = {policy: part.score for policy, part in _acting(scores).groupby("policy")}
-    acting = {policy: float(trim_mean(acts.get(policy, [math.nan]), 0.25)) for policy in tracks}
-    tasks = {policy: sum(place.tasks for place in tracks[policy].values()) for policy in tracks}
-    everywhere = {policy for policy in tracks if tasks[policy] == scores.task.nunique()}
-
-    def order(policy: str) -> tuple[float, float]:
-        return -tasks[policy], -(
-            middle[policy].estimate if policy in everywhere else acting[policy]
-        )
-
-    ranked = sorted(tracks, key=order)
-    return [
-        Standing(
-            policy,
-            *middle[policy],
-            gap=float(np.maximum(1.0 - drawn[policy], 0.0).mean()),
-            acting=acting[policy],
-            tracks=tracks[policy],
-            tasks=tasks[policy],
-            rank=place if policy in everywhere else None,
-            tied=not interquartile_lead(drawn[ranked[0]], drawn[policy]).low > 0.0,
-        )
-        for place, policy in enumerate(ranked, 1)
-    ]
-
-
-def _acting(scores: pd.DataFrame) -> pd.DataFrame:
-    return scores[scores.state == PLAYS]
+    values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
+    places = {str(track): track_places(part) for track, part in scores.groupby("track", sort=False)}
+    played = scores[scores.state == PLAYS]
+    acting = {policy: trim_mean(part.score, 0.25) for policy, part in played.groupby("policy")}
+    board = pd.DataFrame(
+        [
+            (policy, *interquartile_mean(each), np.maximum(1.0 - each, 0.0).mean())
+            for policy, each in values.items()
+        ],
+        columns=["policy", "score", "low", "high", "gap"],
+    )
+    board["acting"] = board.policy.map(acting)
+    board["tasks"] = sum(part.tasks.reindex(board.policy).to_numpy() for part in places.values())
+    for track, part in places.items():
+        board[track] = part.score.reindex(board.policy).to_numpy()
+    ranked = board.tasks == scores.task.nunique()
+    order = board.assign(order=board.score.where(ranked, board.acting))
+    order = order.sort_values(["tasks", "order"], ascending=False, kind="stable")
+    board = board.loc[order.index].reset_index(drop=True)
+    ranks = [place if place <= ranked.sum() else None for place in range(1, len(board) + 1)]
+    board.insert(0, "rank", pd.Series(ranks, dtype=object))
+    first = values[board.policy[0]]
+    leads = [interquartile_lead(first, values[policy]) for policy in board.policy]
+    board["tied"] = [not lead.low > 0.0 for lead in leads]
+    for track, part in places.items():
+        part = part.reindex(board.policy).rename_axis("policy").reset_index()
+        part = part[part.tasks > 0].sort_values("score", ascending=False, kind="stable")
+        places[track] = part.reset_index(drop=True)
+    return board, places
 
 
-def _places(scores: pd.DataFrame) -> dict[str, dict[str, Place]]:
-    """Return what every entrant reaches in every track."""
-    places: dict[str, dict[str, Place]] = {str(policy): {} for policy in scores.policy.unique()}
-    for track, part in scores.groupby("track", sort=False):
-        drawn = {policy: matrix(part, policy) for policy in places}
-        acts = _acting(part).groupby("policy").task.nunique()
-        first = drawn[max(acts.index, key=lambda policy: drawn[policy].mean())]
-        for policy, values in drawn.items():
-            place = Place(mean(values), mean(first - values, MANY), int(acts.get(policy, 0)))
-            places[policy][str(track)] = place
-    return places
+def track_places(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return what every entrant reaches in the scores of a track, by policy.
 
-
-def by_track(ranked: Sequence[Standing]) -> dict[str, list[Standing]]:
-    """Return the entrants that act in any task of a track, best first, by track."""
-    return {
-        track: sorted(
-            (item for item in ranked if item.tracks[track].tasks),
-            key=lambda item: -item.tracks[track].score.estimate,
-        )
-        for track in ranked[0].tracks
-    }
+    Returns:
+        ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and
+        ``high`` of its 95% interval; ``behind``, the score of the first minus its own over the same
+        repetitions, with ``behind_low`` and ``behind_high``; ``tied``, whether this interval
+        contains 0; ``tasks``, the number of tasks in which it acts.
+    """
+    values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
+    tasks = scores[scores.state == PLAYS].groupby("policy").task.nunique()
+    first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
+    places = [(*mean(each), *mean(first - each, MANY)) for each in values.values()]
+    table = pd.DataFrame(places, index=[*values], columns=PLACE)
+    tasks = tasks.reindex(table.index, fill_value=0)
+    return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

@@ -18,10 +18,9 @@ from crawl_envs.evaluation import evaluate, mean_and_half_width
 from crawl_envs.types.worker_processes import pool
 from policies import make
 from scripts import benchmark
-from scripts.evaluate import app
+from scripts.evaluate import FIRST_SEED, app, evaluation_of
 from scripts.study import runner, workers
 from scripts.study.entrants import candidate_of
-from scripts.study.evaluation import FIRST_SEED, evaluation_of
 from scripts.study.rows import read_rows
 from tests.scripts import commands
 from tests.scripts.commands import SMALL, done, files_in, records, refused

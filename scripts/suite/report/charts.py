@@ -11,9 +11,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from scripts.suite.report.episode import KINDS
+from scripts.study.comparisons import LOWER
+from scripts.study.means import means, table
+from scripts.suite.bounds import BOUND, BUDGET
+from scripts.suite.episodes import KINDS
+from scripts.suite.scores import PLAYS, Leaderboard, matrix
+from scripts.suite.tasks import Task
 
 Spec = dict[str, Any]
 COLOURS = [f"var(--colour-{number})" for number in range(1, 9)]
@@ -23,6 +29,9 @@ DIGITS = 4
 SCORE = "score (0: random, 1: bound)"
 ROW = 14
 """Height of a line of a chart, in pixels."""
+LEVELS = np.linspace(-0.25, 1.25, 76)
+"""Scores of the profiles."""
+MIN_BUDGETS = 3
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -43,6 +52,67 @@ def _tips(*fields: str) -> list[Spec]:
     ]
 
 
+def of_board(board: Leaderboard) -> dict[str, Spec]:
+    """Return the charts of a leaderboard by the id of their place in the page."""
+    per_page, bound = "crawls per page and unit of time", ["bound"]
+    shares = ("score s (0: random, 1: bound)", "share of tasks and seeds above s")
+    tracks = [dots(places) for places in board.places.values()]
+    profiles = lines(_profiles(board), shares, always=(), measured=False)
+    budgets = [
+        lines(table, (per_page, title), always=bound) for title, table in _budgets(board).items()
+    ]
+    playing = board.scores[board.scores.state == PLAYS].rename(columns={"score": "value"})
+    scores = means(playing, ("task", "policy")).rename(columns={"mean": "score"})
+    scores = scores.assign(low=scores.score - scores.half, high=scores.score + scores.half)
+    scores = scores.sort_values("score", ascending=False, kind="stable")
+    tasks = [dots(scores[scores.task == task.name]) for task in board.tasks]
+    return {
+        **{f"track-{number}": chart for number, chart in enumerate(tracks)},
+        "profiles": profiles,
+        **{f"task-{number}": chart for number, chart in enumerate(tasks)},
+        **{f"budget-{number}": chart for number, chart in enumerate(budgets)},
+    }
+
+
+def _profiles(board: Leaderboard) -> pd.DataFrame:
+    """Return the share of tasks and seeds above a score, by score and policy."""
+    parts = []
+    for policy in board.standings.policy:
+        above = (matrix(board.scores, policy)[..., None] > LEVELS).mean(axis=(0, 1))
+        parts.append(pd.DataFrame({"policy": policy, "x": LEVELS, "y": above}))
+    return pd.concat(parts)
+
+
+def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
+    """Return a metric with 95% intervals by crawls per page and policy, by title of its axis.
+
+    Each is of tasks that differ in their budgets only.
+    """
+    groups: dict[str, list[Task]] = {}
+    for task in board.tasks:
+        same = {k: v for k, v in task.arguments.items() if k not in ("bandwidth", "horizon")}
+        groups.setdefault(json.dumps([task.id, task.metric, same], sort_keys=True), []).append(task)
+    budgets = {}
+    for tasks in groups.values():
+        if len(tasks) < MIN_BUDGETS:
+            continue
+        first = min(tasks, key=lambda task: len(task.name))
+        better = "less is better" if first.metric in LOWER else "more is better"
+        names = [task.name for task in tasks]
+        rows = [row for row in board.rows if row.setting in names]
+        crawls = means(table(rows, BUDGET)).set_index("setting")["mean"]
+        points = means(table(rows, first.metric)).replace({"policy": {BOUND: "bound"}})
+        points = points.assign(
+            x=points.setting.map(crawls) / float(first.arguments["num_pages"]),
+            y=points["mean"],
+            low=points["mean"] - points.half,
+            high=points["mean"] + points.half,
+        )[["policy", "x", "y", "low", "high"]]
+        title = f"{first.metric} in {first.name}, {better}"
+        budgets[title] = points.sort_values("x", kind="stable")
+    return budgets
+
+
 def dots(scores: pd.DataFrame) -> Spec:
     """Return a dot with an interval per policy: the columns policy, score, low and high."""
     tinted = {"condition": {"test": IS_CHOSEN, "value": "var(--accent)"}, "value": "var(--ink)"}
@@ -53,7 +123,7 @@ def dots(scores: pd.DataFrame) -> Spec:
         "width": "container",
         "height": ROW * len(scores),
         "params": [CHOSEN],
-        "data": {"values": records(scores)},
+        "data": {"values": records(scores[["policy", "score", "low", "high"]])},
         "encoding": {
             "y": {"field": "policy", "type": "nominal", "sort": None, "title": None},
             "tooltip": _tips("policy", "score", "low", "high"),
@@ -127,7 +197,14 @@ def lines(
     }
 
 
-def timeline(events: Sequence[Spec], played: Spec, pages: int, end: float) -> Spec:
+def of_episode(recorded: dict[str, Any]) -> dict[str, Any]:
+    """Return an episode of :func:`scripts.suite.episodes.record` with a chart per policy."""
+    events, num_pages = recorded.pop("events"), len(recorded["weights"])
+    items = [_timeline(events, item, num_pages, recorded["end"]) for item in recorded["played"]]
+    return {**recorded, "charts": items}
+
+
+def _timeline(events: Sequence[Spec], played: Spec, pages: int, end: float) -> Spec:
     """Return a row per page with stale times, changes, signals and crawls up to ``now``."""
     time: Spec = {"type": "quantitative", "title": "time"}
     time["scale"] = {"domain": [0, end], "nice": False}

@@ -1,69 +1,134 @@
-"""The report of a suite as one HTML file, with its charts' code, that loads nothing else."""
+"""The pages of a leaderboard: README.md, and the report, one HTML file that loads nothing else."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+import math
+import os.path
+import re
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from scripts.study.comparisons import LOWER
+from crawl_envs.evaluation import Row
+from crawl_envs.types.files import replacing
+from scripts.present.tables import counted
+from scripts.study.budget import OVER
 from scripts.study.entrants import Candidate
-from scripts.study.means import means, table
-from scripts.study.rows import replacing
-from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.report import charts, episode
-from scripts.suite.report.rendering import TEMPLATES, rendered
-from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix
-from scripts.suite.tables import Played
-from scripts.suite.tasks import Task
+from scripts.study.rows import PROVENANCE
+from scripts.suite import tables
+from scripts.suite.bounds import BOUND, BUDGET, bound_label
+from scripts.suite.entrants import FIXED, KINDS
+from scripts.suite.episodes import ARGUMENTS, SHOWN, record
+from scripts.suite.report import charts
+from scripts.suite.scores import ABSENT, PLAYS, Leaderboard
+from scripts.suite.tasks import BOUNDS, MEASURED, WINDOW
 
-MOST_CHOSEN = 8
+TEMPLATES = Path(__file__).parent
+ROOT = TEMPLATES.parents[2]
+MAX_CHOSEN = 8
 BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")
 """Known policies to compare with."""
-LEVELS = np.linspace(-0.25, 1.25, 76)
-FEWEST_BUDGETS = 3
+REASONS = TEMPLATES / "reasons.json"
+TRAINING_HEAD = ("agent", "by", "on", "formula", "processor seconds", "command")
 
 
-def write_report(path: Path, played: Played, candidates: Mapping[str, Candidate]) -> None:
+def write_page(board: Leaderboard, folder: Path) -> None:
+    """Write README.md."""
+    rows = tables.board_rows(board)
+    for cells, policy in zip(rows, board.standings.policy, strict=True):
+        for place, page in ((1, board.entrants[policy].file), (3, board.entrants[policy].page)):
+            if (link := target(folder, page)) and cells[place]:
+                cells[place] = f"[{cells[place]}]({link})"
+    over = sorted(set(board.scores[board.scores.state == OVER].policy))
+    _write(folder / "README.md", "leaderboard.md", board, rows=rows, over=over)
+
+
+def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candidate]) -> None:
     """Write the report.
 
     Args:
         path: the file; ``provenance.json`` beside it is quoted.
-        played: the suite.
-        candidates: its entrants by label, of which some are played once more to record them.
+        board: the leaderboard.
+        candidates: its entrants by label, of which some play once more to record an episode.
     """
     import vl_convert
 
-    told = path.parent / "provenance.json"
-    places = by_track(played.ranked)
-    text = rendered(
+    provenance, chosen = path.parent / PROVENANCE, _chosen(board)
+    recorded = charts.of_episode(record({label: candidates[label].factory for label in SHOWN}))
+    _write(
+        path,
         "page.html",
-        played,
-        path.parent,
+        board,
+        rows=tables.board_rows(board),
         style=(TEMPLATES / "style.css").read_text("utf-8"),
         behaviour=(TEMPLATES / "behaviour.js").read_text("utf-8"),
         library=_packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-        tracks={track: [item.policy for item in items] for track, items in places.items()},
-        states=played.scores.groupby(["task", "state"]).policy.unique().to_dict(),
-        over=OVER,
-        absent=ABSENT,
-        told=json.loads(told.read_text("utf-8")) if told.exists() else None,
-        setting=episode.ARGUMENTS,
+        states=board.scores.groupby(["task", "state"]).policy.unique().to_dict(),
+        notes=[("Over the budget", OVER), ("Cannot act here", ABSENT)],
+        provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
+        setting=ARGUMENTS,
         data={
-            "chosen": _chosen(played),
-            "mostChosen": MOST_CHOSEN,
-            "charts": _charts(played),
-            "episode": _recorded(candidates),
+            "chosen": chosen,
+            "mostChosen": MAX_CHOSEN,
+            "charts": charts.of_board(board),
+            "episode": recorded,
         },
+    )
+
+
+def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> None:
+    """Write a file of a template of this folder with its contents, which HTML escapes."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=jinja2.select_autoescape(),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters["number"] = tables.number
+    environment.filters["code"] = _code
+    text = environment.get_template(template).render(
+        board=board,
+        tables=tables,
+        training=[TRAINING_HEAD, *training_rows(board)],
+        reasons=reasons_of(board),
+        gains=gains_of(board),
+        kinds=KINDS,
+        target=partial(target, path.parent),
+        counted=counted,
+        seeds=counted(board.scores.seed.nunique(), "seed"),
+        bounds=BOUNDS,
+        measured=MEASURED,
+        **contents,
     )
     with replacing(path) as unfinished:
         unfinished.write_text(text, "utf-8")
+
+
+def target(folder: Path, page: str) -> str:
+    """Return where a link from a folder leads to a page of the checkout; empty if it has none."""
+    file, _, _ = page.partition("#")
+    if not file or not (ROOT / file).is_file():
+        return ""
+    return Path(os.path.relpath(ROOT / page, folder.resolve())).as_posix()
+
+
+def _code(text: str) -> Any:
+    """Return a text whose words in backticks are code, as HTML."""
+    import markupsafe
+
+    escaped = str(markupsafe.escape(text))
+    return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
 
 
 def _packed(code: str) -> str:
@@ -71,107 +136,74 @@ def _packed(code: str) -> str:
     return base64.b64encode(gzip.compress(code.encode(), mtime=0)).decode()
 
 
-def _chosen(played: Played) -> list[str]:
-    """Return ``MOST_CHOSEN`` of one's own, ``BESIDE``, and firsts that act in half of the tasks."""
-    first = [items[0] for items in by_track(played.ranked).values()]
-    best = [item.policy for item in first if 2 * item.tasks >= len(played.tasks)]
-    labels = list(dict.fromkeys([*played.own, *BESIDE, *best]))[:MOST_CHOSEN]
-    return [item.policy for item in played.ranked if item.policy in labels]
+def _chosen(board: Leaderboard) -> list[str]:
+    """Return ``MAX_CHOSEN``: the reader's, ``BESIDE``, and firsts that act in half of the tasks."""
+    standings = board.standings
+    versatile = {*standings.policy[2 * standings.tasks >= len(board.tasks)]}
+    first = [places.policy[0] for places in board.places.values()]
+    labels = [*board.yours, *BESIDE, *(label for label in first if label in versatile)]
+    shown = list(dict.fromkeys(labels))[:MAX_CHOSEN]
+    return [label for label in standings.policy if label in shown]
 
 
-def _charts(played: Played) -> dict[str, charts.Spec]:
-    """Return the charts by the id of their place in the page."""
-    per_page, bound = "crawls per page and unit of time", ["bound"]
-    return {
-        **{f"track-{number}": charts.dots(item) for number, item in enumerate(_by_place(played))},
-        "profiles": charts.lines(
-            _profiles(played),
-            ("score s (0: random, 1: bound)", "share of tasks and seeds above s"),
-            always=(),
-            measured=False,
-        ),
-        **{f"task-{number}": charts.dots(item) for number, item in enumerate(_by_task(played))},
-        **{
-            f"budget-{number}": charts.lines(item, (per_page, title), always=bound)
-            for number, (title, item) in enumerate(_budgets(played).items())
-        },
-    }
+class Gain(NamedTuple):
+    """What can be gained in a task: values of its metric, and best scores.
 
-
-def _by_place(played: Played) -> list[pd.DataFrame]:
-    """Return the mean scores of those that act in a track with their intervals, by track."""
-    return [
-        pd.DataFrame(
-            [(item.policy, *item.tracks[track].score) for item in items],
-            columns=["policy", "score", "low", "high"],
-        )
-        for track, items in by_track(played.ranked).items()
-    ]
-
-
-def _profiles(played: Played) -> pd.DataFrame:
-    """Return the share of tasks and seeds above a score, by score and policy."""
-    parts = []
-    for item in played.ranked:
-        above = (matrix(played.scores, item.policy)[..., None] > LEVELS).mean(axis=(0, 1))
-        parts.append(pd.DataFrame({"policy": item.policy, "x": LEVELS, "y": above}))
-    return pd.concat(parts)
-
-
-def _by_task(played: Played) -> list[pd.DataFrame]:
-    """Return the mean scores of those that play with 95% Student intervals, by task."""
-    playing = played.scores[played.scores.state == PLAYS].rename(columns={"score": "value"})
-    summary = means(playing, ("task", "policy")).rename(columns={"mean": "score"})
-    summary = summary.assign(
-        low=summary.score - summary.half, high=summary.score + summary.half
-    ).sort_values("score", ascending=False, kind="stable")
-    columns = ["policy", "score", "low", "high"]
-    return [summary[summary.task == task.name][columns] for task in played.tasks]
-
-
-def _budgets(played: Played) -> dict[str, pd.DataFrame]:
-    """Return the metric by budget and policy, where tasks differ in their budgets only.
-
-    The keys are titles of the vertical axis.
+    Attributes:
+        random: mean value of random crawling.
+        bound: mean value of the bound.
+        crawls: crawls per page in an episode, NaN if unknown.
+        fixed: entrant that does not learn with the best score, and this; empty and NaN if none.
+        best: entrant with the best score, and this.
     """
-    groups: dict[str, list[Task]] = {}
-    for task in played.tasks:
-        same = {k: v for k, v in task.arguments.items() if k not in ("bandwidth", "horizon")}
-        groups.setdefault(json.dumps([task.id, task.metric, same], sort_keys=True), []).append(task)
-    found = {}
-    for tasks in groups.values():
-        if len(tasks) < FEWEST_BUDGETS:
-            continue
-        first = min(tasks, key=lambda task: len(task.name))
-        better = "less is better" if first.metric in LOWER else "more is better"
-        found[f"{first.metric} in {first.name}, {better}"] = _by_budget(tasks, played)
-    return found
+
+    random: float
+    bound: float
+    crawls: float
+    fixed: tuple[str, float]
+    best: tuple[str, float]
 
 
-def _by_budget(tasks: Sequence[Task], played: Played) -> pd.DataFrame:
-    """Return the metric of tasks with 95% intervals, by crawls per page and policy."""
-    metric = tasks[0].metric
-    pages = {task.name: float(task.arguments["num_pages"]) for task in tasks}
-    rows = [row for row in played.rows if row.setting in pages]
-    budget = means(table(rows, BUDGET)).set_index("setting")["mean"]
-    summary = means(table(rows, metric))
-    return pd.DataFrame(
-        {
-            "policy": summary.policy.replace({BOUND: "bound"}),
-            "x": summary.setting.map(budget) / summary.setting.map(pages),
-            "y": summary["mean"],
-            "low": summary["mean"] - summary.half,
-            "high": summary["mean"] + summary.half,
-        }
-    ).sort_values("x", kind="stable")
+def gains_of(board: Leaderboard) -> dict[str, Gain]:
+    """Return what can be gained, by task."""
+    table = pd.DataFrame(board.rows, columns=list(Row._fields))
+    values = table.groupby(["setting", "policy", "metric"]).value.mean()
+    acting = board.scores[board.scores.state == PLAYS]
+    means = acting.groupby(["task", "policy"]).score.mean()
+    gains = {}
+    for task in board.tasks:
+        scores = means[task.name]
+        fixed = scores[[board.entrants[policy].kind in FIXED for policy in scores.index]]
+        arguments, bound = task.arguments, bound_label(task)
+        crawls = values[task.name, BOUND, BUDGET] / arguments.get("num_pages", math.nan)
+        if "days_per_crawl" in arguments:
+            crawls = 1.0 / arguments["days_per_crawl"]
+        gains[task.name] = Gain(
+            float(values[task.name, task.random, task.metric]),
+            float(values[task.name, bound, task.metric]),
+            float(crawls * arguments.get("horizon", WINDOW)),
+            (str(fixed.idxmax()), float(fixed.max())) if len(fixed) else ("", math.nan),
+            (str(scores.idxmax()), float(scores.max())),
+        )
+    return gains
 
 
-def _recorded(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
-    """Return the timeline and its charts."""
-    env = episode.recorder()
-    shown = {label: candidates[label].factory for label in episode.SHOWN}
-    told = episode.timeline(env, shown)
-    pages, events = env.instance.num_pages, told.pop("events")
-    told["charts"] = [charts.timeline(events, item, pages, told["end"]) for item in told["played"]]
-    env.close()
-    return told
+def reasons_of(board: Leaderboard) -> dict[str, str]:
+    """Return why the first of a track leads, by track, where this is known of this suite."""
+    reasons = {}
+    for entry in json.loads(REASONS.read_text("utf-8")):
+        places = board.places.get(entry["track"])
+        if entry["suite"] == board.name and places is not None:
+            scores = dict(zip(places.policy, places.score, strict=True))
+            if next(iter(scores)) == entry["first"]:
+                reasons[entry["track"]] = entry["reason"].format(**scores)
+    return reasons
+
+
+def training_rows(board: Leaderboard) -> list[list[str]]:
+    """Return how the trained agents were trained."""
+    return [
+        [item.policy, *entrant[4:7], tables.number(item.training_seconds, 0), entrant.command]
+        for item in board.standings.itertuples()
+        if (entrant := board.entrants[item.policy]).by
+    ]

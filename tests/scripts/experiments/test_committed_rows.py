@@ -16,7 +16,8 @@ from scripts.present.experiment import paper_and_figure, settings_of
 from scripts.study.rows import read_rows
 from scripts.study.runner import Store
 from scripts.study.specs import describe
-from scripts.suite.entrants import BOUND, PLAYED, bound_of, entrants
+from scripts.suite.bounds import BOUND, PLAYED, bound_of
+from scripts.suite.entrants import entrants
 from scripts.suite.tasks import SUITES
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"

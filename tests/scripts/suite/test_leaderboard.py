@@ -25,16 +25,16 @@ from policies import solvers
 from scripts.rank import app
 from scripts.study import workers
 from scripts.study.entrants import Candidate, candidate_of
-from scripts.study.intervals import Interval
 from scripts.study.rows import read_rows, write_rows
 from scripts.study.runner import Store
 from scripts.suite import leaderboard, tasks
-from scripts.suite.details import Detail
-from scripts.suite.entrants import BOUND, BUDGET, entrants, setting_of
+from scripts.suite.bounds import BOUND, BUDGET, bound_of
+from scripts.suite.costs import COSTS
+from scripts.suite.entrants import YOURS, Entrant, entrants, setting_of
 from scripts.suite.episodes import least_served
-from scripts.suite.kinds import YOURS, Entrant
-from scripts.suite.scores import Place, Standing
-from scripts.suite.tables import REASONS, Played, table_of, tables_of
+from scripts.suite.report.page import REASONS
+from scripts.suite.scores import FRESHNESS, PLACE, Leaderboard
+from scripts.suite.tables import STANDING, table_of, tables_of
 from tests.scripts.commands import done, refused, run
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -114,7 +114,7 @@ def test_what_is_there_is_scored_anew_without_playing(
     folder = quick / "runs" / "small"
     names = ("leaderboard.csv", "scores.csv", "tracks.csv", "README.md", "provenance.json")
     before = {name: (folder / name).read_text("utf-8") for name in names}
-    for name in ("opened", "play_missing", "setting_of", "costs_of"):
+    for name in ("opened", "play_missing", "settings_of", "measure_costs"):
         monkeypatch.setattr(leaderboard, name, None)
     for _ in range(2):
         ranked("--score")
@@ -162,6 +162,21 @@ def test_a_folder_that_cannot_be_scored_gets_one_line(quick: Path) -> None:
             file.write_text(text)
         refused(run(app, "small", "--seeds", 2, "--score"), message)
         file.write_bytes(before)
+
+
+def test_rows_of_another_version_are_not_scored(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound whose declared version rises, and a policy whose file changes."""
+    ranked("--policies", OWN)
+    ranked("--policies", OWN, "--score")
+    given = ["small", "--seeds", 2, "--score", "--policies", OWN]
+    monkeypatch.setitem(bound_of.spec, "version", 2)  # type: ignore[attr-defined]
+    refused(run(app, *given), "rows of bound in noisy are of another version of it", "--score")
+    monkeypatch.setitem(bound_of.spec, "version", 1)  # type: ignore[attr-defined]
+    (quick / "scripts_suite_own.py").write_text(SOURCE + "\n\n")
+    sys.modules.pop("scripts_suite_own")
+    refused(run(app, *given), f"rows of {OWN} in noisy are of another version of it", "--score")
 
 
 def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> None:
@@ -351,7 +366,7 @@ def test_the_error_of_a_shipped_policy_is_raised(
     def fail(*_: object) -> None:
         raise RuntimeError("RoundRobin in noisy, seed 0 failed: KeyError: 1")
 
-    monkeypatch.setattr(leaderboard, "setting_of", fail)
+    monkeypatch.setattr(leaderboard, "settings_of", fail)
     given = ["small", "--policies", "RoundRobin"]
     assert isinstance(run(app, *given).exception, RuntimeError)
 
@@ -372,29 +387,24 @@ NAME = "P" * 12
 MINE = f"my:{NAME}"
 
 
-def made_up(own: tuple[str, ...] = ()) -> Played:
+def made_up(yours: tuple[str, ...] = ()) -> Leaderboard:
     """Return a leaderboard of two entrants: one acts in both tasks, the second in one."""
-    first = Place(Interval(0.9, 0.85, 0.95), Interval(0.0, 0.0, 0.0), 1)
-    second = Place(Interval(0.88, 0.8, 0.9), Interval(0.02, -0.01, 0.05), 1)
-    none = Place(Interval(0.0, 0.0, 0.0), Interval(0.9, 0.8, 1.0), 0)
-    tracks = {"known": first, "other": first}
-    ranked = [
-        Standing(NAME, 0.123, 0.1, 0.2, 0.5, 0.777, tracks, 42, 1, True),
-        Standing(MINE, 0.1, 0.1, 0.2, 0.5, 0.88, {"known": second, "other": none}, 1, None, True),
-    ]
-    detail = Detail(0.911, 0.432, 56.0, 78.0, 90.0)
+    details = (0.911, 0.432, 56.0, 78.0, 90.0)
+    columns = [*STANDING, "tied", *FRESHNESS, *COSTS]
+    first = (1, NAME, 0.123, 0.1, 0.2, 0.5, 0.777, 42, True, *details)
+    second = (None, MINE, 0.1, 0.1, 0.2, 0.5, 0.88, 1, True, *details)
+    board = pd.DataFrame([first, second], columns=columns)
+    board["rank"] = pd.Series([1, None], dtype=object)
+    best = (NAME, 0.9, 0.85, 0.95, 0.0, 0.0, 0.0, True)
+    other = (MINE, 0.88, 0.8, 0.9, 0.02, -0.01, 0.05, True)
+    places = {
+        "known": pd.DataFrame([best, other], columns=["policy", *PLACE, "tied"]),
+        "other": pd.DataFrame([best], columns=["policy", *PLACE, "tied"]),
+    }
     task = tasks.Task("noisy", "known", tasks.NCIS, {})
     scores = pd.DataFrame({"seed": [0, 1], "policy": NAME, "task": "noisy", "score": 0.5})
-    return Played(
-        "made up",
-        [task],
-        [],
-        scores,
-        ranked,
-        dict.fromkeys((NAME, MINE), detail),
-        {NAME: Entrant("formula"), MINE: Entrant(YOURS)},
-        own,
-    )
+    known = {NAME: Entrant("formula"), MINE: Entrant(YOURS)}
+    return Leaderboard("made up", [task], [], scores, board, places, known, yours)
 
 
 def printed(*tables: Any, width: int = 200) -> str:
@@ -425,7 +435,7 @@ def test_a_narrow_terminal_shows_fewer_columns_and_every_cell_whole(width: int) 
 
 def test_ones_own_entrant_is_marked_and_told_its_places() -> None:
     played = made_up((MINE,))
-    best, own = tables_of(played)
+    best, own, _ = tables_of(played, 200)
     assert f"\x1b[1m= → {MINE} 0.880 [0.800, 0.900] (yours)\x1b[0m" in printed(best)
     assert re.search(
         rf"→ {MINE}.*known.*2 of 2 =.*0.880.*\[0.800, 0.900\].*0.020.*\[-0.010, 0.050\]",
@@ -436,7 +446,7 @@ def test_ones_own_entrant_is_marked_and_told_its_places() -> None:
     board = printed(table_of(played, 200))
     assert re.search(rf"\x1b\[1m[^\n]*→ {MINE}", board)
     assert f"→ {NAME}" not in board
-    assert len(tables_of(made_up())) == 1
+    assert len(tables_of(made_up(), 200)) == 2
 
 
 def test_the_reasons_are_of_the_committed_leaderboard() -> None:

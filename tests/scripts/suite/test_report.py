@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -17,13 +18,12 @@ import policies
 from crawl_envs.evaluation import Row, play, simulate
 from scripts.study.entrants import Candidate
 from scripts.suite import episodes
-from scripts.suite.details import Detail
-from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.kinds import TRAINED, YOURS, Entrant, entrant_of
-from scripts.suite.report import episode, page, rendering
-from scripts.suite.report.rendering import page_of
-from scripts.suite.scores import scores_of, standings
-from scripts.suite.tables import Played, gains_of
+from scripts.suite.bounds import BOUND, BUDGET
+from scripts.suite.costs import COSTS
+from scripts.suite.entrants import TRAINED, YOURS, Entrant, entrant_of
+from scripts.suite.report import page
+from scripts.suite.report.page import gains_of, write_page
+from scripts.suite.scores import FRESHNESS, Leaderboard, scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
 from tests.browser import emulate, wait
 
@@ -37,11 +37,15 @@ TASKS = (
     ),
     Task("other <b>", "second & last", NCIS, {"num_pages": 5}, bound=PERFECT),
 )
-COSTS = {
-    **dict.fromkeys(PLAYERS, Detail(0.8, 0.5, 50.0, 2.0, 0.0)),
-    "RandomCrawl": Detail(training_seconds=0.0),
-    NASTY: Detail(training_seconds=12.0),
-}
+DETAILS = pd.DataFrame.from_dict(
+    {
+        **dict.fromkeys(PLAYERS, (0.8, 0.5, 50.0, 2.0, 0.0)),
+        "RandomCrawl": (np.nan,) * 4 + (0.0,),
+        NASTY: (np.nan,) * 4 + (12.0,),
+    },
+    orient="index",
+    columns=[*FRESHNESS, *COSTS],
+)
 ENTRANTS = {
     **{label: entrant_of(label) for label in PLAYERS},
     "RandomCrawl": Entrant(
@@ -69,10 +73,17 @@ def rows_of(seeds: int) -> list[Row]:
     return rows
 
 
-def played(seeds: int = 4) -> Played:
-    rows = rows_of(seeds)
+def leaderboard(seeds: int = 4, rows: list[Row] | None = None) -> Leaderboard:
+    rows = rows_of(seeds) if rows is None else rows
     scores = scores_of(TASKS, rows, {})
-    return Played("made <up>", TASKS, rows, scores, standings(scores), COSTS, ENTRANTS, [NASTY])
+    board, places = standings(scores)
+    board = board.join(DETAILS, on="policy")
+    return Leaderboard("made <up>", TASKS, rows, scores, board, places, ENTRANTS, [NASTY])
+
+
+def page_of(board: Leaderboard, folder: Path) -> str:
+    write_page(board, folder)
+    return (folder / "README.md").read_text("utf-8")
 
 
 def candidates() -> dict[str, Candidate]:
@@ -86,7 +97,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "report.html"
     told = {"command": "a < b", "date": "today", "commit": None, "cpu": "none", "python": "3"}
     (folder / "provenance.json").write_text(json.dumps(told))
-    page.write_report(path, played(), candidates())
+    page.write_report(path, leaderboard(), candidates())
     return path
 
 
@@ -150,10 +161,10 @@ def test_the_best_by_track_come_first_and_ones_own_is_marked(report: Path) -> No
 def test_entrants_say_their_kind_and_paper_and_how_they_were_trained(
     report: Path, tmp_path: Path
 ) -> None:
-    lines = page_of(played(), tmp_path).splitlines()
+    lines = page_of(leaderboard(), tmp_path).splitlines()
     paper, code = (
         Path(os.path.relpath(place, tmp_path)).as_posix()
-        for place in (rendering.ROOT / "docs/papers.md", rendering.ROOT / "policies")
+        for place in (page.ROOT / "docs/papers.md", page.ROOT / "policies")
     )
     board = next(x for x in lines if x.startswith(f"| 1 | [GreedyNCIS]({code}/ncis/greedy.py)"))
     ncis = f"[NCIS (Busa-Fekete et al. 2025)]({paper}#ncis-busa-fekete-et-al-2025)"
@@ -176,20 +187,20 @@ def test_scores_above_1_are_told_by_task(tmp_path: Path) -> None:
         row._replace(value=row.value + 0.3 * ((*row[1:3], row.metric) == high))
         for row in rows_of(4)
     ]
-    scores = scores_of(TASKS, rows, {})
-    above = played()._replace(rows=rows, scores=scores, ranked=standings(scores))
+    above = leaderboard(rows=rows)
+    scores = above.scores
     mine = scores[(scores.task == TASKS[0].name) & (scores.policy == "GreedyNCIS")]
     assert f"above 1 in 1 of 4 tasks, most in noisy-tight ({mine.score.mean():.2f} with" in (
         page_of(above, tmp_path)
     )
-    assert "No score of a task is above 1." in page_of(played(), tmp_path)
+    assert "No score of a task is above 1." in page_of(leaderboard(), tmp_path)
 
 
 def test_what_can_be_gained_is_of_rows_and_of_entrants_that_do_not_learn() -> None:
     mine = [row for row in rows_of(4) if (row.setting, row.metric) == ("noisy", "freshness")]
     values = {(row.policy, row.seed): row.value for row in mine}
     learning = {**ENTRANTS, "GreedyNCIS": Entrant("learning formula")}
-    gain = gains_of(played()._replace(entrants=learning))["noisy"]
+    gain = gains_of(leaderboard()._replace(entrants=learning))["noisy"]
     assert gain.random == pytest.approx(np.mean([values["RandomCrawl", seed] for seed in range(4)]))
     assert gain.bound == 1.0
     assert (gain.fixed[0], gain.best[0]) == ("Greedy", "GreedyNCIS")
@@ -197,7 +208,7 @@ def test_what_can_be_gained_is_of_rows_and_of_entrants_that_do_not_learn() -> No
     best = np.mean([values["GreedyNCIS", seed] for seed in range(4)])
     assert gain.best[1] == pytest.approx((best - gain.random) / span)
     timed = [replace(task, arguments={**task.arguments, "horizon": 3.0}) for task in TASKS]
-    longer = gains_of(played()._replace(tasks=timed))
+    longer = gains_of(leaderboard()._replace(tasks=timed))
     assert [longer[task.name].crawls for task in TASKS[:3]] == [0.75, 3.0, 12.0]
 
 
@@ -218,7 +229,7 @@ def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
 
 def test_dots_of_a_task_have_students_intervals_and_those_that_play(report: Path) -> None:
     charts = data_of(report)["charts"]
-    scores = played().scores
+    scores = leaderboard().scores
     for number, task in enumerate(TASKS):
         values = {each["policy"]: each for each in charts[f"task-{number}"]["data"]["values"]}
         assert (NASTY in values) == (task is TASKS[0])
@@ -232,7 +243,7 @@ def test_dots_of_a_task_have_students_intervals_and_those_that_play(report: Path
 def test_a_profile_falls_from_all_to_none_and_counts_scores_above(report: Path) -> None:
     charts = data_of(report)["charts"]
     points = [each for each in charts["profiles"]["data"]["values"] if each["policy"] == "Greedy"]
-    scores = played().scores
+    scores = leaderboard().scores
     mine = scores[scores.policy == "Greedy"].score
     assert [each["y"] for each in points] == pytest.approx(
         [(mine > each["x"]).mean() for each in points], abs=1e-4
@@ -257,7 +268,7 @@ def test_budgets_are_those_of_tasks_that_differ_in_them_only(report: Path) -> No
 
 def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    page.write_report(path, played(1), candidates())
+    page.write_report(path, leaderboard(1), candidates())
     ids = {found["id"] for _, found in read(path).tags if found.get("id")}
     assert {"tracks", "leaderboard", "tasks", "budgets", "episode"} <= ids
     values = data_of(path)["charts"]["task-0"]["data"]["values"]
@@ -267,13 +278,13 @@ def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def recorder() -> episodes.Recorder:
-    return episode.recorder()
+    return episodes.recorder(NCIS, episodes.ARGUMENTS, FIRST_SEED)
 
 
 def test_recorded_events_are_those_of_the_environment(recorder: episodes.Recorder) -> None:
     tape = episodes.tape_of(recorder, FIRST_SEED + 3)
     policy = policies.make("GreedyNCIS", recorder)
-    horizon = float(episode.ARGUMENTS["horizon"])
+    horizon = float(episodes.ARGUMENTS["horizon"])
     taped = simulate(recorder.instance, policy, horizon, seed=0, tape=tape)
     drawn = simulate(recorder.instance, policy, horizon, seed=FIRST_SEED + 3)
     assert taped.crawls.tolist() == drawn.crawls.tolist()
@@ -353,13 +364,13 @@ def test_charts_are_drawn_and_nothing_is_logged_or_asked_for(opened: Any) -> Non
 
 def test_a_column_sorts_up_and_down(opened: Any) -> None:
     ranked = shown(opened)
-    assert ranked == [item.policy for item in played().ranked]
+    assert ranked == leaderboard().standings.policy.tolist()
     press(opened, "policy")
     assert shown(opened) == sorted(ranked, key=str.lower)
     press(opened, "policy")
     assert shown(opened) == sorted(ranked, key=str.lower)[::-1]
     press(opened, "gap")
-    gaps = {item.policy: item.gap for item in played().ranked if item.rank}
+    gaps = {item.policy: item.gap for item in leaderboard().standings.itertuples() if item.rank}
     order = sorted(gaps, key=lambda policy: gaps[policy])
     assert shown(opened) == [*order, NASTY]  # which has none
     press(opened, "gap")

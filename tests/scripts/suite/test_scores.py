@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crawl_envs.evaluation import Row
-from scripts.suite.entrants import BOUND, BUDGET
-from scripts.suite.scores import ABSENT, OVER, PLAYS, by_track, matrix, scores_of, standings
+from scripts.suite.bounds import BOUND, BUDGET
+from scripts.suite.scores import ABSENT, OVER, PLAYS, matrix, scores_of, standings
 from scripts.suite.tasks import ORACLE, PERFECT, Task
 
 ONE = Task("one", "first", "id", {}, bound=PERFECT)
@@ -84,22 +84,24 @@ def test_who_is_within_the_interval_of_the_paired_difference_is_tied() -> None:
         }
         rows += rows_of(task, {**values, **{label: list(mine[label]) for label in mine}})
     scores = scores_of([ONE, replace(TWO, metric="freshness")], rows, {})
-    found = {item.policy: item for item in standings(scores)}
-    assert {found[label].rank for label in "AC"} == {1, 2}
-    assert [found[label].tied for label in "ACB"] == [True, True, False]
-    assert found["B"].high > found["A"].low  # though their intervals overlap
+    board, by_track = standings(scores)
+    board = board.set_index("policy")
+    assert {*board["rank"][["A", "C"]]} == {1, 2}
+    assert board.tied[["A", "C", "B"]].tolist() == [True, True, False]
+    assert board.high["B"] > board.low["A"]  # though their intervals overlap
     for track in ("first", "second"):
-        places = {label: found[label].tracks[track] for label in "ABC"}
-        first = max("ABC", key=lambda label: places[label].score.estimate)
-        assert places[first].behind == (0.0, 0.0, 0.0)
-        assert not places["B"].tied
+        first = by_track[track].policy[0]
+        places = by_track[track].set_index("policy")
+        assert places.loc[first, ["behind", "behind_low", "behind_high"]].tolist() == [0.0] * 3
+        assert not places.tied["B"]
         for label in "ABC":
             apart = matrix(scores[scores.track == track], first) - matrix(
                 scores[scores.track == track], label
             )
             half = 2.2 * apart.std(ddof=1) / np.sqrt(seeds)  # Student's
-            assert places[label].behind.half == pytest.approx(half, rel=0.15)
-            assert places[label].tied == (abs(apart.mean()) < half or label == first)
+            length = places.behind_high[label] - places.behind_low[label]
+            assert length / 2.0 == pytest.approx(half, rel=0.15)
+            assert places.tied[label] == (abs(apart.mean()) < half or label == first)
 
 
 def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
@@ -108,12 +110,14 @@ def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
     mine = list(0.6 + 0.1 * rng.standard_normal(10))
     tasks = [replace(ONE, name=f"copy {number}") for number in range(12)]
     values = {BOUND: [1.0] * 10, "RandomCrawl": [0.0] * 10, "A": mine}
-    many = standings(scores_of(tasks, [row for task in tasks for row in rows_of(task, values)], {}))
-    one = standings(scores_of(tasks[:1], rows_of(tasks[0], values), {}))
-    assert many[0].tracks["first"].score == pytest.approx(one[0].tracks["first"].score)
+    rows = [row for task in tasks for row in rows_of(task, values)]
+    ends = ["score", "low", "high"]
+    many = standings(scores_of(tasks, rows, {}))[1]["first"].loc[0, ends].astype(float)
+    one = standings(scores_of(tasks[:1], rows_of(tasks[0], values), {}))[1]["first"].loc[0, ends]
+    assert many.tolist() == pytest.approx(one.tolist())
     drawn = np.random.default_rng(4).choice(mine, (4000, 10)).mean(axis=1)
     half = 2.384 * drawn.std()  # the percentiles of 10 seeds
-    assert many[0].tracks["first"].score.half == pytest.approx(half, rel=0.1)
+    assert (many.high - many.low) / 2.0 == pytest.approx(half, rel=0.1)
 
 
 @pytest.mark.parametrize(("rate", "state"), [(10.0, PLAYS), (10.09, PLAYS), (10.2, OVER)])
@@ -132,24 +136,19 @@ def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() 
     ]
     scores = scores_of([ONE, TWO], rows, {})
     assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
-    third, first, second = standings(scores)
-    assert (first.policy, second.policy, third.policy) == ("B", "A", "RandomCrawl")
-    assert (first.rank, second.rank, third.rank) == (None, None, 1)
+    board, places = standings(scores)
+    assert board.policy.tolist() == ["RandomCrawl", "B", "A"]
+    assert board["rank"].tolist() == [1, None, None]
     # the middle half of the eight scores 0 0 0 0 1 1 1 1, and of 0 0 0 0 .1 .2 .3 .4
-    assert (first.score, second.score) == pytest.approx((0.5, 0.075))
-    assert (first.gap, second.gap) == pytest.approx((0.5, (4.0 + 3.0) / 8.0))
-    assert (first.acting, second.acting) == pytest.approx((1.0, 0.25))
-    places = first.tracks
-    assert {track: place.score.estimate for track, place in places.items()} == {
-        "first": 0.0,
-        "second": 1.0,
-    }
-    assert [place.tasks for place in places.values()] == [0, 1]
-    assert first.low <= first.score <= first.high
-    named = by_track([first, second])
-    assert {track: [item.policy for item in items] for track, items in named.items()} == {
-        "first": ["A"],
-        "second": ["B"],
+    assert board.score.tolist()[1:] == pytest.approx([0.5, 0.075])
+    assert board.gap.tolist()[1:] == pytest.approx([0.5, (4.0 + 3.0) / 8.0])
+    assert board.acting.tolist()[1:] == pytest.approx([1.0, 0.25])
+    assert board.tasks.tolist() == [2, 1, 1]
+    assert board.loc[1, ["first", "second"]].tolist() == [0.0, 1.0]
+    assert board.low[1] <= board.score[1] <= board.high[1]
+    assert {track: part.policy.tolist() for track, part in places.items()} == {
+        "first": ["A", "RandomCrawl"],
+        "second": ["B", "RandomCrawl"],
     }
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import pytest
 
 import policies
+from agents.sb3.comparison import FIRST_SEED as EVALUATION
 from crawl_envs import FAMILIES
-from scripts.study.evaluation import FIRST_SEED as EVALUATION
 from scripts.suite.tasks import BOUNDS, FIRST_SEED, SUITES
 
 VERSIONS = {"crawl-v1": "6c665364f2e17334", "mini": "101f3eb76e62791d"}

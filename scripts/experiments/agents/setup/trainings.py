@@ -28,7 +28,8 @@ from agents.sb3.validation import VALIDATION, VALIDATION_SEED, ValidationRow
 from crawl_envs.types import FloatArray, Policy
 from scripts.study.rows import indexed
 from scripts.study.specs import spec
-from scripts.suite.entrants import bound_reward, setting_of
+from scripts.suite.bounds import bound_reward
+from scripts.suite.entrants import setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
 from scripts.training.requests import APART
 

@@ -12,7 +12,7 @@ import policies
 from agents.catalog import SHIPPED
 from agents.index import StoredIndex
 from agents.index.inputs import number_of_weights
-from scripts.suite.kinds import (
+from scripts.suite.entrants import (
     KINDS,
     TRAINED,
     YOURS,

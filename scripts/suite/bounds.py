@@ -1,0 +1,61 @@
+"""The bounds of tasks: formulas, and policies that know what others must infer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import policies
+from crawl_envs.evaluation import PolicyFactory
+from crawl_envs.instances.misspecified.occurrences import Misspecified
+from crawl_envs.types import Instance
+from policies import solvers
+from scripts.study.bounds import optimum
+from scripts.study.clairvoyant import clairvoyant_policy
+from scripts.study.settings import Setting
+from scripts.study.specs import spec
+from scripts.suite.tasks import (
+    AS_REWARD,
+    CLAIRVOYANT,
+    OPTIMUM,
+    ORACLE,
+    PERFECT,
+    PERIODIC,
+    POISSON,
+    Task,
+)
+
+BOUND, BUDGET = "bound", "budget"
+"""Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
+PLAYED: Mapping[str, PolicyFactory] = {
+    ORACLE: partial(policies.make, "FragmentDynamic"),
+    CLAIRVOYANT: clairvoyant_policy,
+}
+"""Bounds that are policies."""
+
+
+@spec("suite-bound")
+def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
+    """Return the value of a bound that is a formula, if it is one, and the budget."""
+    budget = {BUDGET: float(instance.bandwidth)}
+    weight = instance.importance
+    if kind == OPTIMUM:
+        pages = instance.pages if isinstance(instance, Misspecified) else instance
+        return budget | {metric: optimum(pages)}
+    if kind in (PERIODIC, POISSON):
+        solve = solvers.harmonic_periodic if kind == PERIODIC else solvers.harmonic
+        plan = solve(weight, instance.change_rate, instance.bandwidth, complete=instance.complete)
+        return budget | {metric: plan.objective / float(weight.sum())}
+    return budget | ({metric: 1.0} if kind == PERFECT else {})
+
+
+def bound_label(task: Task) -> str:
+    """Return the label of the rows that have the bound of a task."""
+    return task.bound if task.bound in PLAYED else BOUND
+
+
+def bound_reward(task: Task, setting: Setting, seed: int) -> float:
+    """Return the mean reward per step of the bound of a task in a repetition of its setting."""
+    rows = setting.play(bound_label(task), seed)
+    [value] = [row.value for row in rows if row.metric == task.metric]
+    return AS_REWARD[task.metric](value)
