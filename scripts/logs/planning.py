@@ -169,8 +169,12 @@ def plan(
         if len(pages) % 256 == 0:
             progress(time)
         time += (at_once - 1) / scheduler.bandwidth
-    columns = zip(Plan.empty(), (pages, times, elapsed), strict=True)
-    return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
+    empty = Plan.empty()
+    return Plan(
+        np.concatenate([empty.page, *pages]),
+        np.concatenate([empty.time, *times]),
+        np.concatenate([empty.elapsed, *elapsed]),
+    )
 
 
 def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
