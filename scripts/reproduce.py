@@ -15,7 +15,6 @@ import typer
 from scripts import experiments
 from scripts.cli.commands import at_least, command_of
 from scripts.experiments.reproducing import reproduce
-from scripts.present.experiment import check_declared, paper_and_figure
 from scripts.study.rows import RESULTS, check_folder
 from scripts.study.workers import PlayOptions
 
@@ -66,9 +65,9 @@ def main(options: ReproduceOptions) -> None:
     players = options.players
     jobs = {}
     for experiment in experiments.chosen(options.figures):
-        paper, figure = paper_and_figure(experiment)
-        folder = (options.out or (QUICK_OUT if options.quick else RESULTS)) / paper / figure
-        check_declared(experiment)
+        out = options.out or (QUICK_OUT if options.quick else RESULTS)
+        folder = out / experiment.paper / experiment.figure
+        experiment.playables(options.quick)  # what is wrong with it is an error before any work
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():

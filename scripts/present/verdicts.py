@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.study.intervals import ENDS, Interval
@@ -33,7 +33,7 @@ class Level(NamedTuple):
     metric: str = ""
 
 
-RELATIONS = ("above", "about", "not below")
+Relation = Literal["above", "about", "not below"]
 
 
 class Trend(NamedTuple):
@@ -44,7 +44,7 @@ class Trend(NamedTuple):
     """
 
     first: str
-    relation: str
+    relation: Relation
     second: str
     settings: tuple[str, ...]
     source: str

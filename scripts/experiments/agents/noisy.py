@@ -14,20 +14,16 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
 from scripts.experiments.measures import learned_values
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Trend
 from scripts.study.comparisons import METRICS
 from scripts.study.settings import Measurement, Playable, Setting, spec
 
-NAME, TITLE = "agents-noisy", "Agents with known rates"
-CLAIM = (
-    "With known rates, an index that was learned from the outcomes of crawls at random, without a "
-    "reward, is within half a percent of GREEDY-NCIS on 100 pages, and within one percent on a "
-    "hundred thousand."
-)
+TITLE = "Agents with known rates"
 METRIC = "accuracy"
 REFERENCE = "GreedyNCIS"
 RANDOM = "RandomCrawl"
-REPETITIONS, QUICK_REPETITIONS = 40, 2
+REPETITIONS = 40
 
 ID = "CrawlNCIS-v0"
 HORIZON, QUICK_HORIZON, LARGE_HORIZON = 20.0, 1.0, 5.0
@@ -169,9 +165,6 @@ def _expected() -> tuple[Expected, ...]:
     return tuple(tests)
 
 
-EXPECTED = _expected()
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return normalised scores and losses in percent, from the means over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
@@ -260,9 +253,24 @@ def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) 
     draw([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 
 
-PICTURES = {
-    METRIC: draw_sizes,
-    "bandwidths": draw_bandwidths,
-    "learned_values": partial(draw_learned, draw=learned_values.draw_values),
-    "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
-}
+EXPERIMENT = Experiment(
+    name="agents-noisy",
+    title=TITLE,
+    claim=(
+        "With known rates, an index that was learned from the outcomes of crawls at random, "
+        "without a reward, is within half a percent of GREEDY-NCIS on 100 pages, and within "
+        "one percent on a hundred thousand."
+    ),
+    metric=METRIC,
+    reference=REFERENCE,
+    repetitions=REPETITIONS,
+    settings=measurements,
+    derive=derive,
+    expected=_expected(),
+    pictures={
+        METRIC: draw_sizes,
+        "bandwidths": draw_bandwidths,
+        "learned_values": partial(draw_learned, draw=learned_values.draw_values),
+        "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
+    },
+)

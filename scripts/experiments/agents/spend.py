@@ -15,17 +15,11 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import Compiled
 from scripts.experiments.agents import stress
-from scripts.present.verdicts import Claim, Level, Trend
+from scripts.present.experiment import Experiment
+from scripts.present.verdicts import Level, Trend
 from scripts.study.settings import Setting, spec
 
-NAME, TITLE = "agents-spend", "An agent under stress, at equal spend"
-CLAIM = (
-    "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six settings, and "
-    "fresher in one."
-)
-METRIC = "freshness"
-REFERENCE = stress.AT_INSTANTS
-REPETITIONS, QUICK_REPETITIONS = 30, 2
+TITLE = "An agent under stress, at equal spend"
 
 EQUAL = f"{stress.AT_INSTANTS}, equal spend"
 FACTORS: Mapping[str, float] = {
@@ -66,12 +60,6 @@ def at_equal_spend(env: Any, *, factor: float) -> Any:
 
 
 NAMES = tuple(FACTORS)
-CLAIMS: tuple[Claim, ...] = ()
-EXPECTED = (
-    *(Level(name, EQUAL, 100.0, 0.1, "by the choice of the factors", SPENT) for name in NAMES),
-    Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
-    Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
-)
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
@@ -99,7 +87,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     from scripts.present import charts
     from scripts.study.means import means, paired, table
 
-    values = table(rows, METRIC)
+    values = table(rows, "freshness")
     agent = values[values.policy == stress.AGENT]
     parts = [
         means(paired(agent, values[values.policy == label])).assign(label=f"over {label}")
@@ -115,4 +103,21 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     charts.dots(data, path, frame, names=NAMES)
 
 
-PICTURES = {"lead": draw}
+EXPERIMENT = Experiment(
+    name="agents-spend",
+    title=TITLE,
+    claim=(
+        "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six "
+        "settings, and fresher in one."
+    ),
+    metric="freshness",
+    reference=stress.AT_INSTANTS,
+    repetitions=30,
+    settings=measurements,
+    expected=(
+        *(Level(name, EQUAL, 100.0, 0.1, "by the choice of the factors", SPENT) for name in NAMES),
+        Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
+        Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
+    ),
+    pictures={"lead": draw},
+)

@@ -16,22 +16,16 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
 from crawl_envs.types import Delay, Policy
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study import intervals, means
 from scripts.study.settings import Setting, spec
 
-NAME, TITLE = "agents-stress", "An agent under stress"
-CLAIM = (
-    "Where an assumption of the formulas fails, one trained agent may be fresher than every "
-    "formula on the same events, even the best by its mean, chosen afterwards, and than the "
-    "belief that it corrects."
-)
-METRIC = "freshness"
+TITLE = "An agent under stress"
 REFERENCE = "RoundRobin"
 BEST = "best analytic"
 BEST_IN_SLOTS = "best analytic, slot by slot"
 FURTHER_REFERENCES = (BEST, BEST_IN_SLOTS)
-REPETITIONS, QUICK_REPETITIONS = 30, 2
 QUICK_HORIZON = 1.0
 
 ID = "CrawlNCIS-v0"
@@ -192,9 +186,6 @@ def _expected() -> tuple[Expected, ...]:
     return (*best, *each, basic)
 
 
-EXPECTED = _expected()
-
-
 def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
     """Return the values of a metric by setting: a row per seed, a column per label."""
     parts = means.table(rows, metric).groupby("setting", sort=False)
@@ -216,7 +207,7 @@ def ranked(rows: Sequence[Row], setting: str) -> list[str]:
         for row in rows
         if row.setting == setting and row.policy not in (*OURS, *FURTHER_REFERENCES)
     ]
-    fresh = by_seed(kept, METRIC).get(setting, pd.DataFrame()).dropna(axis=1)
+    fresh = by_seed(kept, "freshness").get(setting, pd.DataFrame()).dropna(axis=1)
     if fresh.empty:
         return []
     spent = by_seed(kept, "crawl_rate")[setting].mean()
@@ -232,7 +223,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     round robin on each seed, over the mean difference of the best. Intervals are those of
     :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
     """
-    fresh = by_seed(rows, METRIC)
+    fresh = by_seed(rows, "freshness")
     order = {name: ranked(rows, name) for name in STRESS if REFERENCE in fresh.get(name, ())}
     best = {setting: labels[0] for setting, labels in order.items() if labels}
     in_slots = {
@@ -305,7 +296,7 @@ def draw_over_best(rows: Sequence[Row], path: Path) -> None:
     from scripts.present import charts
 
     labels = (*OURS, REFERENCE)
-    values = means.table([row for row in rows if row.setting in STRESS], METRIC)
+    values = means.table([row for row in rows if row.setting in STRESS], "freshness")
     best = values[values.policy == BEST]
     apart = means.means(means.paired(values[values.policy.isin(labels)], best))
     close, all_of_them = f"differences up to {NEAR:g}", "all policies"
@@ -358,4 +349,20 @@ def draw_together(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"over_best": draw_over_best, "together": draw_together}
+EXPERIMENT = Experiment(
+    name="agents-stress",
+    title=TITLE,
+    claim=(
+        "Where an assumption of the formulas fails, one trained agent may be fresher than "
+        "every formula on the same events, even the best by its mean, chosen afterwards, and "
+        "than the belief that it corrects."
+    ),
+    metric="freshness",
+    reference=REFERENCE,
+    further_references=FURTHER_REFERENCES,
+    repetitions=30,
+    settings=measurements,
+    derive=derive,
+    expected=_expected(),
+    pictures={"over_best": draw_over_best, "together": draw_together},
+)

@@ -16,21 +16,16 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import TASKS
+from scripts.present.experiment import Experiment
 from scripts.present.filled_tables import grid, spelled
-from scripts.present.verdicts import Expected, Range
+from scripts.present.verdicts import Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 from scripts.training.jobs import job_of
 from scripts.training.requests import APART, Request
 
-NAME, TITLE = "agents-transfer", "Agents in worlds they were not trained in"
-CLAIM = (
-    "An index learned from outcomes of crawls carries over to other budgets, sizes and laws, but "
-    "for one that never saw a false signal; PPO to other sizes and laws, less to other budgets."
-)
-METRIC = "least score"
-REPETITIONS, QUICK_REPETITIONS = 3, 1
+TITLE = "Agents in worlds they were not trained in"
 WORLDS = (
     *("noisy", "noisy-1000", "noisy-tight", "noisy-ample", "partial", "delayed"),
     *("bursty", "periodic", "deploys", "shifting"),
@@ -129,10 +124,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 LOSS = "left-out law, less BeliefNCIS"
-EXPECTED: tuple[Expected, ...] = (
-    *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
-    *(Range(GENERALIST, -0.02, 1.0, (name,), SOURCE, LOSS) for name in LEFT_OUT),
-)
 
 
 def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
@@ -186,9 +177,6 @@ def scores_table(rows: Sequence[Row]) -> str:
     return grid(["", "trained in", *WORLDS], lines)
 
 
-TABLES = {"transfer": scores_table}
-
-
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw the scores of PPO and of the index as grids: trained in, played in."""
     import pandas as pd
@@ -218,4 +206,23 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"transfer": draw}
+EXPERIMENT = Experiment(
+    name="agents-transfer",
+    title=TITLE,
+    claim=(
+        "An index learned from outcomes of crawls carries over to other budgets, sizes and "
+        "laws, but for one that never saw a false signal; PPO to other sizes and laws, less "
+        "to other budgets."
+    ),
+    metric="least score",
+    repetitions=3,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=(
+        *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
+        *(Range(GENERALIST, -0.02, 1.0, (name,), SOURCE, LOSS) for name in LEFT_OUT),
+    ),
+    pictures={"transfer": draw},
+    tables={"transfer": scores_table},
+)

@@ -37,19 +37,12 @@ from scripts.experiments.measures.long_run import (
     stepped_costs,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-budget", "Cost over budget, LambdaCrawl and shipped crawlers"
-CLAIM = (
-    "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
-    "shipped crawlers, which use neither importance nor a budget, cost more than LC."
-)
-METRIC = J_H
-REFERENCE = LC
-FURTHER_REFERENCES = (BOUND,)
-REPETITIONS, QUICK_REPETITIONS = 6, 2
+TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -275,4 +268,19 @@ def _over_bound(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     return pd.concat(parts).rename(columns={"policy": "label", "mean": "y"})
 
 
-PICTURES = {"costs": draw}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-budget",
+    title=TITLE,
+    claim=(
+        "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; "
+        "the shipped crawlers, which use neither importance nor a budget, cost more than LC."
+    ),
+    metric=J_H,
+    reference=LC,
+    further_references=(BOUND,),
+    repetitions=6,
+    settings=measurements,
+    derive=derive,
+    expected=EXPECTED,
+    pictures={"costs": draw},
+)

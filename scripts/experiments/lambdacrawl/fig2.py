@@ -25,28 +25,19 @@ from scripts.experiments.measures.costs import (
     saved,
 )
 from scripts.experiments.measures.derived import above, beside
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.specs import spec
 
-NAME = "lambdacrawl-fig2"
 TITLE = "Pages with complete observation alone (LambdaCrawl paper, figure 2)"
-CLAIM = (
-    "On the pages whose every change is signalled, using signals (LC-CO) at least halves both "
-    "costs. Without signals, LC-IO is at par with BLC and BLC-eps in the binary cost (here: "
-    "somewhat worse) and much better in the harmonic one."
-)
 METRIC = J_H
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 CO, IO = "LC-CO", "LC-IO"
-REFERENCE = CO
 LABELS = {CO: (LC, True), IO: (LC, False), BLC: (BLC, False), BLC_EPS: (BLC_EPS, False)}
 """The policy and whether it uses signals, by the paper's label."""
 
 SETTINGS = {f"of {size}": {"num_pages": size} for size in (18_532_314, 100_000)}
 BOTH = tuple(SETTINGS)
-MOST = dict.fromkeys(BOTH[:1], 3)
-QUICK, QUICK_SETTINGS = {"num_pages": 10_000}, BOTH[1:]
 PAPER = "section 7, figure 2"
 BINARY_GAP = "LC-IO_above"
 
@@ -96,9 +87,6 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     return formula_costs(policy, given, CRAWLS_PER_PAGE * pages.importance.size)
 
 
-MEASURES = {label: partial(measure, label=label) for label in LABELS}
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return LC-CO's savings, and LC-IO's binary cost over BLC's and BLC-eps's, minus 1."""
     gaps = beside(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
@@ -109,8 +97,29 @@ def _gap(cost: float, own: float) -> float:
     return above(own, cost)
 
 
-PICTURES = {
-    METRIC: cost_bars(
-        f"{TITLE}, stand-in, R = 0.2 per page and day", BOTH, tuple(LABELS), {BLC: ENDLESS}
-    )
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-fig2",
+    title=TITLE,
+    claim=(
+        "On the pages whose every change is signalled, using signals (LC-CO) at least halves "
+        "both costs. Without signals, LC-IO is at par with BLC and BLC-eps in the binary cost "
+        "(here: somewhat worse) and much better in the harmonic one."
+    ),
+    metric=METRIC,
+    reference=CO,
+    repetitions=20,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(measure, label=label) for label in LABELS},
+        limits=dict.fromkeys(BOTH[:1], 3),
+        quick={"num_pages": 10_000},
+        quick_settings=BOTH[1:],
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    pictures={
+        METRIC: cost_bars(
+            f"{TITLE}, stand-in, R = 0.2 per page and day", BOTH, tuple(LABELS), {BLC: ENDLESS}
+        )
+    },
+)

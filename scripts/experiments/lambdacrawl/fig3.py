@@ -36,19 +36,13 @@ from scripts.experiments.measures.costs import (
     poisson_costs,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME = "lambdacrawl-fig3"
 TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
-CLAIM = (
-    "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and ends "
-    "above LLC, but below BLLC-eps, most of all in the binary cost."
-)
-METRIC = "final"
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 ID = "CrawlHarmonic-v0"
 
 LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
@@ -139,12 +133,6 @@ CLAIMS = (
         ),
     ),
 )
-EXPECTED = (
-    Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
-    Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
-    Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
-    Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
-)
 
 
 @spec("lambdacrawl-daily-learning")
@@ -210,12 +198,6 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
         pages = Pages(instance.importance, learner.estimate(), instance.complete)
         plan = allocated(LC, pages, CRAWLS_PER_PAGE * instance.num_pages)
     return plan
-
-
-SETTINGS = SIZES
-QUICK, QUICK_SETTINGS = {"num_pages": 1000, "days": 6}, (PAPERS,)
-MEASURES = {label: partial(learned, label=label) for label in LEARNERS}
-ONLY = {LONG: (LLC, LLCA, BLLC)}
 
 
 def days_until(excess: FloatArray, near: float) -> float:
@@ -315,4 +297,31 @@ def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str, int], floa
 
 
 GROUP = ("setting", "policy")
-PICTURES = {"learning": plot}
+
+EXPERIMENT = Experiment(
+    name="lambdacrawl-fig3",
+    title=TITLE,
+    claim=(
+        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, "
+        "and ends above LLC, but below BLLC-eps, most of all in the binary cost."
+    ),
+    metric="final",
+    repetitions=20,
+    settings=measure_settings(
+        SIZES,
+        {label: partial(learned, label=label) for label in LEARNERS},
+        ID,
+        only={LONG: (LLC, LLCA, BLLC)},
+        quick={"num_pages": 1000, "days": 6},
+        quick_settings=(PAPERS,),
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
+        Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
+        Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
+        Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
+    ),
+    pictures={"learning": plot},
+)

@@ -31,21 +31,19 @@ from scripts.experiments.measures.costs import (
 from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.long_run import compiled_course, stepped_costs
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-learners", "Learning while crawling, one page per slot"
-CLAIM = "Ours: LLC comes near LC with known rates."
-METRIC = "last_J_h"
-REPETITIONS, QUICK_REPETITIONS = 6, 2
+TITLE = "Learning while crawling, one page per slot"
 ID = "CrawlHarmonic-v0"
 
 GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
 LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
-REFERENCE, KNOWN = GREEDY, "LC, Poisson, known rates"
+KNOWN = "LC, Poisson, known rates"
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
@@ -264,7 +262,18 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "costs": draw,
-    "regret": draw_regret,
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-learners",
+    title=TITLE,
+    claim="Ours: LLC comes near LC with known rates.",
+    metric="last_J_h",
+    reference=GREEDY,
+    repetitions=6,
+    settings=measurements,
+    derive=derive,
+    expected=EXPECTED,
+    pictures={
+        "costs": draw,
+        "regret": draw_regret,
+    },
+)

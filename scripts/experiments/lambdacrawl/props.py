@@ -30,16 +30,11 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import in_standard_errors
 from scripts.experiments.measures.long_run import compiled_costs
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-props", "Formulas of LambdaCrawl, simulated"
-CLAIM = (
-    "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of crawls at "
-    "a share of the signals; LC starves no source, BLC does."
-)
-METRIC = J_H
-REPETITIONS, QUICK_REPETITIONS = 20, 3
+TITLE = "Formulas of LambdaCrawl, simulated"
 ID = "CrawlHarmonic-v0"
 
 KINDS = (UNOBSERVED, COMPLETE, MIXED)
@@ -115,10 +110,6 @@ CLAIMS = (
         "the share of pages that are never crawled in 10,000 days",
     ),
 )
-EXPECTED = tuple(
-    Range(label, 0.0, NONE, (STARVING,), "not in the paper", metric=FORGOTTEN)
-    for label in ("LC, even", "GREEDY-HARMONIC")
-)
 
 
 @spec("lambdacrawl-formula-against-simulation")
@@ -170,14 +161,32 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return in_standard_errors(rows, {GAPS[metric]: SCORES[metric] for metric in GAPS})
 
 
-PICTURES = {
-    "gaps": figures.dots(
-        [Series(GAPS[metric], COST_NAMES[metric], "", factor=100.0) for metric in (J_B, J_H)],
-        Frame(
-            f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
-            Axis("simulated minus formula, in %"),
-            upright=[Rule(0.0)],
-        ),
-        y="{policy}, {setting}",
-    )
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-props",
+    title=TITLE,
+    claim=(
+        "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of "
+        "crawls at a share of the signals; LC starves no source, BLC does."
+    ),
+    metric=J_H,
+    repetitions=20,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=tuple(
+        Range(label, 0.0, NONE, (STARVING,), "not in the paper", metric=FORGOTTEN)
+        for label in ("LC, even", "GREEDY-HARMONIC")
+    ),
+    pictures={
+        "gaps": figures.dots(
+            [Series(GAPS[metric], COST_NAMES[metric], "", factor=100.0) for metric in (J_B, J_H)],
+            Frame(
+                f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; "
+                "bars: 95% intervals",
+                Axis("simulated minus formula, in %"),
+                upright=[Rule(0.0)],
+            ),
+            y="{policy}, {setting}",
+        )
+    },
+)

@@ -30,24 +30,16 @@ from scripts.experiments.measures.costs import (
     poisson_costs,
 )
 from scripts.experiments.measures.derived import beside
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend
 from scripts.study.specs import spec
 
-NAME, TITLE = "lambdacrawl-spread", "Costs over the spread of importance"
-CLAIM = (
-    "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
-    "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
-    "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
-)
-METRIC = J_H
-REFERENCE = LC
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Costs over the spread of importance"
 
 SPREADS = (0.75, 1.0, IMPORTANCE_SPREAD, 2.0, 2.5)
 """Standard deviations of the logarithm of importance; with 1 and less, the pages with complete
 observation carry less importance than is published."""
 SETTINGS = {f"spread {spread:g}": {"spread": spread, "num_pages": 100_000} for spread in SPREADS}
-QUICK = {"num_pages": 2000}
 EVERYWHERE = tuple(SETTINGS)
 LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
 STARTS = {LLC_START: LC, LLCA_START: LCA}
@@ -101,7 +93,6 @@ def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[
 
 
 LABELS = (BOUND, *POISSON, BINARY_OPT, *STARTS)
-MEASURES = {label: partial(measure, label=label) for label in LABELS}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -109,21 +100,41 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return beside(rows, LC, OVER_LC)
 
 
-PICTURES = {
-    "spread": figures.lines(
-        [
-            Series(over, f"{COST_NAMES[metric]} over LC's", plus=1.0)
-            for metric, over in OVER_LC.items()
-        ],
-        Frame(
-            f"{TITLE}\nstand-in pages, R = 0.2 m per day, {{seeds}} draws; bars: 95% intervals",
-            Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
-            Axis("cost over LC's"),
-            shared="x",
-            across=[Rule(1.0, LC)],
-            upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
-        ),
-        at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
-        labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
-    )
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-spread",
+    title=TITLE,
+    claim=(
+        "Ours: with another spread of importance the order of harmonic costs is still LC, "
+        "LCA, BLC-eps, and CC has the highest of both costs. By how much, where UC stands, "
+        "whether LLCA ends above where LLC starts, and the order of LC, LCA and BLC in the "
+        "binary cost, changes."
+    ),
+    metric=J_H,
+    reference=LC,
+    repetitions=10,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(measure, label=label) for label in LABELS},
+        quick={"num_pages": 2000},
+    ),
+    derive=derive,
+    expected=EXPECTED,
+    pictures={
+        "spread": figures.lines(
+            [
+                Series(over, f"{COST_NAMES[metric]} over LC's", plus=1.0)
+                for metric, over in OVER_LC.items()
+            ],
+            Frame(
+                f"{TITLE}\nstand-in pages, R = 0.2 m per day, {{seeds}} draws; bars: 95% intervals",
+                Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
+                Axis("cost over LC's"),
+                shared="x",
+                across=[Rule(1.0, LC)],
+                upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
+            ),
+            at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
+            labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
+        )
+    },
+)

@@ -28,20 +28,13 @@ from scripts.experiments.longevity.measures.entrants import (
 )
 from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Trend
 from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-beyond", "Hard budgets, and signals of changes"
-CLAIM = (
-    "With a hard budget, a policy that learns divergence curves and the quality of signals leaves "
-    "copies less stale than all other policies that learn, and with noisy signals less stale than "
-    "without."
-)
+TITLE = "Hard budgets, and signals of changes"
 METRIC = "staleness"
-REFERENCE = UNIFORM
-FURTHER_REFERENCES = (FITTING,)
-REPETITIONS, QUICK_REPETITIONS = 5, 2
 
 PAGES = 500
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
@@ -192,7 +185,7 @@ def _with_cells(data: pd.DataFrame) -> pd.DataFrame:
 def _budgets(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness of some policies against the budget, a panel per set and kind of signals."""
     labels = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
-    data = _with_cells(means(table([row for row in rows if row.policy in labels], METRIC)))
+    data = _with_cells(means(table([row for row in rows if row.policy in labels], "staleness")))
     data = data.rename(columns={"policy": "label", "mean": "y", "budget": "x"})
     charts.lines(
         data,
@@ -210,7 +203,7 @@ def _budgets(rows: Sequence[Row], path: Path) -> None:
 
 def _differences(rows: Sequence[Row], path: Path) -> None:
     """Draw staleness minus that of uniform refreshing, on the same seeds."""
-    values = table(rows, METRIC)
+    values = table(rows, "staleness")
     data = _with_cells(means(paired(values, values[values.policy == UNIFORM])))
     data = data.rename(columns={"policy": "y", "mean": "x"})
     data = data[data.y != UNIFORM]
@@ -228,4 +221,20 @@ def _differences(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"staleness": _budgets, "differences": _differences}
+EXPERIMENT = Experiment(
+    name="longevity-beyond",
+    title=TITLE,
+    claim=(
+        "With a hard budget, a policy that learns divergence curves and the quality of "
+        "signals leaves copies less stale than all other policies that learn, and with noisy "
+        "signals less stale than without."
+    ),
+    metric=METRIC,
+    reference=UNIFORM,
+    further_references=(FITTING,),
+    repetitions=5,
+    settings=measurements,
+    derive=derive,
+    expected=EXPECTED,
+    pictures={"staleness": _budgets, "differences": _differences},
+)

@@ -24,18 +24,13 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-coverage", "Freshness and coverage"
-CLAIM = (
-    "Where a new page is worth as much as a refresh of utility v, the threshold T = v divides the "
-    "crawls best between refreshes and new pages."
-)
+TITLE = "Freshness and coverage"
 METRIC = "loss"
-REFERENCE = FS_S
-REPETITIONS, QUICK_REPETITIONS = 3, 2
 
 PAGES, QUICK_PAGES = 300, 60
 TICK, DAYS, WARM = 0.5, 240.0, 80.0
@@ -87,11 +82,6 @@ CLAIMS = (
         "that learn see below. By section 2.2 it lies between the two thresholds. Thresholds "
         "are a factor of 2 apart.",
     ),
-)
-EXPECTED = tuple(
-    Range(label, 0.5, 2.0, AT, "the same of other policies", metric)
-    for metric in (RATE, RATIO)
-    for label in (FS_D, FITTING, BOUNDS)
 )
 
 
@@ -213,4 +203,23 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"coverage": _frontiers, "losses": _losses}
+EXPERIMENT = Experiment(
+    name="longevity-coverage",
+    title=TITLE,
+    claim=(
+        "Where a new page is worth as much as a refresh of utility v, the threshold T = v "
+        "divides the crawls best between refreshes and new pages."
+    ),
+    metric=METRIC,
+    reference=FS_S,
+    repetitions=3,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=tuple(
+        Range(label, 0.5, 2.0, AT, "the same of other policies", metric)
+        for metric in (RATE, RATIO)
+        for label in (FS_D, FITTING, BOUNDS)
+    ),
+    pictures={"coverage": _frontiers, "losses": _losses},
+)

@@ -19,14 +19,11 @@ from scripts.experiments.longevity.measures.entrants import (
     remembering,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.means import means, paired, table
 
-NAME, TITLE = "longevity-fig10", "Online policies with less memory"
-CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "Online policies with less memory"
 
 SET = "quality"
 AT = curves.at_costs(SET, curves.COSTS[1:])
@@ -59,13 +56,9 @@ CLAIMS = (
 )
 
 
-measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
-derive = partial(curves.compared, stretch=plays.STEADY)
-
-
 def _picture(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss against the full memory at equal cost, a panel per policy."""
-    values, parts = table(rows, METRIC), []
+    values, parts = table(rows, "staleness"), []
     values = values[values.setting.isin(AT)]
     for kind, labels in VARIANTS.items():
         full, *others = labels.items()
@@ -85,4 +78,17 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"staleness": _picture}
+EXPERIMENT = Experiment(
+    name="longevity-fig10",
+    title=TITLE,
+    claim=(
+        "Shorter histories and summaries of few hashes do not make the online policies much worse."
+    ),
+    metric="staleness",
+    reference=UNIFORM,
+    repetitions=5,
+    settings=partial(plays.sweeps, entrants=ENTRANTS, instance=SET),
+    derive=partial(curves.compared, stretch=plays.STEADY),
+    claims=CLAIMS,
+    pictures={"staleness": _picture},
+)

@@ -17,18 +17,11 @@ from scripts.experiments.longevity.measures.entrants import (
     OFFLINE,
     UNIFORM,
 )
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.settings import Measurement
 
-NAME, TITLE = "longevity-fig12", "Comparison with the policy for holistic staleness, random set"
-CLAIM = (
-    "On random pages too, curve fitting leaves copies less stale than CGM at equal cost; no policy "
-    "gets as fresh there as on high-quality pages."
-)
-METRIC = "staleness"
-REFERENCE = CGM
-FURTHER_REFERENCES = (UNIFORM,)
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Comparison with the policy for holistic staleness, random set"
 
 SET, OTHER = "random", fig11.SET
 AT = curves.at_costs(SET)
@@ -79,9 +72,24 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-PICTURES = {
-    "staleness": partial(
-        fig11.drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62", settings=(SET,)
+EXPERIMENT = Experiment(
+    name="longevity-fig12",
+    title=TITLE,
+    claim=(
+        "On random pages too, curve fitting leaves copies less stale than CGM at equal cost; "
+        "no policy gets as fresh there as on high-quality pages."
     ),
-    "ratios": fig11.PICTURES["ratios"],
-}
+    metric="staleness",
+    reference=CGM,
+    further_references=(UNIFORM,),
+    repetitions=10,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    pictures={
+        "staleness": partial(
+            fig11.drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62", settings=(SET,)
+        ),
+        "ratios": fig11.EXPERIMENT.pictures["ratios"],
+    },
+)

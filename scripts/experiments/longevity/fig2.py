@@ -14,22 +14,18 @@ from scripts.experiments.longevity.measures import sites, two_pages
 from scripts.experiments.longevity.measures.divergence import at, occurred, utility
 from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES, REGIONS
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig2", "Divergence of two pages since a crawl"
-CLAIM = (
-    "With equally frequent updates, the utility of a refresh, which is the area between the final "
-    "divergence and the curve, is higher for page B, whose content lasts."
-)
+TITLE = "Divergence of two pages since a crawl"
 METRIC = "utility"
 """t D(t) - int_0^t D at the present time, in days, of the curve that occurred."""
 EXPECTED_UTILITY = "expected_utility"
 """The utility by D*, which is exact where the regions are known."""
 HOLISTIC_UTILITY = "holistic_utility"
 """The utility by the probability of at least one update."""
-REPETITIONS, QUICK_REPETITIONS = 1000, 5
 PRESENT = 60.0
 """Days since the refresh of both pages."""
 STEP = 0.5
@@ -80,9 +76,6 @@ CLAIMS = (
     ),
 )
 LESS = "occurred_minus_expected"
-EXPECTED = tuple(
-    Range(page, -0.5, 0.5, (MODEL,), "D* is the mean of the curves", metric=LESS) for page in PAGES
-)
 
 
 @spec("longevity-divergence-drawn")
@@ -165,4 +158,20 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 axes.plot(time, means[key], "--", color=charts.COLOURS[1], label=text)
 
 
-PICTURES = {"curves": draw}
+EXPERIMENT = Experiment(
+    name="longevity-fig2",
+    title=TITLE,
+    claim=(
+        "With equally frequent updates, the utility of a refresh, which is the area between "
+        "the final divergence and the curve, is higher for page B, whose content lasts."
+    ),
+    metric=METRIC,
+    repetitions=1000,
+    settings=measurements,
+    claims=CLAIMS,
+    expected=tuple(
+        Range(page, -0.5, 0.5, (MODEL,), "D* is the mean of the curves", metric=LESS)
+        for page in PAGES
+    ),
+    pictures={"curves": draw},
+)

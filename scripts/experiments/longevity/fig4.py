@@ -17,15 +17,12 @@ from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
 from scripts.experiments.longevity.measures import pictures, sites
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig4", "Lifetimes in a churn region and in a scroll region"
-CLAIM = (
-    "At the same rate of updates, fragments live much longer in a scroll region, where almost none "
-    "is short-lived, than in a churn region."
-)
+TITLE = "Lifetimes in a churn region and in a scroll region"
 CHURN, SCROLL = "churn", "scroll, K = 10"
 ITEMS: Mapping[str, int] = {CHURN: 1, SCROLL: 10}
 RATE = 0.25
@@ -38,7 +35,6 @@ SHORT = "within_10_days"
 THEORY, SIMULATED = "theory", "simulated"
 """Indexed metrics: share of lifetimes up to each of GRID; simulated ones for every seed."""
 GRID = np.arange(0.0, 100.5, 1.0)
-REPETITIONS, QUICK_REPETITIONS = 20, 3
 PAGES, QUICK_PAGES = 20_000, 2_000
 DAYS = 400.0
 """Long enough for a birth and its death on all pages but one in 10^20."""
@@ -113,14 +109,27 @@ def measurements(quick: bool) -> list[Measurement]:
     ]
 
 
-PICTURES = {
-    "lifetimes": partial(
-        pictures.distributions,
-        title=TITLE,
-        settings={SETTING: f"update rate {RATE:g} per day"},
-        labels=tuple(ITEMS),
-        curves=(SIMULATED, THEORY),
-        grid=GRID,
-        unit="lifetime (days)",
-    )
-}
+EXPERIMENT = Experiment(
+    name="longevity-fig4",
+    title=TITLE,
+    claim=(
+        "At the same rate of updates, fragments live much longer in a scroll region, where "
+        "almost none is short-lived, than in a churn region."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    settings=measurements,
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={
+        "lifetimes": partial(
+            pictures.distributions,
+            title=TITLE,
+            settings={SETTING: f"update rate {RATE:g} per day"},
+            labels=tuple(ITEMS),
+            curves=(SIMULATED, THEORY),
+            grid=GRID,
+            unit="lifetime (days)",
+        )
+    },
+)

@@ -21,20 +21,15 @@ from scripts.experiments.longevity.measures.entrants import (
     OFFLINE,
     UNIFORM,
 )
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 
-NAME, TITLE = "longevity-fig6", "Policies that know how pages change"
-CLAIM = (
-    "At equal refresh cost, policies for fragment staleness leave copies less stale than policies "
-    "for holistic staleness, and dynamic ones less stale than static ones."
-)
+TITLE = "Policies that know how pages change"
 METRIC = "staleness"
 TWICE = "saved beyond twice what HS-S saves"
 """Savings of staleness against uniform refreshing, at equal cost."""
 FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
 """Fragment-based policies, and the holistic policy that each is compared with."""
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
 HOLISTIC = "holistic staleness"
@@ -123,9 +118,6 @@ CLAIMS = (
 )
 
 
-measurements = partial(plays.sweeps, entrants=OFFLINE, instance=SET)
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return stalenesses at equal cost, costs at equal staleness, and uniform's last point."""
     whole = curves.points_of(rows, curves.WHOLE)
@@ -156,16 +148,30 @@ def twice_saved(rows: Sequence[Row]) -> list[Row]:
     return curves.known(saved)
 
 
-PICTURES = {
-    "staleness": partial(
-        pictures.curves_by_cost,
-        stretch=curves.WHOLE,
-        title=f"{TITLE}: {SET} set, 60 days",
-        labels=tuple(OFFLINE),
-        black=(UNIFORM,),
-        measures={
-            "staleness": pictures.STALENESS,
-            "holistic": "holistic staleness:\nshare of page time with a changed page",
-        },
+EXPERIMENT = Experiment(
+    name="longevity-fig6",
+    title=TITLE,
+    claim=(
+        "At equal refresh cost, policies for fragment staleness leave copies less stale than "
+        "policies for holistic staleness, and dynamic ones less stale than static ones."
     ),
-}
+    metric=METRIC,
+    reference=UNIFORM,
+    repetitions=10,
+    settings=partial(plays.sweeps, entrants=OFFLINE, instance=SET),
+    derive=derive,
+    claims=CLAIMS,
+    pictures={
+        "staleness": partial(
+            pictures.curves_by_cost,
+            stretch=curves.WHOLE,
+            title=f"{TITLE}: {SET} set, 60 days",
+            labels=tuple(OFFLINE),
+            black=(UNIFORM,),
+            measures={
+                "staleness": pictures.STALENESS,
+                "holistic": "holistic staleness:\nshare of page time with a changed page",
+            },
+        ),
+    },
+)

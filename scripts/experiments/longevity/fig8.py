@@ -19,16 +19,10 @@ from scripts.experiments.longevity.measures.entrants import (
     OURS,
     UNIFORM,
 )
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
 
-NAME, TITLE = "longevity-fig8", "Online policies that warm up"
-CLAIM = (
-    "In the first 30 days both online policies explore about equally, and are about as stale as "
-    "uniform refreshing at equal cost."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Online policies that warm up"
 
 SET = "quality"
 AT = curves.at_costs(SET)
@@ -58,7 +52,6 @@ CLAIMS = (
         "Uniform refreshing knows which pages are static; the others learn it.",
     ),
 )
-EXPECTED = (Trend(OURS, "about", UNIFORM, AT, "ours", MARGIN),)
 
 
 measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
@@ -87,6 +80,22 @@ def invested(warm: Curves, steady: Curves) -> list[Row]:
 
 
 drawn = partial(pictures.curves_by_cost, labels=tuple(ENTRANTS), black=(UNIFORM, FS_D))
-PICTURES = {
-    "staleness": partial(drawn, stretch=plays.WARM, title=f"{TITLE}: {SET} set, first 30 days")
-}
+
+EXPERIMENT = Experiment(
+    name="longevity-fig8",
+    title=TITLE,
+    claim=(
+        "In the first 30 days both online policies explore about equally, and are about as "
+        "stale as uniform refreshing at equal cost."
+    ),
+    metric="staleness",
+    reference=UNIFORM,
+    repetitions=10,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=(Trend(OURS, "about", UNIFORM, AT, "ours", MARGIN),),
+    pictures={
+        "staleness": partial(drawn, stretch=plays.WARM, title=f"{TITLE}: {SET} set, first 30 days")
+    },
+)

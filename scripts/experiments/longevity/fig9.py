@@ -19,18 +19,11 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
     UNIFORM_ALL,
 )
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig9", "Online policies that have warmed up"
-CLAIM = (
-    "In the last 30 days both online policies leave copies less stale than uniform "
-    "refreshing at equal cost, curve fitting slightly less than the bound-based policy."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-FURTHER_REFERENCES = (FITTING,)
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Online policies that have warmed up"
 
 AT = fig8.AT
 
@@ -103,9 +96,24 @@ def measurements(quick: bool) -> list[Measurement]:
     return [whole, Measurement(PERIODS, measures, whole.arguments, plays.ID)]
 
 
-derive = partial(curves.compared, stretch=plays.STEADY, reference=UNIFORM)
-PICTURES = {
-    "staleness": partial(
-        fig8.drawn, stretch=plays.STEADY, title=f"{TITLE}: {fig8.SET} set, days 32 to 62"
-    )
-}
+EXPERIMENT = Experiment(
+    name="longevity-fig9",
+    title=TITLE,
+    claim=(
+        "In the last 30 days both online policies leave copies less stale than uniform "
+        "refreshing at equal cost, curve fitting slightly less than the bound-based policy."
+    ),
+    metric="staleness",
+    reference=UNIFORM,
+    further_references=(FITTING,),
+    repetitions=10,
+    settings=measurements,
+    derive=partial(curves.compared, stretch=plays.STEADY, reference=UNIFORM),
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={
+        "staleness": partial(
+            fig8.drawn, stretch=plays.STEADY, title=f"{TITLE}: {fig8.SET} set, days 32 to 62"
+        )
+    },
+)

@@ -12,14 +12,11 @@ from scripts.experiments.longevity.measures import pictures, plays
 from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range, Trend
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-interpolation", "Mean divergence, exact and interpolated between snapshots"
-CLAIM = (
-    "Interpolating divergence between snapshots by the page's eagerness has a smaller error than "
-    "the divergence of the snapshot before or after, or the mean of both."
-)
+TITLE = "Mean divergence, exact and interpolated between snapshots"
 METRIC = "error"
 """Interpolated minus exact mean divergence, over pages and times."""
 EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
@@ -30,7 +27,6 @@ LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDD
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 PAGES, QUICK_PAGES = 1_000, 100
 
 
@@ -42,11 +38,6 @@ def name_of(name: str, every: int) -> str:
 NAMES = tuple(name_of(name, every) for name in SETS for every in EVERY)
 SOURCE = "appendix B"
 UPWARDS = "E is measured over two intervals, in which fast content is replaced early"
-EXPECTED = (
-    Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
-    *(Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE) for label in (BEFORE, AFTER)),
-    Trend(MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE),
-)
 
 
 @lru_cache(maxsize=2)
@@ -91,13 +82,34 @@ def measurements(quick: bool) -> list[Measurement]:
     ]
 
 
-PICTURES = {
-    "errors": partial(
-        pictures.means_of_settings,
-        title=TITLE,
-        metric=METRIC,
-        x=charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
-        labels=tuple(LABELS),
-        line=charts.Rule(0.0, "exact", ":"),
-    )
-}
+EXPERIMENT = Experiment(
+    name="longevity-interpolation",
+    title=TITLE,
+    claim=(
+        "Interpolating divergence between snapshots by the page's eagerness has a smaller "
+        "error than the divergence of the snapshot before or after, or the mean of both."
+    ),
+    metric=METRIC,
+    repetitions=10,
+    settings=measurements,
+    expected=(
+        Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
+        *(
+            Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE)
+            for label in (BEFORE, AFTER)
+        ),
+        Trend(
+            MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE
+        ),
+    ),
+    pictures={
+        "errors": partial(
+            pictures.means_of_settings,
+            title=TITLE,
+            metric=METRIC,
+            x=charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
+            labels=tuple(LABELS),
+            line=charts.Rule(0.0, "exact", ":"),
+        )
+    },
+)

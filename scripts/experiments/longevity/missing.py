@@ -25,16 +25,13 @@ from scripts.experiments.longevity.measures.snapshots import (
     substitutes,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range, Trend
 from scripts.study.correlations import correlation
 from scripts.study.means import means, table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-missing", "Missing snapshots"
-CLAIM = (
-    "A snapshot that is missing and has the content of the previous one hides changes of pages "
-    "that change fast, and few of pages that change slowly."
-)
+TITLE = "Missing snapshots"
 METRIC = "frequency error"
 """Mean change frequency less that of complete snapshots, relative to it."""
 FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
@@ -42,7 +39,6 @@ FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
 PREDICTED = "less the prediction"
 """METRIC less the value that :func:`frequency` predicts for single misses."""
 CORRELATION, LIVED, STATIC = "correlation", "longevity error", "unchanged_share"
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 PAGES, QUICK_PAGES = 2000, 300
 COMPLETE, SUBSTITUTED, LEFT_OUT = "complete", "substituted", "left out"
 LABELS = (COMPLETE, SUBSTITUTED, LEFT_OUT)
@@ -63,7 +59,6 @@ SINGLE, OUTAGES = (
 )
 AT = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
-REFERENCE = COMPLETE
 EXPECTED = (
     Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
     Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
@@ -197,4 +192,17 @@ def _picture(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"frequency": _picture}
+EXPERIMENT = Experiment(
+    name="longevity-missing",
+    title=TITLE,
+    claim=(
+        "A snapshot that is missing and has the content of the previous one hides changes of "
+        "pages that change fast, and few of pages that change slowly."
+    ),
+    metric=METRIC,
+    reference=COMPLETE,
+    repetitions=10,
+    settings=measurements,
+    expected=EXPECTED,
+    pictures={"frequency": _picture},
+)

@@ -22,18 +22,12 @@ from scripts.experiments.longevity.measures.entrants import (
     steps,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-risk", "The risk bound of section 4.5"
-CLAIM = (
-    "A refresh period of at most rho T / Dmax keeps the utility lost between refreshes of a page "
-    "below rho T, whatever the page does."
-)
-METRIC = "staleness"
-REFERENCE = FITTING
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "The risk bound of section 4.5"
 
 DRAWN, SITE = "quality", "garden-handbook"
 """A drawn set, whose pages are stationary, and the shipped record, whose pages are not."""
@@ -105,10 +99,6 @@ CLAIMS = (
         f"by the bound of risk {RISK:g}. The record has one history, and so no intervals.",
     ),
 )
-EXPECTED = (
-    Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
-    Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
-)
 
 
 def measurements(quick: bool) -> list[Measurement]:
@@ -163,13 +153,31 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "staleness": partial(
-        pictures.curves_by_cost,
-        stretch=plays.STEADY,
-        title=f"{TITLE}: what it costs, from day 32 on; {SITE} has one history",
-        labels=LABELS,
-        black=(BOUNDS,),
+EXPERIMENT = Experiment(
+    name="longevity-risk",
+    title=TITLE,
+    claim=(
+        "A refresh period of at most rho T / Dmax keeps the utility lost between refreshes of "
+        "a page below rho T, whatever the page does."
     ),
-    "losses": _losses,
-}
+    metric="staleness",
+    reference=FITTING,
+    repetitions=5,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
+        Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
+    ),
+    pictures={
+        "staleness": partial(
+            pictures.curves_by_cost,
+            stretch=plays.STEADY,
+            title=f"{TITLE}: what it costs, from day 32 on; {SITE} has one history",
+            labels=LABELS,
+            black=(BOUNDS,),
+        ),
+        "losses": _losses,
+    },
+)

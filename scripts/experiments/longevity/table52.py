@@ -13,14 +13,12 @@ from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.measures import plays
 from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, MEMORIES, remembering
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means, table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-table52", "Bytes per page of the online policies"
-CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page suffice."
-METRIC = "counted"
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Bytes per page of the online policies"
 
 SET = "quality"
 THRESHOLDS = {FITTING: 0.15, BOUNDS: 2.0}
@@ -115,4 +113,13 @@ def _table(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"bytes": _table}
+EXPERIMENT = Experiment(
+    name="longevity-table52",
+    title=TITLE,
+    claim="With 8 hashes and one profile, 64 to 128 bytes per page suffice.",
+    metric="counted",
+    repetitions=10,
+    settings=measurements,
+    claims=CLAIMS,
+    pictures={"bytes": _table},
+)

@@ -12,17 +12,11 @@ from crawl_envs.types.contents import Regions
 from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import curves, pictures, plays
 from scripts.experiments.longevity.measures.entrants import FITTING, FS_S, OFFLINE, ONLINE, UNIFORM
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-weights", "Weights of fragments"
-CLAIM = (
-    "Where fragments differ in weight, policies that are told the weights leave copies less stale, "
-    "by weight, than the same policies that count all fragments alike."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "Weights of fragments"
 PAGES, QUICK_PAGES = 500, 60
 
 
@@ -140,14 +134,27 @@ def measurements(quick: bool) -> list[Measurement]:
     return settings
 
 
-derive = partial(curves.compared, stretch=curves.WHOLE)
-PICTURES = {
-    "staleness": partial(
-        pictures.curves_by_cost,
-        stretch=curves.WHOLE,
-        title=f"{TITLE}: quality set, 60 days",
-        labels=LABELS,
-        black=(UNIFORM,),
-        measures={"staleness": "staleness: mean weighted divergence"},
-    )
-}
+EXPERIMENT = Experiment(
+    name="longevity-weights",
+    title=TITLE,
+    claim=(
+        "Where fragments differ in weight, policies that are told the weights leave copies "
+        "less stale, by weight, than the same policies that count all fragments alike."
+    ),
+    metric="staleness",
+    reference=UNIFORM,
+    repetitions=5,
+    settings=measurements,
+    derive=partial(curves.compared, stretch=curves.WHOLE),
+    claims=CLAIMS,
+    pictures={
+        "staleness": partial(
+            pictures.curves_by_cost,
+            stretch=curves.WHOLE,
+            title=f"{TITLE}: quality set, 60 days",
+            labels=LABELS,
+            black=(UNIFORM,),
+            measures={"staleness": "staleness: mean weighted divergence"},
+        )
+    },
+)

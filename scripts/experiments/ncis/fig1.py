@@ -12,18 +12,14 @@ from crawl_envs.instances.urls.bing import PRECISION_EDGES, RECALL_EDGES
 from crawl_envs.types import FloatArray
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Series
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.rows import indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig1", "Precision and recall of signals (NCIS paper, figure 1)"
-CLAIM = (
-    "Signals are noisy: very few pages, by importance, have a precision and a recall above 0.8. "
-    "The measured histogram is not public; drawn here are the laws that stand for it."
-)
+TITLE = "Precision and recall of signals (NCIS paper, figure 1)"
 METRIC = "both above 0.8"
 """Share of the importance of pages with signals whose precision and recall exceed 0.8."""
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 BINS, HIGH = 10, 0.8
 SET = "pages with signals"
 BING, NOISY = "bing-like", "noisy"
@@ -93,19 +89,33 @@ def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
     return result
 
 
-SETTINGS = {SET: {"num_pages": 100_000}}
-QUICK = {"num_pages": 2_000}
-MEASURES = {label: partial(measured, law=label) for label in LABELS}
-PICTURES = {
-    "histograms": figures.lines(
-        [Series(name, name) for name in MEASURED],
-        Frame(
-            f"{TITLE}\nlaws of this suite, weighted by importance; the paper's is not public\n"
-            "means over seeds; bars: 95% intervals",
-            Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
-            Axis("share of importance", limits=(0.0, None)),
-        ),
-        along=(np.arange(BINS) + 0.5) / BINS,
-        labels=LABELS,
-    )
-}
+EXPERIMENT = Experiment(
+    name="ncis-fig1",
+    title=TITLE,
+    claim=(
+        "Signals are noisy: very few pages, by importance, have a precision and a recall "
+        "above 0.8. The measured histogram is not public; drawn here are the laws that stand "
+        "for it."
+    ),
+    metric=METRIC,
+    repetitions=10,
+    settings=measure_settings(
+        {SET: {"num_pages": 100_000}},
+        {label: partial(measured, law=label) for label in LABELS},
+        quick={"num_pages": 2_000},
+    ),
+    claims=CLAIMS,
+    pictures={
+        "histograms": figures.lines(
+            [Series(name, name) for name in MEASURED],
+            Frame(
+                f"{TITLE}\nlaws of this suite, weighted by importance; the paper's is not public\n"
+                "means over seeds; bars: 95% intervals",
+                Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
+                Axis("share of importance", limits=(0.0, None)),
+            ),
+            along=(np.arange(BINS) + 0.5) / BINS,
+            labels=LABELS,
+        )
+    },
+)

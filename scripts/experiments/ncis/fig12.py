@@ -17,18 +17,12 @@ from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.courses import course
 from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.over_pages import ID
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig12", "A bandwidth that changes (NCIS paper, figure 12)"
-CLAIM = (
-    "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises to "
-    "its level at 150. When the bandwidth falls back, so does the accuracy."
-)
-METRIC = "accuracy"
-REPETITIONS = 20
-QUICK_REPETITIONS = 2
+TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
 """Crawls in the window of an entry: the paper's "last 1000 crawl events"; and their step."""
@@ -81,12 +75,6 @@ CLAIMS = (
             Range(SHIFTING, 0.0, 20.0, ("GREEDY",), SOURCE, FALLING),
         ),
     ),
-)
-EXPECTED = (
-    Trend(SHIFTING, "about", HIGH, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[1]),
-    Trend(SHIFTING, "about", LOW, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[2]),
-    Range(SHIFTING, 0.0, 15.0, ("GREEDY-NCIS",), "not in the paper", RISING),
-    Range(SHIFTING, 0.0, 20.0, ("GREEDY-NCIS",), "not in the paper", FALLING),
 )
 
 
@@ -160,20 +148,42 @@ def _entry(time: float) -> int:
     return int(np.ceil(time / STEP - 1e-9)) - 1
 
 
-SETTINGS = {
-    name: {"policy": policy, "instance": instance} for name, (policy, instance) in PLAYED.items()
-}
-MEASURES = {arm: partial(measure, arm=arm) for arm in BANDWIDTHS}
-PICTURES = {
-    METRIC: figures.lines(
-        [Series(METRIC, "{setting}")],
-        Frame(
-            f"{TITLE}\nmean over {{seeds}} repetitions; bands: 95% intervals",
-            Axis("time (units of the instance)"),
-            Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
-            upright=[Rule(time, dash=":") for time in (RISE, FALL)],
-        ),
-        along=STEP * np.arange(1, round(END / STEP) + 1),
-        bands=True,
-    )
-}
+EXPERIMENT = Experiment(
+    name="ncis-fig12",
+    title=TITLE,
+    claim=(
+        "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy "
+        "rises to its level at 150. When the bandwidth falls back, so does the accuracy."
+    ),
+    metric="accuracy",
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"policy": policy, "instance": instance}
+            for name, (policy, instance) in PLAYED.items()
+        },
+        {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
+        ID,
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Trend(SHIFTING, "about", HIGH, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[1]),
+        Trend(SHIFTING, "about", LOW, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[2]),
+        Range(SHIFTING, 0.0, 15.0, ("GREEDY-NCIS",), "not in the paper", RISING),
+        Range(SHIFTING, 0.0, 20.0, ("GREEDY-NCIS",), "not in the paper", FALLING),
+    ),
+    pictures={
+        "accuracy": figures.lines(
+            [Series("accuracy", "{setting}")],
+            Frame(
+                f"{TITLE}\nmean over {{seeds}} repetitions; bands: 95% intervals",
+                Axis("time (units of the instance)"),
+                Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
+                upright=[Rule(time, dash=":") for time in (RISE, FALL)],
+            ),
+            along=STEP * np.arange(1, round(END / STEP) + 1),
+            bands=True,
+        )
+    },
+)

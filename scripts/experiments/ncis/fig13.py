@@ -6,15 +6,10 @@ import math
 
 from scripts.experiments.measures import signal_estimates
 from scripts.experiments.measures.signal_estimates import EVEN, NAIVE, POISSON
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range
 
-NAME, TITLE = "ncis-fig13", "Precision and recall by counting intervals (NCIS paper, figure 13)"
-CLAIM = (
-    "The shares of intervals between crawls with a signal and a change overestimate both. "
-    "A long interval contains both changes and signals that are unrelated."
-)
-METRIC = "precision_bias"
-QUICK_REPETITIONS = 5
+TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
 
 EVERYWHERE = (EVEN, POISSON)
 PAPER = "appendix E, figure 13"
@@ -31,8 +26,18 @@ CLAIMS = (
     ),
 )
 
-
-MEASURES = signal_estimates.measures(NAIVE)
-SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
-derive = signal_estimates.derive
-PICTURES = {"estimates": signal_estimates.picture(TITLE, NAIVE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig13",
+    title=TITLE,
+    claim=(
+        "The shares of intervals between crawls with a signal and a change overestimate both. "
+        "A long interval contains both changes and signals that are unrelated."
+    ),
+    metric="precision_bias",
+    settings=measure_settings(
+        signal_estimates.SETTINGS, signal_estimates.measures(NAIVE), quick=signal_estimates.QUICK
+    ),
+    derive=signal_estimates.derive,
+    claims=CLAIMS,
+    pictures={"estimates": signal_estimates.picture(TITLE, NAIVE)},
+)

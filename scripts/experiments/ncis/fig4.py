@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from scripts.experiments.measures import over_pages
+from scripts.present.experiment import Experiment, policy_settings
 from scripts.present.verdicts import Claim, Expected, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
-NAME = "ncis-fig4"
 TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"
-CLAIM = (
-    "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate than "
-    "GREEDY, at every ratio of bandwidth to changes."
-)
-ID = over_pages.ID
 SETTINGS = over_pages.sweep("partial")
-QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
-POLICIES = {
-    "GREEDY": "Greedy",
-    "GREEDY-CIS": "GreedyCIS",
-}
-BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
 METRIC = "accuracy"
-REFERENCE = BASELINE
-FURTHER_REFERENCES = (OPTIMUM,)
 
 EVERYWHERE = tuple(SETTINGS)
 PAPER = "section 6.5, figure 4"
@@ -50,4 +37,28 @@ EXPECTED: tuple[Expected, ...] = (
     *over_pages.levels("BASELINE", "GREEDY", "GREEDY-CIS"),
 )
 
-PICTURES = {METRIC: over_pages.accuracy(TITLE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig4",
+    title=TITLE,
+    claim=(
+        "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate "
+        "than GREEDY, at every ratio of bandwidth to changes."
+    ),
+    metric=METRIC,
+    reference=BASELINE,
+    further_references=(OPTIMUM,),
+    settings=policy_settings(
+        over_pages.ID,
+        SETTINGS,
+        {
+            "GREEDY": "Greedy",
+            "GREEDY-CIS": "GreedyCIS",
+        },
+        {OPTIMUM: optimum, BASELINE: baseline},
+        quick=over_pages.QUICK,
+        quick_settings=over_pages.QUICK_SETTINGS,
+    ),
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={METRIC: over_pages.accuracy(TITLE)},
+)

@@ -10,21 +10,12 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.correlations import correlation
 
-NAME = "ncis-fig5"
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
-CLAIM = (
-    "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With more "
-    "pages it crawls some pages with many signals more: those with high change rates."
-)
 METRIC = "correlation with recall"
-REPETITIONS = 20
-ID = page_rates.ID
-SETTINGS = page_rates.settings("partial", (100, 300))
-QUICK = {"horizon": 100.0}
-MEASURES = page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"})
 SOURCE = "section 6.5, figure 5"
 
 SIGNALLED = f"rate change, recall > {HIGH}"
@@ -69,10 +60,6 @@ CLAIMS = (
         "little below the diagonal: the crawls that pages with signals gain are theirs.",
     ),
 )
-EXPECTED = (
-    Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),
-    Trend("GREEDY", "above", "GREEDY-CIS", ("m=100",), SOURCE, metric=METRIC),
-)
 
 
 def statistics(
@@ -97,7 +84,30 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return page_rates.compared(rows, statistics)
 
 
-PICTURES = {
-    f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
-    for name in ("recall", "change_rate")
-}
+EXPERIMENT = Experiment(
+    name="ncis-fig5",
+    title=TITLE,
+    claim=(
+        "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. "
+        "With more pages it crawls some pages with many signals more: those with high change "
+        "rates."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    settings=measure_settings(
+        page_rates.settings("partial", (100, 300)),
+        page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"}),
+        page_rates.ID,
+        quick={"horizon": 100.0},
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),
+        Trend("GREEDY", "above", "GREEDY-CIS", ("m=100",), SOURCE, metric=METRIC),
+    ),
+    pictures={
+        f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
+        for name in ("recall", "change_rate")
+    },
+)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from scripts.experiments.measures import over_pages
-from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.present.experiment import Experiment, policy_settings
+from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
-NAME, TITLE = "ncis-fig6", "Noisy signals (NCIS paper, figure 6)"
-CLAIM = (
-    "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
-    "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "
-    "The approximations are very close to GREEDY-NCIS up to 500 pages and lose to it beyond."
-)
-ID = over_pages.ID
+TITLE = "Noisy signals (NCIS paper, figure 6)"
 SETTINGS = over_pages.sweep("noisy")
-QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
 POLICIES = {
     "GREEDY": "Greedy",
     "GREEDY-CIS": "GreedyCIS",
@@ -23,10 +17,7 @@ POLICIES = {
     "G-NCIS-APPROX-2": "GreedyNCISApprox:terms=2",
 }
 """GREEDY-CIS is under reading I2 (see :class:`policies.GreedyCIS`)."""
-BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
 METRIC = "accuracy"
-REFERENCE = BASELINE
-FURTHER_REFERENCES = (OPTIMUM,)
 
 EVERYWHERE = tuple(SETTINGS)
 FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")  # the paper's figure 6 leaves 300 out
@@ -91,9 +82,31 @@ CLAIMS = (
     ),
 )
 NOT_THERE = "not in the paper; an episode, which starts all fresh, can end above the optimum"
-EXPECTED: tuple[Expected, ...] = (
-    Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
-    *over_pages.levels("BASELINE", "GREEDY"),
-)
 
-PICTURES = {METRIC: over_pages.accuracy(TITLE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig6",
+    title=TITLE,
+    claim=(
+        "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY "
+        "and GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "
+        "The approximations are very close to GREEDY-NCIS up to 500 pages and lose to it "
+        "beyond."
+    ),
+    metric=METRIC,
+    reference=BASELINE,
+    further_references=(OPTIMUM,),
+    settings=policy_settings(
+        over_pages.ID,
+        SETTINGS,
+        POLICIES,
+        {OPTIMUM: optimum, BASELINE: baseline},
+        quick=over_pages.QUICK,
+        quick_settings=over_pages.QUICK_SETTINGS,
+    ),
+    claims=CLAIMS,
+    expected=(
+        Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
+        *over_pages.levels("BASELINE", "GREEDY"),
+    ),
+    pictures={METRIC: over_pages.accuracy(TITLE)},
+)

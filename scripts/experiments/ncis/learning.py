@@ -23,19 +23,14 @@ from crawl_envs.types import FloatArray, Instance, Policy
 from crawl_envs.worlds.lanes import Lanes
 from scripts.experiments.measures.courses import course
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-learning", "Learning while crawling"
-CLAIM = (
-    "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
-    "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
-)
 METRIC = "area"
 REFERENCE = "GREEDY-NCIS"
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 ID = "CrawlNCIS-v0"
 NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
@@ -59,7 +54,6 @@ LATE = f"freshness from {0.4 * HORIZON:g} on"
 AFTER = "freshness after the shift"
 SOURCE = "not in the paper"
 
-CLAIMS = ()  # nothing that is expected is claimed in the paper
 EXPECTED = (
     Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
     Trend(LEARNING, "above", ROUND_ROBIN, (STEADY, SHIFTING), SOURCE, metric="freshness"),
@@ -198,13 +192,7 @@ def crawled(
     return metrics
 
 
-SETTINGS = {
-    name: {"shifting": name == SHIFTING, "num_pages": NUM_PAGES, "horizon": HORIZON}
-    for name in (STEADY, SHIFTING)
-}
-QUICK = {"num_pages": 20, "horizon": 10.0}
 LABELS = (REFERENCE, ROUND_ROBIN, FIRST_HALF, *VARIANTS)
-MEASURES = {label: partial(crawled, label=label) for label in LABELS}
 ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
 """There is no shift there."""
 
@@ -269,3 +257,30 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ),
         bands=True,
     )
+
+
+EXPERIMENT = Experiment(
+    name="ncis-learning",
+    title="Learning while crawling",
+    claim=(
+        "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
+        "parameters. Forgetting helps where parameters change, and costs nearly nothing "
+        "elsewhere."
+    ),
+    metric=METRIC,
+    reference=REFERENCE,
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"shifting": name == SHIFTING, "num_pages": NUM_PAGES, "horizon": HORIZON}
+            for name in (STEADY, SHIFTING)
+        },
+        {label: partial(crawled, label=label) for label in LABELS},
+        ID,
+        only=ONLY,
+        quick={"num_pages": 20, "horizon": 10.0},
+    ),
+    derive=derive,
+    expected=EXPECTED,
+    pictures={METRIC: plot},
+)

@@ -21,22 +21,15 @@ from policies.values.kernels import greedy_ncis_value
 from policies.values.tables import greedy_ncis_table
 from scripts.experiments.measures.discrete_optimum import discrete_optimum
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
 from scripts.study.means import means, table
 from scripts.study.specs import spec
 
-NAME = "ncis-optimum"
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
-CLAIM = (
-    "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
-    "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
-    "The loss of both to the continuous optimum is the cost of slots."
-)
 METRIC = "freshness"
 DISCRETE, GREEDY = "discrete optimum", "GREEDY-NCIS"
-REFERENCE = DISCRETE
-REPETITIONS, QUICK_REPETITIONS = 60, 3
 PER_PAGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Crawls per page and unit of time; change rates are between 0.2 and 1."""
 MOST_STATES = {2: 40_000, 3: 200}
@@ -49,7 +42,6 @@ SETTINGS = {
     for rate in PER_PAGE
 }
 EVERYWHERE = tuple(SETTINGS)
-QUICK_SETTINGS = tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2)
 EXPECTED: tuple[Expected, ...] = (
     *(
         Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
@@ -95,13 +87,6 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the continuous optimum (Theorem 1)."""
     return {METRIC: optimum(world(seed, **arguments))}
-
-
-MEASURES = {
-    label + kind: partial(measure, signals=kind == KINDS[0])
-    for kind in KINDS
-    for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
-}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -167,3 +152,29 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             for place, pages in enumerate(MOST_STATES)
         },
     )
+
+
+EXPERIMENT = Experiment(
+    name="ncis-optimum",
+    title=TITLE,
+    claim=(
+        "On worlds of two or three pages the best policy with one crawl per slot can be "
+        "computed. GREEDY-NCIS, which without signals is GREEDY, loses little to it, less "
+        "with more crawls. The loss of both to the continuous optimum is the cost of slots."
+    ),
+    metric=METRIC,
+    reference=DISCRETE,
+    repetitions=60,
+    settings=measure_settings(
+        SETTINGS,
+        {
+            label + kind: partial(measure, signals=kind == KINDS[0])
+            for kind in KINDS
+            for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
+        },
+        quick_settings=tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2),
+    ),
+    derive=derive,
+    expected=EXPECTED,
+    pictures={METRIC: plot},
+)

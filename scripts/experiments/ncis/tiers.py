@@ -28,23 +28,17 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
 from policies import values
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, paired, table
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-tiers", "Values computed by tiers (NCIS paper, appendix F)"
-CLAIM = (
-    "The values of pages in a lower tier need not be computed in every slot. A search that knows "
-    "until when a page stays below the largest value computes fewer than tiers that are nearly as "
-    "fresh, and loses nothing."
-)
+TITLE = "Values computed by tiers (NCIS paper, appendix F)"
 METRIC = "freshness"
 COMPUTED = "values per slot"
-REPETITIONS, QUICK_REPETITIONS = 5, 2
 ID = "CrawlNCIS-v0"
 SIZES, BANDWIDTH = (300, 1000), 100.0
 SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
-QUICK = {"horizon": 3.0}
 AT = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
@@ -67,7 +61,6 @@ TIERED = {
     for at_signals in (False, True)
 }
 LABELS = (EXACT, LAZY, *TIERED)
-REFERENCE = EXACT
 SOURCE = "appendix F"
 CLOSE = 0.001
 """Margin of freshness for "nothing is lost", ours."""
@@ -217,12 +210,9 @@ def played(
     return {METRIC: ledger.freshness, COMPUTED: search.computed / slots}
 
 
-MEASURES = {label: partial(played, label=label) for label in LABELS}
-
-
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the freshness lost against the values per slot, a panel per number of pages."""
-    fresh = table(rows, METRIC)
+    fresh = table(rows, "freshness")
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
     lost = lost.assign(y=-lost["mean"])
     counts = means(table(rows, COMPUTED)).rename(columns={"mean": "x"})
@@ -248,4 +238,24 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"lost": plot}
+EXPERIMENT = Experiment(
+    name="ncis-tiers",
+    title=TITLE,
+    claim=(
+        "The values of pages in a lower tier need not be computed in every slot. A search "
+        "that knows until when a page stays below the largest value computes fewer than tiers "
+        "that are nearly as fresh, and loses nothing."
+    ),
+    metric=METRIC,
+    reference=EXACT,
+    repetitions=5,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(played, label=label) for label in LABELS},
+        ID,
+        quick={"horizon": 3.0},
+    ),
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={"lost": plot},
+)

@@ -21,23 +21,18 @@ from policies.bandits import (
 )
 from scripts.experiments.measures.derived import jackknifed
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "offers-regret", "Regret of the bandits on fixed arms"
-CLAIM = (
-    "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with a fixed "
-    "gamma of .1, which has no such bound: its regret grows in proportion to the rounds. With a "
-    "gamma that falls, and for EXP3-IX and EXP3++, it grows about as the square root."
-)
+TITLE = "Regret of the bandits on fixed arms"
 METRIC = "slope"
 LATE = "late_slope"
 REGRET = "regret"
 SHARE = "share_of_random"
 """Regret at the last horizon over that of arms drawn at random."""
-REPETITIONS, QUICK_REPETITIONS = 50, 4
 
 FIXED_GAMMA, ANYTIME, IX, PLUS_PLUS = "EXP3, gamma .1", "EXP3, anytime", "EXP3-IX", "EXP3++"
 BANDITS: Mapping[str, Callable[[], Bandit]] = {
@@ -227,3 +222,22 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         black=(chance, root),
         own={chance: {"marker": ""}, root: {"marker": ""}},
     )
+
+
+EXPERIMENT = Experiment(
+    name="offers-regret",
+    title=TITLE,
+    claim=(
+        "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with "
+        "a fixed gamma of .1, which has no such bound: its regret grows in proportion to the "
+        "rounds. With a gamma that falls, and for EXP3-IX and EXP3++, it grows about as the "
+        "square root."
+    ),
+    metric=METRIC,
+    repetitions=50,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={METRIC: plot},
+)

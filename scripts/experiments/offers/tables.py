@@ -52,19 +52,9 @@ from scripts.experiments.measures.offer_tables import (
     write_tables,
 )
 from scripts.present import charts
-from scripts.present.experiment import Picture
+from scripts.present.experiment import Experiment, Picture
 from scripts.present.verdicts import Claim, Level, Range, Trend
 from scripts.study.settings import Measurement
-
-NAME, TITLE = "offers-tables", "Strategies for offers by the budget of crawls"
-CLAIM = (
-    "LambdaCrawl with predicted rates is the best single strategy for clicks and uniform crawling "
-    "the best for offers; a bandit over five strategies is above LambdaCrawl in both."
-)
-METRIC = CLICK
-REFERENCE = LAMBDA_ML
-FURTHER_REFERENCES = (MIXTURE,)
-REPETITIONS, QUICK_REPETITIONS = 100, 2
 
 LABELS = (*STRATEGIES, *CHOICES)
 DAILY = (LAMBDA_ML, KAB5)
@@ -445,9 +435,25 @@ def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
     gains("Figure 4: KAB5 over lambda_ml", budget, labels, ALL_NAMES)(rows, path)
 
 
-PICTURES = {
-    "table5": partial(draw_table, table=CLICK_TABLE),
-    "table6": partial(draw_table, table=OFFER_TABLE),
-    "fig4": draw_figure_4,
-    "fig6": gains("Figure 6: bandits over some of the strategies", BUDGET, FIGURE_6, NAMES),
-}
+EXPERIMENT = Experiment(
+    name="offers-tables",
+    title="Strategies for offers by the budget of crawls",
+    claim=(
+        "LambdaCrawl with predicted rates is the best single strategy for clicks and uniform "
+        "crawling the best for offers; a bandit over five strategies is above LambdaCrawl in "
+        "both."
+    ),
+    metric=CLICK,
+    reference=LAMBDA_ML,
+    further_references=(MIXTURE,),
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={
+        "table5": partial(draw_table, table=CLICK_TABLE),
+        "table6": partial(draw_table, table=OFFER_TABLE),
+        "fig4": draw_figure_4,
+        "fig6": gains("Figure 6: bandits over some of the strategies", BUDGET, FIGURE_6, NAMES),
+    },
+)

@@ -14,17 +14,13 @@ from scripts.experiments.measures import backtests
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, METRIC, POLICIES, QUANTITIES
 from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "real-laws", "Backtests of simulated logs of eight laws of changes"
-CLAIM = (
-    "Whatever the law of changes, the 95% intervals of a backtest contain the true saved crawls "
-    "and freshness in at least 90% of the logs, and neither is too high more often than too low."
-)
+TITLE = "Backtests of simulated logs of eight laws of changes"
 SIGN = "sign test"
 """Metric: p-value of as many estimates above the truth as below it, two-sided."""
-REPETITIONS, QUICK_REPETITIONS = 20, 1
 SHARES = (0.25, 0.5, 1.0, 2.0)
 PAGES, CRAWLS, DRAWS = 120, 20, 12
 QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS = 20, 10, 3
@@ -84,11 +80,27 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived + backtests.logs_together(rows, TOGETHER)
 
 
-EXPECTED = tuple(
-    Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
-    for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
-    for name in QUANTITIES
-    for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
-)
 PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
 """The saved crawls by the logs against those by the true changes."""
+
+EXPERIMENT = Experiment(
+    name="real-laws",
+    title=TITLE,
+    claim=(
+        "Whatever the law of changes, the 95% intervals of a backtest contain the true saved "
+        "crawls and freshness in at least 90% of the logs, and neither is too high more often "
+        "than too low."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=tuple(
+        Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
+        for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
+        for name in QUANTITIES
+        for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
+    ),
+    pictures=PICTURES,
+)
