@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -64,6 +65,25 @@ class Range(NamedTuple):
 
 
 Expected = Level | Trend | Range
+
+
+def trends(
+    first: str | Iterable[str],
+    relation: Relation,
+    second: str | Iterable[str],
+    settings: tuple[str, ...],
+    source: str,
+    margin: float = 0.0,
+    metric: str | Iterable[str] = "",
+) -> tuple[Trend, ...]:
+    """Return a trend for each metric, first label and second label, nested in this order."""
+    metrics, firsts, seconds = (
+        (names,) if isinstance(names, str) else tuple(names) for names in (metric, first, second)
+    )
+    return tuple(
+        Trend(better, relation, worse, settings, source, margin, each)
+        for each, better, worse in product(metrics, firsts, seconds)
+    )
 
 
 class Claim(NamedTuple):

@@ -35,7 +35,7 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import beside
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.present.verdicts import Claim, Level, Range, Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "Costs of policies that know change rates (LambdaCrawl paper, figure 1)"
@@ -87,11 +87,7 @@ CLAIMS = (
     Claim(
         "BLC and BLC-eps do not beat LC and LCA in the binary cost",
         PAPER,
-        tuple(
-            Trend(binary, "above", ours, BOTH, PAPER, metric=J_B)
-            for binary in (BLC, BLC_EPS)
-            for ours in (LC, LCA)
-        ),
+        trends((BLC, BLC_EPS), "above", (LC, LCA), BOTH, PAPER, metric=J_B),
         "above is a higher cost. BLC is above LC at the chosen spread of importance, but not at "
         "the least of `spread`",
     ),

@@ -31,7 +31,7 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import beside
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "Costs over the spread of importance"
@@ -52,20 +52,11 @@ ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
 EXPECTED = (
     Trend(BLC_EPS, "above", LC, EVERYWHERE, ROBUST),
     Range(BLC_EPS, 0.30, 0.40, EVERYWHERE, "section 7, figure 1: 35%", metric=OVER_LC[J_H]),
-    *(
-        Trend(poor, "above", better, EVERYWHERE, ROBUST, metric=metric)
-        for metric in (J_H, J_B)
-        for poor in (CC, UC)
-        for better in (LC, LCA, BLC_EPS)
-    ),
+    *trends((CC, UC), "above", (LC, LCA, BLC_EPS), EVERYWHERE, ROBUST, metric=(J_H, J_B)),
     Trend(BLC_EPS, "above", LCA, EVERYWHERE, ROBUST),
     Trend(LLCA_START, "above", LLC_START, EVERYWHERE, ROBUST),
     Trend(LLC_START, "above", LCA, EVERYWHERE, "holds with less spread"),
-    *(
-        Trend(binary, "above", ours, EVERYWHERE, CHOSEN, metric=J_B)
-        for binary in (BLC, BLC_EPS)
-        for ours in (LC, LCA)
-    ),
+    *trends((BLC, BLC_EPS), "above", (LC, LCA), EVERYWHERE, CHOSEN, metric=J_B),
     Trend(LC, "above", LCA, EVERYWHERE, CHOSEN, metric=J_B),
 )
 

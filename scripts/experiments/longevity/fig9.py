@@ -20,7 +20,7 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM_ALL,
 )
 from scripts.present.experiment import Experiment
-from scripts.present.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend, trends
 from scripts.study.settings import Measurement, spec
 
 TITLE = "Online policies that have warmed up"
@@ -71,9 +71,8 @@ FROM = AT[1:]
 """At lower costs the first waits of ours, which are not staggered, all end with the warm-up."""
 EXPECTED = (
     *(Trend(label, "above", OURS, FROM, "ours") for label in (FITTING, BOUNDS, UNIFORM)),
-    *(
-        Trend(UNIFORM_ALL, "above", label, FROM, "it does not know static pages either")
-        for label in (FITTING, BOUNDS, OURS)
+    *trends(
+        UNIFORM_ALL, "above", (FITTING, BOUNDS, OURS), FROM, "it does not know static pages either"
     ),
 )
 

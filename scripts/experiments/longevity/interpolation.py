@@ -13,7 +13,7 @@ from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
 from scripts.present.experiment import Experiment
-from scripts.present.verdicts import Range, Trend
+from scripts.present.verdicts import Range, Trend, trends
 from scripts.study.settings import Measurement, spec
 
 TITLE = "Mean divergence, exact and interpolated between snapshots"
@@ -94,10 +94,7 @@ EXPERIMENT = Experiment(
     settings=measurements,
     expected=(
         Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
-        *(
-            Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE)
-            for label in (BEFORE, AFTER)
-        ),
+        *trends((BEFORE, AFTER), "above", EAGER, NAMES, SOURCE, metric=DISTANCE),
         Trend(
             MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE
         ),

@@ -33,7 +33,7 @@ from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.experiments.measures import recorded
 from scripts.present import charts
 from scripts.present.experiment import Experiment
-from scripts.present.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.means import table
 from scripts.study.settings import Measurement, spec
 
@@ -149,9 +149,8 @@ CLAIMS = (
     Claim(
         "The online policies adapt to shifts of how pages change.",
         "section 1.1",
-        tuple(
-            Trend(EARLIER, "above", label, AT_BUDGETS, "a seed is a site", metric=LOGARITHM)
-            for label in (FITTING, BOUNDS)
+        trends(
+            EARLIER, "above", (FITTING, BOUNDS), AT_BUDGETS, "a seed is a site", metric=LOGARITHM
         ),
         "On records, whose pages shift: beside the offline policy with curves of earlier days. A "
         "shift on drawn pages was not simulated.",

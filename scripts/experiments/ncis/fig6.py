@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scripts.experiments.measures import over_pages
 from scripts.present.experiment import Experiment, policy_settings
-from scripts.present.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
 TITLE = "Noisy signals (NCIS paper, figure 6)"
@@ -28,50 +28,29 @@ CLAIMS = (
     Claim(
         "GREEDY-NCIS is superior to GREEDY and GREEDY-CIS.",
         PAPER,
-        tuple(
-            Trend("GREEDY-NCIS", "above", other, EVERYWHERE, PAPER)
-            for other in ("GREEDY", "GREEDY-CIS")
-        ),
+        trends("GREEDY-NCIS", "above", ("GREEDY", "GREEDY-CIS"), EVERYWHERE, PAPER),
     ),
     Claim(
         "So are its approximations, in almost every case.",
         PAPER,
-        tuple(
-            Trend(approximation, "above", other, EVERYWHERE, PAPER)
-            for approximation in APPROXIMATIONS
-            for other in ("GREEDY", "GREEDY-CIS")
-        ),
+        trends(APPROXIMATIONS, "above", ("GREEDY", "GREEDY-CIS"), EVERYWHERE, PAPER),
     ),
     Claim(
         "Up to 500 pages the approximations are very close to GREEDY-NCIS.",
         PAPER,
-        tuple(
-            Trend(
-                approximation,
-                "about",
-                "GREEDY-NCIS",
-                FEW_PAGES,
-                f"{PAPER}; margin ours",
-                margin=0.005,
-            )
-            for approximation in APPROXIMATIONS
+        trends(
+            APPROXIMATIONS, "about", "GREEDY-NCIS", FEW_PAGES, f"{PAPER}; margin ours", margin=0.005
         ),
     ),
     Claim(
         "With more pages GREEDY-NCIS is superior to them.",
         PAPER,
-        tuple(
-            Trend("GREEDY-NCIS", "above", approximation, MANY_PAGES, PAPER)
-            for approximation in APPROXIMATIONS
-        ),
+        trends("GREEDY-NCIS", "above", APPROXIMATIONS, MANY_PAGES, PAPER),
     ),
     Claim(
         "With more pages the approximations cannot make use of the signals.",
         PAPER,
-        tuple(
-            Trend("GREEDY", "above", approximation, MANY_PAGES, f"our reading of {PAPER}")
-            for approximation in APPROXIMATIONS
-        ),
+        trends("GREEDY", "above", APPROXIMATIONS, MANY_PAGES, f"our reading of {PAPER}"),
         note="Read as: they do not beat GREEDY.",
     ),
     Claim(

@@ -24,7 +24,7 @@ from scripts.experiments.measures.offer_strategies import (
     play_policy,
 )
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Trend
+from scripts.present.verdicts import Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "A contextual bandit over offers"
@@ -45,10 +45,7 @@ EXPECTED = (
     *(Trend(LAMBDA_TRUE, "above", label, tuple(BUDGETS), KNOWS) for label in AIMS),
     *(Trend(label, "above", UNIFORM, tuple(BUDGETS), SECTION) for label in AIMS),
     Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains end with the next crawls"),
-    *(
-        Trend(label, "above", LAMBDA_ML, tuple(BUDGETS), SECTION)
-        for label in (FRESHNESS, PREDICTED)
-    ),
+    *trends((FRESHNESS, PREDICTED), "above", LAMBDA_ML, tuple(BUDGETS), SECTION),
     *(Trend(label, "above", KAB5, tuple(BUDGETS), SECTION) for label in (FRESHNESS, PREDICTED)),
 )
 

@@ -30,7 +30,7 @@ from scripts.experiments.measures.offer_strategies import (
     rates_of,
 )
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Claim, Trend
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
@@ -89,11 +89,7 @@ CLAIMS = (
     Claim(
         "It does so by choosing better than a fixed assignment of resources would.",
         "section 3.2.1",
-        tuple(
-            Trend(label, "above", control, WRONG, "section 3.2.1", metric=CLICK)
-            for label in (KAB5, KAB5_GAIN)
-            for control in (MIXTURE, MOSTLY)
-        ),
+        trends((KAB5, KAB5_GAIN), "above", (MIXTURE, MOSTLY), WRONG, "section 3.2.1", metric=CLICK),
         note="The even mixture draws the five strategies at random; the other control draws "
         "LambdaCrawl with probability 4/5 and uniform crawling with 1/5. Neither learns.",
     ),
@@ -159,11 +155,8 @@ EXPERIMENT = Experiment(
     ),
     derive=derive,
     claims=CLAIMS,
-    expected=tuple(
-        Trend(
-            LAMBDA, "above", label, settings_of(TRUTH), "an optimum of steady rates", metric=CLICK
-        )
-        for label in CHOICES
+    expected=trends(
+        LAMBDA, "above", CHOICES, settings_of(TRUTH), "an optimum of steady rates", metric=CLICK
     ),
     pictures={
         METRIC: figures.dots(

@@ -25,7 +25,7 @@ from scripts.data.offer_samples import (
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Claim, Range, Trend
+from scripts.present.verdicts import Claim, Range, Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "AUCs of predictors of price changes, clicks and impressions"
@@ -113,10 +113,7 @@ EXPECTED = (
         for task in TASKS
         for paper, _ in (TABLE_4[task][BOTH],)
     ),
-    *(
-        Trend(BOTH, "about", label, TASKS, "the mix of examples matters little", MIX_BAND)
-        for label in BY_CLICKS
-    ),
+    *trends(BOTH, "about", BY_CLICKS, TASKS, "the mix of examples matters little", margin=MIX_BAND),
 )
 
 

@@ -53,7 +53,7 @@ from scripts.experiments.measures.offer_tables import (
 )
 from scripts.present import charts
 from scripts.present.experiment import Experiment, Picture
-from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.present.verdicts import Claim, Level, Range, Trend, trends
 from scripts.study.settings import Measurement
 
 LABELS = (*STRATEGIES, *CHOICES)
@@ -98,10 +98,7 @@ SECTION_541, SECTION_544 = "section 5.4.1, tables 5 and 6", "section 5.4.4, figu
 def _above(
     first: str, *others: str, metric: str = CLICK, where: Sequence[str] = NAMES
 ) -> tuple[Trend, ...]:
-    return tuple(
-        Trend(first, "above", other, tuple(where), "an order of the paper", metric=metric)
-        for other in others
-    )
+    return trends(first, "above", others, tuple(where), "an order of the paper", metric=metric)
 
 
 def _near(first: str, second: str, metric: str = CLICK, where: tuple[str, ...] = NAMES) -> Trend:
