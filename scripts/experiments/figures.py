@@ -42,6 +42,7 @@ class Series(NamedTuple):
         of: metric of the reference, if it is another one. It may lack an index.
         factor: what the result is multiplied by.
         plus: what is then added.
+        within: largest absolute average that is drawn.
     """
 
     metric: str
@@ -54,6 +55,7 @@ class Series(NamedTuple):
     of: str = ""
     factor: float = 1.0
     plus: float = 0.0
+    within: float = np.inf
 
     def values(self, rows: Sequence[Row], indexed: bool) -> pd.DataFrame:
         """Return ``value`` by setting, label, seed and, if ``indexed``, index."""
@@ -106,9 +108,11 @@ def averages(
     if all(part.empty for part in values):
         metrics = ", ".join(dict.fromkeys(one.metric for one in series))
         raise ValueError(f"rows must have a metric of the picture, {metrics}, got none")
-    parts = [one.named(average(part, groups)) for one, part in zip(series, values, strict=True)]
-    data = pd.concat(parts).rename(columns={name: "average"})
-    return data, pd.concat(values).seed.nunique()
+    parts = []
+    for one, part in zip(series, values, strict=True):
+        data = average(part, groups).rename(columns={name: "average"})
+        parts.append(one.named(data[data.average.abs() <= one.within]))
+    return pd.concat(parts), pd.concat(values).seed.nunique()
 
 
 def _titled(frame: Frame, **numbers: Any) -> Frame:

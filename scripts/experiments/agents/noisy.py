@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots, lines
 from scripts.experiments.measures import learned_values
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Trend
@@ -184,68 +185,12 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def _agents_first(labels: Iterable[str]) -> list[str]:
-    """Return agents, and then formulas."""
-    return sorted(dict.fromkeys(labels), key=lambda label: label not in SAVED_AS)
-
-
-def draw_sizes(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy, and its paired difference to GREEDY-NCIS, over the number of pages."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    sizes = {name_of(size): size for size in SIZES}
-    values = table([row for row in rows if row.setting in sizes], METRIC)
-    level, close = "means", f"{METRIC} minus {REFERENCE}, up to {NEAR:g}"
-    apart = means(paired(values, values[values.policy == REFERENCE]))
-    apart = apart[(apart["mean"].abs() <= NEAR) & (apart.policy != REFERENCE)]
-    data = pd.concat([means(values).assign(panel=level), apart.assign(panel=close)])
-    data = data.rename(columns={"policy": "label", "mean": "y"})
-    unit = charts.Axis(f"{METRIC} ({METRICS[METRIC]})")
-    charts.lines(
-        data.assign(x=data.setting.map(sizes)),
-        path,
-        charts.Frame(
-            f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
-            f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
-            charts.Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
-            {level: unit, close: charts.Axis("difference, on the same events")},
-            shared="x",
-            across=[charts.Rule(0.0, panel=close)],
-        ),
-        labels=(REFERENCE, *_agents_first(data.label[data.label != REFERENCE])),
-        black=(REFERENCE,),
-    )
-
-
-def draw_bandwidths(rows: Sequence[Row], path: Path) -> None:
-    """Draw paired differences to GREEDY-NCIS, by policy and bandwidth."""
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    ratios = (RATIOS[0], 1.0, *RATIOS[1:])
-    names = {name_of(BANDWIDTH_PAGES, ratio): f"R = {ratio:g} m" for ratio in ratios}
-    values = table([row for row in rows if row.setting in names], METRIC)
-    lost = means(paired(values, values[values.policy == REFERENCE]))
-    lost = lost[lost.policy != REFERENCE].rename(columns={"policy": "y", "mean": "x"})
-    axis = charts.Axis(
-        f"{METRIC} minus {REFERENCE}, same events, 95% intervals\n(logarithmic beyond .01)",
-        "symlog",
-        limits=(-1.0, 0.02),
-        ticks=(-1.0, -0.1, -0.01, 0.0, 0.01),
-        linear=0.01,
-    )
-    charts.dots(
-        lost.assign(label=lost.setting.map(names)),
-        path,
-        charts.Frame(
-            f"{TITLE}: scarce, usual and ample budgets", axis, upright=[charts.Rule(0.0, dash="-")]
-        ),
-        labels=tuple(names.values()),
-        names=_agents_first(lost.y),
-    )
+AGENTS_FIRST = (PPO, CLONE, INDEX, *ANALYTIC[1:])
+"""Labels beside REFERENCE: agents, and then formulas."""
+LEVEL, CLOSE = "means", f"{METRIC} minus {REFERENCE}, up to {NEAR:g}"
+UNIT = Axis(f"{METRIC} ({METRICS[METRIC]})")
+BY_SIZE = {name_of(size): size for size in SIZES}
+BY_RATIO = {name_of(BANDWIDTH_PAGES, r): f"R = {r:g} m" for r in (RATIOS[0], 1.0, *RATIOS[1:])}
 
 
 def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) -> None:
@@ -268,8 +213,40 @@ EXPERIMENT = Experiment(
     derive=derive,
     expected=_expected(),
     pictures={
-        METRIC: draw_sizes,
-        "bandwidths": draw_bandwidths,
+        METRIC: lines(
+            [
+                Series(METRIC, LEVEL, settings=tuple(BY_SIZE)),
+                Series(METRIC, CLOSE, settings=tuple(BY_SIZE), minus=REFERENCE, within=NEAR),
+            ],
+            Frame(
+                f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
+                f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
+                Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
+                {LEVEL: UNIT, CLOSE: Axis("difference, on the same events")},
+                shared="x",
+                across=[Rule(0.0, panel=CLOSE)],
+            ),
+            at=BY_SIZE,
+            labels=(REFERENCE, *AGENTS_FIRST),
+            black=(REFERENCE,),
+        ),
+        "bandwidths": dots(
+            [Series(METRIC, label=BY_RATIO, settings=tuple(BY_RATIO), minus=REFERENCE)],
+            Frame(
+                f"{TITLE}: scarce, usual and ample budgets",
+                Axis(
+                    f"{METRIC} minus {REFERENCE}, same events, 95% intervals\n"
+                    "(logarithmic beyond .01)",
+                    "symlog",
+                    limits=(-1.0, 0.02),
+                    ticks=(-1.0, -0.1, -0.01, 0.0, 0.01),
+                    linear=0.01,
+                ),
+                upright=[Rule(0.0, dash="-")],
+            ),
+            labels=tuple(BY_RATIO.values()),
+            names=AGENTS_FIRST,
+        ),
         "learned_values": partial(draw_learned, draw=learned_values.draw_values),
         "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
     },

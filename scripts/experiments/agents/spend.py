@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import policies as crawl_policies
-from crawl_envs.evaluation import Row
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import Compiled
 from scripts.experiments.agents import stress
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Level, Trend
 from scripts.study.settings import Setting, spec
@@ -80,29 +79,6 @@ def measurements(quick: bool) -> Sequence[Setting]:
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the agent's lead over both."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    values = table(rows, "freshness")
-    agent = values[values.policy == stress.AGENT]
-    parts = [
-        means(paired(agent, values[values.policy == label])).assign(label=f"over {label}")
-        for label in (stress.AT_INSTANTS, EQUAL)
-    ]
-    frame = charts.Frame(
-        f"{TITLE}\n95% intervals over {values.seed.nunique()} seeds",
-        charts.Axis("freshness of the agent less that of ThresholdNCIS"),
-        size=(6.4, 3.6),
-        upright=[charts.Rule(0.0)],
-    )
-    data = pd.concat(parts).rename(columns={"setting": "y", "mean": "x"})
-    charts.dots(data, path, frame, names=NAMES)
-
-
 EXPERIMENT = Experiment(
     name="agents-spend",
     title=TITLE,
@@ -119,5 +95,20 @@ EXPERIMENT = Experiment(
         Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
         Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
     ),
-    pictures={"lead": draw},
+    pictures={
+        "lead": dots(
+            [
+                Series("freshness", label=f"over {label}", labels=(stress.AGENT,), minus=label)
+                for label in (stress.AT_INSTANTS, EQUAL)
+            ],
+            Frame(
+                f"{TITLE}\n95% intervals over {{seeds}} seeds",
+                Axis("freshness of the agent less that of ThresholdNCIS"),
+                size=(6.4, 3.6),
+                upright=[Rule(0.0)],
+            ),
+            y="{setting}",
+            names=NAMES,
+        )
+    },
 )

@@ -16,6 +16,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
 from crawl_envs.types import Delay, Policy
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study import intervals, means
@@ -288,35 +289,6 @@ def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Ite
             yield from share.rows(ID, TOGETHER, label, SHARE_IMPROVED)
 
 
-def draw_over_best(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness minus that of the best analytic policy, setting by setting.
-
-    Differences up to NEAR also have a panel of their own.
-    """
-    from scripts.present import charts
-
-    labels = (*OURS, REFERENCE)
-    values = means.table([row for row in rows if row.setting in STRESS], "freshness")
-    best = values[values.policy == BEST]
-    apart = means.means(means.paired(values[values.policy.isin(labels)], best))
-    close, all_of_them = f"differences up to {NEAR:g}", "all policies"
-    near = apart[apart["mean"].abs() <= NEAR].assign(panel=close)
-    charts.dots(
-        pd.concat([near, apart.assign(panel=all_of_them)]).rename(
-            columns={"policy": "label", "setting": "y", "mean": "x"}
-        ),
-        path,
-        charts.Frame(
-            f"{TITLE}: freshness less that of the {BEST} policy of each setting,\n"
-            f"which is chosen afterwards; {best.seed.nunique()} paired seeds, 95% intervals",
-            charts.Axis("difference in freshness"),
-            shared="y",
-            upright=[charts.Rule(0.0, dash="-")],
-        ),
-        labels=labels,
-    )
-
-
 def draw_together(rows: Sequence[Row], path: Path) -> None:
     """Draw the interquartile mean of normalised freshness over most settings, the best on top."""
     from scripts.present import charts
@@ -349,6 +321,10 @@ def draw_together(rows: Sequence[Row], path: Path) -> None:
     )
 
 
+COMPARED = (*OURS, REFERENCE)
+WITHIN = {f"differences up to {NEAR:g}": NEAR, "all policies": math.inf}
+"""Largest differences to the best that panels show."""
+
 EXPERIMENT = Experiment(
     name="agents-stress",
     title=TITLE,
@@ -364,5 +340,22 @@ EXPERIMENT = Experiment(
     settings=measurements,
     derive=derive,
     expected=_expected(),
-    pictures={"over_best": draw_over_best, "together": draw_together},
+    pictures={
+        "over_best": dots(
+            [
+                Series("freshness", panel, "{policy}", COMPARED, tuple(STRESS), BEST, within=within)
+                for panel, within in WITHIN.items()
+            ],
+            Frame(
+                f"{TITLE}: freshness less that of the {BEST} policy of each setting,\n"
+                "which is chosen afterwards; {seeds} paired seeds, 95% intervals",
+                Axis("difference in freshness"),
+                shared="y",
+                upright=[Rule(0.0, dash="-")],
+            ),
+            y="{setting}",
+            labels=COMPARED,
+        ),
+        "together": draw_together,
+    },
 )

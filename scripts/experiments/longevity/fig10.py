@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-import pandas as pd
-
-from crawl_envs.evaluation import Row
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.experiments.longevity.measures import curves, plays
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
@@ -18,10 +14,8 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
     remembering,
 )
-from scripts.present import charts
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
-from scripts.study.means import means, paired, table
 
 TITLE = "Online policies with less memory"
 
@@ -56,28 +50,6 @@ CLAIMS = (
 )
 
 
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss against the full memory at equal cost, a panel per policy."""
-    values, parts = table(rows, "staleness"), []
-    values = values[values.setting.isin(AT)]
-    for kind, labels in VARIANTS.items():
-        full, *others = labels.items()
-        lost = means(paired(values, values[values.policy == full[1]]))
-        for memory, label in others:
-            part = lost[lost.policy == label].assign(label=memory)
-            parts.append(part.assign(panel=f"{kind}: staleness less that of {full[0]}"))
-    charts.dots(
-        pd.concat(parts).rename(columns={"setting": "y", "mean": "x"}),
-        path,
-        charts.Frame(
-            f"{TITLE}: {SET} set, days 32 to 62\nat equal refresh cost; bars: 95% intervals; "
-            f"dotted: little degradation, {MARGIN:g} (ours)",
-            charts.Axis("difference in staleness"),
-            upright=[charts.Rule(0.0, dash="-"), charts.Rule(MARGIN, dash=":")],
-        ),
-    )
-
-
 EXPERIMENT = Experiment(
     name="longevity-fig10",
     title=TITLE,
@@ -90,5 +62,25 @@ EXPERIMENT = Experiment(
     settings=partial(plays.sweeps, entrants=ENTRANTS, instance=SET),
     derive=partial(curves.compared, stretch=plays.STEADY),
     claims=CLAIMS,
-    pictures={"staleness": _picture},
+    pictures={
+        "staleness": dots(
+            [
+                Series(
+                    "staleness",
+                    f"{kind}: staleness less that of {next(iter(labels))}",
+                    labels={label: memory for memory, label in labels.items()},
+                    settings=AT,
+                    minus=next(iter(labels.values())),
+                )
+                for kind, labels in VARIANTS.items()
+            ],
+            Frame(
+                f"{TITLE}: {SET} set, days 32 to 62\nat equal refresh cost; bars: 95% intervals; "
+                f"dotted: little degradation, {MARGIN:g} (ours)",
+                Axis("difference in staleness"),
+                upright=[Rule(0.0, dash="-"), Rule(MARGIN, dash=":")],
+            ),
+            y="{setting}",
+        )
+    },
 )
