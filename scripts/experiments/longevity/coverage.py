@@ -24,15 +24,14 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
 )
 from scripts.present import charts
-from scripts.present.experiment import Experiment
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
 TITLE = "Freshness and coverage"
 METRIC = "loss"
 
-PAGES, QUICK_PAGES = 300, 60
 TICK, DAYS, WARM = 0.5, 240.0, 80.0
 """Days between decisions, of an episode, and of its start, which is not counted: periods of large
 thresholds take weeks."""
@@ -101,13 +100,6 @@ def played(
         }
 
     return plays.sweep(env, entrant, seed, measure) | indexed(KNOB, entrant.knobs)
-
-
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all knobs of all policies on the high-quality set."""
-    measures = {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()}
-    size = {"num_pages": QUICK_PAGES if quick else PAGES, "days": DAYS / 4.0 if quick else DAYS}
-    return [Measurement("quality", measures, {"instance": "quality", **size}, plays.ID)]
 
 
 def weighed(
@@ -213,7 +205,12 @@ EXPERIMENT = Experiment(
     metric=METRIC,
     reference=FS_S,
     repetitions=3,
-    settings=measurements,
+    settings=measure_settings(
+        {"quality": {"instance": "quality", "num_pages": 300, "days": DAYS}},
+        {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()},
+        plays.ID,
+        quick={"num_pages": 60, "days": DAYS / 4.0},
+    ),
     derive=derive,
     claims=CLAIMS,
     expected=tuple(

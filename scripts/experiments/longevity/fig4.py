@@ -17,10 +17,10 @@ from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
 from scripts.experiments.longevity.measures import pictures, sites
-from scripts.present.experiment import Experiment
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
 TITLE = "Lifetimes in a churn region and in a scroll region"
 CHURN, SCROLL = "churn", "scroll, K = 10"
@@ -35,7 +35,7 @@ SHORT = "within_10_days"
 THEORY, SIMULATED = "theory", "simulated"
 """Indexed metrics: share of lifetimes up to each of GRID; simulated ones for every seed."""
 GRID = np.arange(0.0, 100.5, 1.0)
-PAGES, QUICK_PAGES = 20_000, 2_000
+PAGES = 20_000
 DAYS = 400.0
 """Long enough for a birth and its death on all pages but one in 10^20."""
 WORST = 1.95
@@ -98,17 +98,6 @@ def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
     }
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return both kinds of regions."""
-    return [
-        Measurement(
-            SETTING,
-            {label: partial(lifetimes, label=label) for label in ITEMS},
-            {"num_pages": QUICK_PAGES if quick else PAGES},
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name="longevity-fig4",
     title=TITLE,
@@ -118,7 +107,11 @@ EXPERIMENT = Experiment(
     ),
     metric=METRIC,
     repetitions=20,
-    settings=measurements,
+    settings=measure_settings(
+        {SETTING: {"num_pages": PAGES}},
+        {label: partial(lifetimes, label=label) for label in ITEMS},
+        quick={"num_pages": 2_000},
+    ),
     claims=CLAIMS,
     expected=EXPECTED,
     pictures={

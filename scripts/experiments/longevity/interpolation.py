@@ -12,9 +12,9 @@ from scripts.experiments.longevity.measures import pictures, plays
 from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
-from scripts.present.experiment import Experiment
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend, trends
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
 TITLE = "Mean divergence, exact and interpolated between snapshots"
 METRIC = "error"
@@ -27,7 +27,6 @@ LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDD
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
-PAGES, QUICK_PAGES = 1_000, 100
 
 
 def name_of(name: str, every: int) -> str:
@@ -69,19 +68,6 @@ def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) ->
     }
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all sets and schedules."""
-    measures = {label: partial(compared, label=label) for label in LABELS}
-    size = {"num_pages": QUICK_PAGES if quick else PAGES}
-    return [
-        Measurement(
-            name_of(name, every), measures, {"name": name, **size, "every": every}, plays.ID
-        )
-        for name in SETS
-        for every in EVERY
-    ]
-
-
 EXPERIMENT = Experiment(
     name="longevity-interpolation",
     title=TITLE,
@@ -91,7 +77,16 @@ EXPERIMENT = Experiment(
     ),
     metric=METRIC,
     repetitions=10,
-    settings=measurements,
+    settings=measure_settings(
+        {
+            name_of(name, every): {"name": name, "num_pages": 1_000, "every": every}
+            for name in SETS
+            for every in EVERY
+        },
+        {label: partial(compared, label=label) for label in LABELS},
+        plays.ID,
+        quick={"num_pages": 100},
+    ),
     expected=(
         Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
         *trends((BEFORE, AFTER), "above", EAGER, NAMES, SOURCE, metric=DISTANCE),

@@ -13,10 +13,10 @@ from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.measures import plays
 from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, MEMORIES, remembering
 from scripts.present import charts
-from scripts.present.experiment import Experiment
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means, table
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
 TITLE = "Bytes per page of the online policies"
 
@@ -76,15 +76,6 @@ def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) ->
     }
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return both policies with every memory."""
-    measures = {
-        label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()
-    }
-    size = {"instance": SET, "num_pages": plays.QUICK_PAGES if quick else plays.PAGES}
-    return [Measurement(SET, measures, size, plays.ID)]
-
-
 def _table(rows: Sequence[Row], path: Path) -> None:
     """Draw bytes by policy and memory."""
     data = means(table(rows, "hashes", "observations", "stored", "staleness"), ("policy", "metric"))
@@ -119,7 +110,12 @@ EXPERIMENT = Experiment(
     claim="With 8 hashes and one profile, 64 to 128 bytes per page suffice.",
     metric="counted",
     repetitions=10,
-    settings=measurements,
+    settings=measure_settings(
+        {SET: {"instance": SET, "num_pages": plays.PAGES}},
+        {label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()},
+        plays.ID,
+        quick={"num_pages": plays.QUICK_PAGES},
+    ),
     claims=CLAIMS,
     pictures={"bytes": _table},
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import MARGIN
@@ -62,11 +62,6 @@ def statistics(
     }
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE."""
-    return page_rates.compared(rows, statistics)
-
-
 EXPERIMENT = Experiment(
     name="ncis-fig10",
     title=TITLE,
@@ -82,7 +77,7 @@ EXPERIMENT = Experiment(
         page_rates.ID,
         quick={"horizon": 100.0},
     ),
-    derive=derive,
+    derive=partial(page_rates.compared, statistics=statistics),
     claims=CLAIMS,
     pictures={"rates": page_rates.picture(TITLE)},
 )

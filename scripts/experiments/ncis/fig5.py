@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
@@ -79,11 +79,6 @@ def statistics(
     }
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE."""
-    return page_rates.compared(rows, statistics)
-
-
 EXPERIMENT = Experiment(
     name="ncis-fig5",
     title=TITLE,
@@ -100,7 +95,7 @@ EXPERIMENT = Experiment(
         page_rates.ID,
         quick={"horizon": 100.0},
     ),
-    derive=derive,
+    derive=partial(page_rates.compared, statistics=statistics),
     claims=CLAIMS,
     expected=(
         Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),

@@ -129,14 +129,10 @@ def courses(rows: Sequence[Row]) -> dict[tuple[str, str, int], FloatArray]:
     return {key: np.stack([values[key] for values in by_arm], axis=1) for key in by_arm[0]}
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean probabilities over the second half, and their differences."""
-    return list(_derived(courses(rows)))
-
-
-def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield mean probabilities over the second half, and their differences."""
     spreads: dict[tuple[str, str, int], float] = {}
-    for key, course in by_run.items():
+    for key, course in courses(rows).items():
         late = course[len(course) // 2 :].mean(axis=0)
         by_arm = dict(zip(FIVE, late.tolist(), strict=True))
         spreads[key] = max(by_arm.values()) - min(by_arm.values())

@@ -169,12 +169,8 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
     return per_gap * np.array([shrinking_gap(horizon) for horizon in horizons])
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
-    return list(_derived(rows))
-
-
-def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
     played = dict.fromkeys(row[1:3] for row in rows)
     for setting, label in played:
         seeds, courses = runs_of(rows, setting, label)

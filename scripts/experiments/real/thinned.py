@@ -69,9 +69,6 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return backtests.logs_together(rows, TOGETHER)
 
 
-PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
-"""The saved crawls by the logs against those by the records."""
-
 EXPERIMENT = Experiment(
     name="real-thinned",
     title=TITLE,
@@ -91,5 +88,5 @@ EXPERIMENT = Experiment(
         )
         for policy in POLICIES
     ),
-    pictures=PICTURES,
+    pictures={"saved": partial(backtests.draw_saved, title=TITLE)},
 )
