@@ -44,28 +44,6 @@ the share of pages that are never crawled."""
 WITHIN = 3.0
 EVERYWHERE = tuple(PENALTIES)
 
-CLAIMS = (
-    Claim(
-        "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)",
-        "section 3",
-        (
-            *(
-                Level(name, label, 0.0, WITHIN, "the series of C, simulated", SCORE)
-                for name in EVERYWHERE
-                for label in POLICIES
-            ),
-            Trend(LC, "above", OWN, EVERYWHERE, "an optimum"),
-            Trend(BLC_EPS, "above", OWN, EVERYWHERE, "an optimum"),
-            Trend(UC, "above", OWN, EVERYWHERE, "an optimum"),
-            Range(OWN, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
-        ),
-        "C is the square root of n, and ln(1 + n); LC of C is LambdaCrawl for it "
-        "(`solvers.concave_penalty`). J_C_errors is the mean difference of the formula to the "
-        "simulation in standard errors, at most three. That no rates cost less is tested against "
-        "a general optimiser.",
-    ),
-)
-
 
 @spec("lambdacrawl-concave-cost")
 def measure(
@@ -114,7 +92,27 @@ EXPERIMENT = Experiment(
         quick={"num_pages": 100, "start": 50.0, "end": 250.0},
     ),
     derive=derive,
-    claims=CLAIMS,
+    claims=(
+        Claim(
+            "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)",
+            "section 3",
+            (
+                *(
+                    Level(name, label, 0.0, WITHIN, "the series of C, simulated", SCORE)
+                    for name in EVERYWHERE
+                    for label in POLICIES
+                ),
+                Trend(LC, "above", OWN, EVERYWHERE, "an optimum"),
+                Trend(BLC_EPS, "above", OWN, EVERYWHERE, "an optimum"),
+                Trend(UC, "above", OWN, EVERYWHERE, "an optimum"),
+                Range(OWN, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
+            ),
+            "C is the square root of n, and ln(1 + n); LC of C is LambdaCrawl for it "
+            "(`solvers.concave_penalty`). J_C_errors is the mean difference of the formula to the "
+            "simulation in standard errors, at most three. That no rates cost less is tested "
+            "against a general optimiser.",
+        ),
+    ),
     pictures={
         "above": figures.dots(
             [Series(ABOVE, "C(n): {setting}", label="", factor=100.0)],

@@ -37,17 +37,6 @@ BEFORE = "J_h_before"
 SHIFTING = "a shift at half time"
 END, STRETCHES = 800.0, 16
 
-CLAIMS = (
-    Claim(
-        "Change rates may vary with time, and estimates from a suffix of the history that is "
-        "shorter than all of it follow them",
-        "section 5, algorithm 4",
-        tuple(Trend(ALL, "above", label, (SHIFTING,), "S(n)") for label in (LONG, SHORT)),
-        "At half time the pages exchange their change rates. While the rates are constant a short "
-        "suffix costs more, since it estimates from fewer crawls.",
-    ),
-)
-
 
 def shifted(seed: int, num_pages: int) -> Instance:
     """Return pages without signals whose change rates are permuted at half time."""
@@ -96,7 +85,16 @@ EXPERIMENT = Experiment(
         ID,
         quick={"num_pages": 20, "horizon": 80.0},
     ),
-    claims=CLAIMS,
+    claims=(
+        Claim(
+            "Change rates may vary with time, and estimates from a suffix of the history that is "
+            "shorter than all of it follow them",
+            "section 5, algorithm 4",
+            tuple(Trend(ALL, "above", label, (SHIFTING,), "S(n)") for label in (LONG, SHORT)),
+            "At half time the pages exchange their change rates. While the rates are constant a "
+            "short suffix costs more, since it estimates from fewer crawls.",
+        ),
+    ),
     expected=(
         Trend(SHORT, "above", ALL, (SHIFTING,), "fewer observations", metric=BEFORE),
         Trend(SHORT, "above", LONG, (SHIFTING,), "fewer observations", metric=BEFORE),

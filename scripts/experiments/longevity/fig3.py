@@ -149,8 +149,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "How long the content of a page lasts is not strongly correlated with how often it "
-        "changes: of pages that change equally often, some replace everything and some keep "
-        "most."
+        "changes: of pages that change equally often, some replace everything and some keep most."
     ),
     metric=METRIC,
     repetitions=20,

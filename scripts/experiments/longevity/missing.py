@@ -53,13 +53,6 @@ SINGLE, OUTAGES = (
 )
 AT = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
-EXPECTED = (
-    Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
-    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
-    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
-    Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
-    Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
-)
 
 
 def frequency(
@@ -155,8 +148,8 @@ EXPERIMENT = Experiment(
     name="longevity-missing",
     title=TITLE,
     claim=(
-        "A snapshot that is missing and has the content of the previous one hides changes of "
-        "pages that change fast, and few of pages that change slowly."
+        "A snapshot that is missing and has the content of the previous one hides changes of pages "
+        "that change fast, and few of pages that change slowly."
     ),
     metric=METRIC,
     reference=COMPLETE,
@@ -170,7 +163,13 @@ EXPERIMENT = Experiment(
         {label: partial(measured, label=label) for label in LABELS},
         quick={"num_pages": 300},
     ),
-    expected=EXPECTED,
+    expected=(
+        Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
+        Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
+        Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
+        Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
+        Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
+    ),
     pictures={
         "frequency": lines(
             [

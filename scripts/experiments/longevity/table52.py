@@ -29,29 +29,6 @@ SECTION = "section 5.2"
 PAGES_OF_WEB = 1e10
 TERABYTES = "terabytes of 10 billion pages"
 
-CLAIMS = (
-    Claim(
-        "8 hashes of one base version take 32 bytes.",
-        SECTION,
-        tuple(Range(label, 31.0, 32.0, (SET,), SECTION, "hashes") for label in LEAN),
-        "Every page here has at least 20 fragments.",
-    ),
-    Claim(
-        "With profiles of 4 to 12 observations of 8 bytes it is 64 to 128 bytes per page.",
-        SECTION,
-        tuple(Range(label, 64.0, 128.0, (SET,), SECTION) for label in LEAN),
-        "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
-        "observations a profile is full and is started again.",
-    ),
-    Claim(
-        "For 10 billion pages the state is at most a little over a terabyte.",
-        SECTION,
-        tuple(Range(label, 0.0, 1.28, (SET,), SECTION, TERABYTES) for label in LEAN),
-        "As counted. `stored` is the size of this suite's arrays per page: they have capacity for "
-        "all full profiles, with 8 bytes per number.",
-    ),
-)
-
 
 @spec("longevity-bytes-per-page")
 def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
@@ -116,6 +93,27 @@ EXPERIMENT = Experiment(
         plays.ID,
         quick={"num_pages": plays.QUICK_PAGES},
     ),
-    claims=CLAIMS,
+    claims=(
+        Claim(
+            "8 hashes of one base version take 32 bytes.",
+            SECTION,
+            tuple(Range(label, 31.0, 32.0, (SET,), SECTION, "hashes") for label in LEAN),
+            "Every page here has at least 20 fragments.",
+        ),
+        Claim(
+            "With profiles of 4 to 12 observations of 8 bytes it is 64 to 128 bytes per page.",
+            SECTION,
+            tuple(Range(label, 64.0, 128.0, (SET,), SECTION) for label in LEAN),
+            "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
+            "observations a profile is full and is started again.",
+        ),
+        Claim(
+            "For 10 billion pages the state is at most a little over a terabyte.",
+            SECTION,
+            tuple(Range(label, 0.0, 1.28, (SET,), SECTION, TERABYTES) for label in LEAN),
+            "As counted. `stored` is the size of this suite's arrays per page: they have capacity "
+            "for all full profiles, with 8 bytes per number.",
+        ),
+    ),
     pictures={"bytes": _table},
 )

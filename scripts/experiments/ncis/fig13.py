@@ -13,31 +13,30 @@ TITLE = "Precision and recall by counting intervals (NCIS paper, figure 13)"
 
 EVERYWHERE = (EVEN, POISSON)
 PAPER = "appendix E, figure 13"
-CLAIMS = (
-    Claim(
-        "The statistical estimator of precision and recall is clearly biased",
-        PAPER,
-        tuple(
-            Range(NAIVE, 0.05, math.inf, EVERYWHERE, "margin ours", metric=f"{name}_bias")
-            for name in signal_estimates.ESTIMATED
-        ),
-        "mean over pages of estimate minus truth; in the paper's formula of precision the "
-        "denominator repeats the numerator; read here as intervals with a signal",
-    ),
-)
 
 EXPERIMENT = Experiment(
     name="ncis-fig13",
     title=TITLE,
     claim=(
-        "The shares of intervals between crawls with a signal and a change overestimate both. "
-        "A long interval contains both changes and signals that are unrelated."
+        "The shares of intervals between crawls with a signal and a change overestimate both. A "
+        "long interval contains both changes and signals that are unrelated."
     ),
     metric="precision_bias",
     settings=measure_settings(
         signal_estimates.SETTINGS, signal_estimates.measures(NAIVE), quick=signal_estimates.QUICK
     ),
     derive=signal_estimates.derive,
-    claims=CLAIMS,
+    claims=(
+        Claim(
+            "The statistical estimator of precision and recall is clearly biased",
+            PAPER,
+            tuple(
+                Range(NAIVE, 0.05, math.inf, EVERYWHERE, "margin ours", metric=f"{name}_bias")
+                for name in signal_estimates.ESTIMATED
+            ),
+            "mean over pages of estimate minus truth; in the paper's formula of precision the "
+            "denominator repeats the numerator; read here as intervals with a signal",
+        ),
+    ),
     pictures={"estimates": signal_estimates.picture(TITLE, NAIVE)},
 )

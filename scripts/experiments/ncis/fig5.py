@@ -83,9 +83,8 @@ EXPERIMENT = Experiment(
     name="ncis-fig5",
     title=TITLE,
     claim=(
-        "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. "
-        "With more pages it crawls some pages with many signals more: those with high change "
-        "rates."
+        "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With "
+        "more pages it crawls some pages with many signals more: those with high change rates."
     ),
     metric=METRIC,
     repetitions=20,

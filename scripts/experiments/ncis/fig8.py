@@ -138,9 +138,8 @@ EXPERIMENT = Experiment(
     name="ncis-fig8",
     title=TITLE,
     claim=(
-        "Where precision and recall are known, GREEDY-CIS on pages of high quality and GREEDY "
-        "on all others is close to optimal. Where both are corrupted, it loses more than "
-        "GREEDY-NCIS."
+        "Where precision and recall are known, GREEDY-CIS on pages of high quality and GREEDY on "
+        "all others is close to optimal. Where both are corrupted, it loses more than GREEDY-NCIS."
     ),
     metric="accuracy",
     reference="GREEDY",

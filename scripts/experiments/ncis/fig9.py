@@ -92,9 +92,8 @@ EXPERIMENT = Experiment(
     name="ncis-fig9",
     title=TITLE,
     claim=(
-        "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. "
-        "Its first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very "
-        "well."
+        "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. Its "
+        "first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very well."
     ),
     metric=METRIC,
     repetitions=1,

@@ -67,35 +67,6 @@ CLOSE = 0.001
 USABLE = 0.01
 """Margin of freshness for computing that counts as saved, ours."""
 
-CLAIMS = (
-    Claim(
-        "Tiers save computing the crawl value of each URL at every time step.",
-        SOURCE,
-        tuple(
-            Range(label, 0.0, 0.5 * size, (f"m={size}",), "margin ours", COMPUTED)
-            for label in TIERED
-            for size in SIZES
-        )
-        + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
-        "The paper has a sentence on its tiers, without numbers: pages are classified by their "
-        "values, and those of higher tiers are recomputed more often. Here there are two, with "
-        "limits of our choice; the margins are half of all values, and .01 of freshness. A lower "
-        "tier every 1,000 slots, without signals, is no search: with all known values at 0 it "
-        "crawls the first page again and again.",
-    ),
-)
-EXPECTED = (
-    Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
-    *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
-    *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
-    Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
-    *(
-        Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
-        for label, tiers in TIERED.items()
-        if tiers.every == 10
-    ),
-)
-
 
 class TierSearch:
     """The largest of the values last computed, of pages whose values are computed by tiers.
@@ -242,9 +213,9 @@ EXPERIMENT = Experiment(
     name="ncis-tiers",
     title=TITLE,
     claim=(
-        "The values of pages in a lower tier need not be computed in every slot. A search "
-        "that knows until when a page stays below the largest value computes fewer than tiers "
-        "that are nearly as fresh, and loses nothing."
+        "The values of pages in a lower tier need not be computed in every slot. A search that "
+        "knows until when a page stays below the largest value computes fewer than tiers that are "
+        "nearly as fresh, and loses nothing."
     ),
     metric=METRIC,
     reference=EXACT,
@@ -255,7 +226,33 @@ EXPERIMENT = Experiment(
         ID,
         quick={"horizon": 3.0},
     ),
-    claims=CLAIMS,
-    expected=EXPECTED,
+    claims=(
+        Claim(
+            "Tiers save computing the crawl value of each URL at every time step.",
+            SOURCE,
+            tuple(
+                Range(label, 0.0, 0.5 * size, (f"m={size}",), "margin ours", COMPUTED)
+                for label in TIERED
+                for size in SIZES
+            )
+            + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
+            "The paper has a sentence on its tiers, without numbers: pages are classified by their "
+            "values, and those of higher tiers are recomputed more often. Here there are two, with "
+            "limits of our choice; the margins are half of all values, and .01 of freshness. A "
+            "lower tier every 1,000 slots, without signals, is no search: with all known values at "
+            "0 it crawls the first page again and again.",
+        ),
+    ),
+    expected=(
+        Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
+        *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
+        *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
+        Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
+        *(
+            Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
+            for label, tiers in TIERED.items()
+            if tiers.every == 10
+        ),
+    ),
     pictures={"lost": plot},
 )
