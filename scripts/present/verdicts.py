@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.study.intervals import ENDS, Interval
@@ -161,12 +161,12 @@ COLUMNS = ("figure", "sentence", "passage", "answer", *Verdict._fields)
 
 def write_verdicts(path: Path, figures: Mapping[str, Sequence[Sentence]]) -> None:
     """Write a line per verdict of each sentence of each figure, with ``DIGITS`` digits."""
-    none = [""] * len(Verdict._fields)
+    none: tuple[Any, ...] = ("",) * len(Verdict._fields)
     lines = [
         (figure, claim.says, claim.source, answer, *verdict)
         for figure, sentences in figures.items()
         for claim, verdicts, answer in sentences
-        for verdict in [_rounded(one) for one in verdicts] or [none]
+        for verdict in (*map(_rounded, verdicts), *(() if verdicts else (none,)))
     ]
     write_csv(path, COLUMNS, lines)
 

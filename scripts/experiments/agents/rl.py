@@ -125,7 +125,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             scores = wide.sub(wide[RANDOM], axis=0) / span
             derived += [
                 Row("", str(task), str(label), int(seed), METRIC, float(value))
-                for (seed, label), value in scores.stack().items()  # type: ignore[misc]
+                for (seed, label), value in scores.stack().items()
             ]
     return [*derived, *_together(derived), *_times(rows)]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-import policies as crawl_policies
+from crawl_envs.instances import STRESS
 from crawl_envs.types import Problem
-from crawl_envs.types.compiled_policies import Compiled
+from crawl_envs.types.compiled_policies import CompiledThresholds
+from policies.ncis.threshold import ThresholdNCIS
 from scripts.experiments.agents import stress
 from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.present.experiment import Experiment
@@ -34,7 +35,7 @@ SPENT = "crawl_rate"
 SOURCE = "the thresholds keep to the budget on average only"
 
 
-class Scaled(crawl_policies.ThresholdNCIS):
+class Scaled(ThresholdNCIS):
     """ThresholdNCIS with the thresholds of another bandwidth.
 
     Args:
@@ -46,7 +47,7 @@ class Scaled(crawl_policies.ThresholdNCIS):
         super().__init__(env)
         self.factor = factor
 
-    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the compiled form for the other bandwidth."""
         other = replace(problem, bandwidth=problem.bandwidth * self.factor)
         return super().compile(other, slots, rng)
@@ -68,7 +69,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
         Setting(
             name,
             stress.ID,
-            {**stress.STRESS[name], **shorter},
+            {**STRESS[name], **shorter},
             {
                 stress.AGENT: stress.generalist,
                 stress.AT_INSTANTS: partial(stress.analytic, policy=stress.AT_INSTANTS),

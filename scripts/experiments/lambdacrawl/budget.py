@@ -38,7 +38,7 @@ from scripts.experiments.measures.long_run import (
 )
 from scripts.present import charts
 from scripts.present.experiment import Experiment
-from scripts.present.verdicts import Range, Trend, trends
+from scripts.present.verdicts import Expected, Range, Trend, trends
 from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement, spec
 
@@ -86,7 +86,7 @@ UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
 EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
 OWN = "own pace"
 NO_PAPER = "not in the paper"
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     Trend(GREEDY, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
     Range(GREEDY, -0.01, 0.05, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
     Trend(EVEN, "above", GREEDY, EVERYWHERE, NO_PAPER),

@@ -26,7 +26,7 @@ from scripts.experiments.measures.costs import (
 from scripts.experiments.measures.derived import below, beside
 from scripts.experiments.measures.long_run import compiled_costs
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Range, Trend
+from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.specs import spec
 
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
@@ -57,7 +57,7 @@ BELOW = {J_H: "J_h_below", J_B: "J_b_below"}
 """Relative reduction of a cost against the formula of the Poisson policy, LC or BLC."""
 NO_PAPER = "not in the paper"
 
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     *(
         Range(label, 0.30, 0.37, EVERYWHERE, "expected: about a third", metric=BELOW[J_H])
         for label in (LC + EVEN, GREEDY_H, BOUND)

@@ -46,7 +46,8 @@ BINARY_GAP = "LC-IO_above"
 def drawn(seed: int, num_pages: int) -> Pages:
     """Draw ``num_pages`` of the stand-in set, and return those with complete observation."""
     urls = draw_urls(np.random.default_rng([seed, 1]), num_pages)
-    return Pages(*(values[urls.complete] for values in urls))
+    there = urls.complete
+    return Pages(urls.importance[there], urls.change_rate[there], there[there])
 
 
 @spec("lambdacrawl-complete-pages-cost")

@@ -53,8 +53,8 @@ ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
 @lru_cache(maxsize=1)
 def drawn(seed: int, spread: float, num_pages: int) -> Pages:
     """Draw pages with another spread of importance; one seed gives the same scores."""
-    scores = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3))
-    return Pages(*urls_of(*scores.T, spread=spread))
+    first, second, third = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3)).T
+    return Pages(*urls_of(first, second, third, spread=spread))
 
 
 @spec("lambdacrawl-spread-cost")

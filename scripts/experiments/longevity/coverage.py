@@ -169,13 +169,14 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
-    played, relative = swept(rows), {name: {} for name in AT}
+    played = swept(rows)
+    relative: curves.Curves = {name: {} for name in AT}
     for name, worth in zip(AT, WORTHS, strict=True):
         for (setting, label, seed), (knobs, points) in played.items():
             best = played[setting, FS_S, seed][1]
             loss = points.staleness + worth * points.cost
-            loss = Points(knobs / worth, loss / (best.staleness + worth * best.cost).min())
-            relative[name].setdefault(label, {})[seed] = loss
+            least = (best.staleness + worth * best.cost).min()
+            relative[name].setdefault(label, {})[seed] = Points(knobs / worth, loss / least)
     charts.lines(
         pictures.mean_curves(relative),
         path,

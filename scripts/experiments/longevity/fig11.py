@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ CLAIMS = (
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return refreshes per page and tick after the warm-up, of all pages and of those of FAST."""
     entrant = WARMED[label]
-    env = plays.ticking(instance, num_pages, **entrant.shown)
+    env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
     def measure(refreshed: list[np.ndarray]) -> dict[str, float]:
         often = np.mean(refreshed[plays.WARM_TICKS + 1 :], axis=0)

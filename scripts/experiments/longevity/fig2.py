@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         for key, title in titles.items():
             axes, curve = every[title], curves[key]
             time = STEP * np.arange(curve.size)
-            area = {"color": charts.COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
+            area: Any = {"color": charts.COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
             axes.fill_between(time, curve, curve[-1], **area)
             text = f"occurred, utility {number[METRIC, *key]:.2f} days"
             axes.plot(time, curve, color=charts.COLOURS[0], drawstyle="steps-pre", label=text)

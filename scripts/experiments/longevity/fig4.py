@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import gammainc
 from scipy.stats import kstest
 
-from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
+from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import pictures, sites
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
@@ -58,7 +59,7 @@ CLAIMS = (
 )
 
 
-def theory(items: int, lived: FloatArray) -> FloatArray:
+def theory(items: int, lived: Any) -> Any:
     """Return the Erlang distribution at lifetimes in days."""
     return gammainc(items, RATE * lived)
 

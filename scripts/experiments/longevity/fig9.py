@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ EXPECTED = (
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
     """Return the mean distance of periods from optima that ticks and the risk bound allow."""
     entrant = ONLINE[BOUNDS]
-    env = plays.ticking(instance, num_pages, days=days, **entrant.shown)
+    env: Any = plays.ticking(instance, num_pages, days=days, **entrant.shown)
     _, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLD), seed)
     best = RegionCurves(env.unwrapped.instance.regions).period(np.full(num_pages, THRESHOLD))
     within = (best > 2.0 * plays.TICK) & (best < RISK * THRESHOLD)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,8 @@ UPWARDS = "E is measured over two intervals, in which fast content is replaced e
 @lru_cache(maxsize=2)
 def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
     """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
-    env = plays.ticking(name, num_pages, tick=INTERVAL, days=SNAPSHOTS * INTERVAL, base_versions=0)
+    days = SNAPSHOTS * INTERVAL
+    env: Any = plays.ticking(name, num_pages, tick=INTERVAL, days=days, base_versions=0)
     env.reset(seed=seed)
     number, truncated = 0, False
     while not truncated:

@@ -78,8 +78,8 @@ def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> 
         alive, env = num_pages, plays.ticking(pages, num_pages, **entrant.shown)
 
     def measure(readings: list[tuple[Any, float]]) -> dict[str, float]:
-        records, largest = zip(*readings, strict=True)
-        return {LOSS: max(largest[:-1]), **plays.steady(records, alive)}
+        largest = max(loss for _, loss in readings[:-1])
+        return {LOSS: largest, **plays.steady([ledger for ledger, _ in readings], alive)}
 
     found = plays.sweep(env, entrant, seed, measure, read)
     return found | indexed(THRESHOLD, entrant.knobs)

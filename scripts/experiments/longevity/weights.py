@@ -93,7 +93,8 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         """Draw the pages of a seed, and give them both weights."""
         self.env.reset(seed=seed)
-        drawn: Any = self.unwrapped.instance
+        core: Any = self.unwrapped
+        drawn = core.instance
         self.judged.reset(seed=seed, options={"instance": weighted(drawn, self.true)})
         return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.seen)})
 
@@ -112,9 +113,8 @@ def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
     """Return cost and weighted staleness in both stretches, for each knob."""
-    envs = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
-    env = Weighted(*envs, seen, Weights(*true))
-
+    played, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
+    env = Weighted(played, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
     return plays.sweep(env, entrant, seed, stretches, env.ledger)
 

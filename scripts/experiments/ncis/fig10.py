@@ -9,6 +9,7 @@ import numpy as np
 
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import ID
 from scripts.experiments.measures.page_rates import MARGIN
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
@@ -74,7 +75,7 @@ EXPERIMENT = Experiment(
     settings=measure_settings(
         page_rates.settings("uniform", (100, 500)),
         page_rates.measures({"GREEDY": "Greedy", "LDS": "LowDiscrepancy"}),
-        page_rates.ID,
+        ID,
         quick={"horizon": 100.0},
     ),
     derive=partial(page_rates.compared, statistics=statistics),

@@ -12,7 +12,7 @@ from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures import over_pages
 from scripts.experiments.measures.over_pages import ID
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, baseline, optimum
 from scripts.study.entrants import candidate_of
 from scripts.study.specs import spec

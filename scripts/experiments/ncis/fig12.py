@@ -85,8 +85,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
                 for arm in ((setting, SHIFTING), (setting, reference))
             ]
             seeds = [seed for seed in arms[0] if seed in arms[1]]
-            both = [np.array([arm[seed] for seed in seeds]) for arm in arms]
-            times = settling_times(*both, start) if seeds else []
+            own, other = (np.array([arm[seed] for seed in seeds]) for arm in arms)
+            times = settling_times(own, other, start) if seeds else []
             derived += [
                 Row(ID, setting, SHIFTING, seed, metric, time)
                 for seed, time in zip(seeds, times, strict=True)
@@ -117,7 +117,7 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
     the time is that of the means over seeds.
     """
     both = np.stack([values, reference], axis=1)
-    return jackknifed(both, lambda kept: settling(*kept.mean(axis=0), start))
+    return jackknifed(both, lambda some: settling(some[:, 0].mean(0), some[:, 1].mean(0), start))
 
 
 def _entry(time: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scripts.experiments.measures import over_pages
 from scripts.present.experiment import Experiment, policy_settings
-from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
 TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"

@@ -9,6 +9,7 @@ import numpy as np
 
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import ID
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
@@ -91,7 +92,7 @@ EXPERIMENT = Experiment(
     settings=measure_settings(
         page_rates.settings("partial", (100, 300)),
         page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"}),
-        page_rates.ID,
+        ID,
         quick={"horizon": 100.0},
     ),
     derive=partial(page_rates.compared, statistics=statistics),

@@ -10,6 +10,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from scripts.experiments.measures import page_rates
+from scripts.experiments.measures.over_pages import ID
 from scripts.experiments.measures.page_rates import HIGH, LOW
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
@@ -125,7 +126,7 @@ EXPERIMENT = Experiment(
         page_rates.measures(
             {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
         ),
-        page_rates.ID,
+        ID,
         quick={"horizon": 100.0},
     ),
     derive=derive,

@@ -133,9 +133,8 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
         return played, SwitchingPolicy(played, horizon, crawl_policies.RoundRobin(played))
 
     def informed(instance: Instance) -> Policy:
-        return crawl_policies.GreedyNCIS(
-            played, believed=lambda problem: instance.problem("parameters")
-        )
+        known = instance.problem("parameters")
+        return crawl_policies.make("GreedyNCIS", played, believed=lambda problem: known)
 
     if label == FIRST_HALF:
         return played, SwitchingPolicy(played, horizon, informed(first))
@@ -218,7 +217,7 @@ def time_within(gap: FloatArray) -> float:
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)
-    return STRETCH * long * float(beyond[-1] + 1 if beyond.size else 0)
+    return float(STRETCH * long * (beyond[-1] + 1 if beyond.size else 0))
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

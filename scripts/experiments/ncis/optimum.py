@@ -23,7 +23,7 @@ from scripts.experiments.figures import Axis, Frame, Series
 from scripts.experiments.measures.discrete_optimum import discrete_optimum
 from scripts.present import charts
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Expected, Range, Trend
+from scripts.present.verdicts import Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
 from scripts.study.specs import spec
 

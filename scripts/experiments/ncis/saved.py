@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,10 +97,9 @@ def measure(
     from scipy.optimize import brentq
 
     truth = pages(seed, num_pages, precision, recall)
-    greedy, informed = (
-        policies.make(name, features=("elapsed", "signals", *PARAMETERS))
-        for name in ("Greedy", "GreedyNCIS")
-    )
+    columns = ("elapsed", "signals", *PARAMETERS)
+    greedy: Any = policies.make("Greedy", features=columns)
+    informed: Any = policies.make("GreedyNCIS", features=columns)
     wanted = simulate(truth, greedy, horizon, seed).freshness
 
     def more(bandwidth: float) -> float:

@@ -129,7 +129,8 @@ class LazySearch:
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem
-        form = policies.make("GreedyNCIS", env).compile(problem, 0, np.random.default_rng(0))
+        policy: Any = policies.make("GreedyNCIS", env)
+        form = policy.compile(problem, 0, np.random.default_rng(0))
         self.value, size = ready(form.value), problem.num_pages
         self.lazy = new_lazy_argmax(form.parameters, size)
         self.table, pages = lazy_table(self.lazy), np.arange(size, dtype=np.int64)

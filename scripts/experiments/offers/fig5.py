@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -115,7 +116,8 @@ def overlap(
 ) -> Mapping[str, float]:
     """Return the share of a strategy's crawls of the last day that others make, too."""
     run = Run(seed, num_offers, *days)
-    clicks, views = (play(run, each, budget)[1].action for each in (label, PICKS[label]))
+    policies: list[Any] = [play(run, each, budget)[1] for each in (label, PICKS[label])]
+    clicks, views = (policy.action for policy in policies)
     shared, even = (
         float(np.minimum(clicks, other).sum() / clicks.sum())
         for other in (views, np.full(num_offers, budget))

@@ -152,11 +152,9 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
     """Return the mean regret of arms drawn at random, (H,)."""
     rounds = np.array(horizons, float)
     if setting == FIXED:
-        return rounds * (max(FIXED_MEANS) - np.mean(FIXED_MEANS))
-    per_gap = (NUM_ARMS - 1) / NUM_ARMS * rounds
-    if setting == WORST:
-        return per_gap * max(GAPS)
-    return per_gap * np.array([shrinking_gap(horizon) for horizon in horizons])
+        return rounds * (max(FIXED_MEANS) - float(np.mean(FIXED_MEANS)))
+    gaps = [max(GAPS) if setting == WORST else shrinking_gap(horizon) for horizon in horizons]
+    return np.asarray((NUM_ARMS - 1) / NUM_ARMS * rounds * gaps)
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from scripts.data.offer_samples import (
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.present.experiment import Experiment, measure_settings
-from scripts.present.verdicts import Claim, Range, Trend, trends
+from scripts.present.verdicts import Claim, Expected, Range, Trend, trends
 from scripts.study.specs import spec
 
 TITLE = "AUCs of predictors of price changes, clicks and impressions"
@@ -106,7 +106,7 @@ CLAIMS = (
         "AUCs on a uniform sample are not higher.",
     ),
 )
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     *(
         Range(label, paper - AUC_BAND, paper + AUC_BAND, (task,), "Table 4, as fitted")
         for label in SHIPPED
