@@ -315,13 +315,7 @@ def lines(
                 _line(every[name], line, look, label, bands)
 
 
-def _line(
-    axes: Axes,
-    line: pd.DataFrame,
-    look: dict[str, Any],
-    label: str,
-    bands: bool,
-) -> None:
+def _line(axes: Axes, line: pd.DataFrame, look: dict[str, Any], label: str, bands: bool) -> None:
     x, y = line["x"].to_numpy(), line["y"].to_numpy()
     half = _errors(line, "y")
     if bands:
@@ -389,12 +383,7 @@ def _text_lines(axes: Axes, rows: Sequence[str]) -> None:
 
 
 def points(
-    data: pd.DataFrame,
-    path: Path,
-    frame: Frame,
-    *,
-    names: Sequence[str] = (),
-    medians: bool = True,
+    data: pd.DataFrame, path: Path, frame: Frame, *, names: Sequence[str] = (), medians: bool = True
 ) -> None:
     """Draw all values of each line of text as points, with their median and its 95% interval.
 
@@ -466,12 +455,7 @@ def bars(
 
 
 def scatter(
-    data: pd.DataFrame,
-    path: Path,
-    frame: Frame,
-    *,
-    shade: Axis | None = None,
-    size: float = 3.5,
+    data: pd.DataFrame, path: Path, frame: Frame, *, shade: Axis | None = None, size: float = 3.5
 ) -> None:
     """Draw a dot per row.
 

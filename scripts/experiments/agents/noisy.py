@@ -31,11 +31,7 @@ HORIZON, QUICK_HORIZON, LARGE_HORIZON = 20.0, 1.0, 5.0
 INDEX = "index, from outcomes of crawls"
 PPO = "page set, PPO from reward alone"
 CLONE = "page set, clone of GREEDY-NCIS"
-SAVED_AS = {
-    INDEX: "noisy-index",
-    PPO: "noisy-pages",
-    CLONE: "noisy-clone",
-}
+SAVED_AS = {INDEX: "noisy-index", PPO: "noisy-pages", CLONE: "noisy-clone"}
 BANDWIDTH_PAGES = 100
 """Number of pages at other bandwidths."""
 ANALYTIC = (REFERENCE, "Greedy", "GreedyCIS", "RoundRobin", RANDOM)

@@ -59,9 +59,7 @@ COMPILED: dict[str, Callable[[], Any]] = {
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
     GREEDY_B: partial(
-        crawl_policies.make,
-        "GreedyNCIS",
-        features=(*COLUMNS[:-1], "recall", "false_signal_rate"),
+        crawl_policies.make, "GreedyNCIS", features=(*COLUMNS[:-1], "recall", "false_signal_rate")
     ),
 }
 SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
@@ -202,12 +200,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         own[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
     return [
         *(
-            Measurement(
-                name,
-                measures,
-                {**pages, "budget": budget, **window(budget, quick)},
-                ID,
-            )
+            Measurement(name, measures, {**pages, "budget": budget, **window(budget, quick)}, ID)
             for name, budget in AT.items()
             if budget in budgets
         ),

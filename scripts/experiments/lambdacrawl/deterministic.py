@@ -143,10 +143,7 @@ EXPERIMENT = Experiment(
                     factor=-100.0,
                     plus=100.0,
                 )
-                for metric, labels, base in (
-                    (J_H, HARMONIC, FORMULA),
-                    (J_B, BINARY, BLC_FORMULA),
-                )
+                for metric, labels, base in ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA))
             ],
             Frame(
                 f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",

@@ -59,10 +59,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     MORE: learning.LambdaLearnAndCrawl,
 }
 PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
-SIZES = {
-    PAPERS: {"num_pages": 100_000, "days": 21},
-    LONG: {"num_pages": 10_000, "days": 240},
-}
+SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
 EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
 NEAR = (0.05, 0.02)

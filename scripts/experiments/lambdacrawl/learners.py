@@ -270,8 +270,5 @@ EXPERIMENT = Experiment(
             metric=SLOPE,
         ),
     ),
-    pictures={
-        "costs": draw,
-        "regret": draw_regret,
-    },
+    pictures={"costs": draw, "regret": draw_regret},
 )

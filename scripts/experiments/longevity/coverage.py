@@ -47,8 +47,7 @@ BEST, RATIO, RATE = "loss of the best knob", "best threshold over worth", "excha
 
 HINDSIGHT = {
     UNIFORM: replace(
-        OFFLINE[UNIFORM],
-        knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0),
+        OFFLINE[UNIFORM], knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0)
     ),
     NAIVE_STATIC: OFFLINE[NAIVE_STATIC],
 }
@@ -72,10 +71,7 @@ CLAIMS = (
         "T is set properly if and only if a boost of freshness of T is preferable to a new page, "
         "and a new page to a smaller boost.",
         SECTION,
-        (
-            Range(FS_S, 0.5, 2.0, AT, SECTION, RATE),
-            Range(FS_S, 0.5, 2.0, AT, SECTION, RATIO),
-        ),
+        (Range(FS_S, 0.5, 2.0, AT, SECTION, RATE), Range(FS_S, 0.5, 2.0, AT, SECTION, RATIO)),
         "The exchange rate is staleness over refreshes, of T = 2 v less that of T = v / 2: what "
         "one refresh less costs. This judges FS-S, which knows the curves; of FS-D and of policies "
         "that learn see below. By section 2.2 it lies between the two thresholds. Thresholds "

@@ -51,17 +51,7 @@ CLAIMS = (
     Claim(
         "A policy for holistic staleness treats both alike.",
         SECTION,
-        (
-            Trend(
-                PAGE_B,
-                "about",
-                PAGE_A,
-                (MODEL,),
-                SECTION,
-                margin=1e-9,
-                metric=HOLISTIC_UTILITY,
-            ),
-        ),
+        (Trend(PAGE_B, "about", PAGE_A, (MODEL,), SECTION, margin=1e-9, metric=HOLISTIC_UTILITY),),
         note="Expected utility by the rate of updates, which is one half per day for both.",
         fitted=True,
     ),

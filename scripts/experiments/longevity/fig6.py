@@ -132,10 +132,7 @@ EXPERIMENT = Experiment(
         Claim(
             "Refreshing by U = D, the current divergence, is significantly worse than by eq. 4.",
             SECTION_23,
-            (
-                _staler(NAIVE_STATIC, FS_S, SECTION_23),
-                _staler(NAIVE_DYNAMIC, FS_D, SECTION_23),
-            ),
+            (_staler(NAIVE_STATIC, FS_S, SECTION_23), _staler(NAIVE_DYNAMIC, FS_D, SECTION_23)),
         ),
         Claim(
             "It is even worse than uniform refreshing.",
@@ -170,6 +167,6 @@ EXPERIMENT = Experiment(
                 "staleness": pictures.STALENESS,
                 "holistic": "holistic staleness:\nshare of page time with a changed page",
             },
-        ),
+        )
     },
 )

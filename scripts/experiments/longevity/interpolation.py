@@ -62,12 +62,7 @@ def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) ->
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
     means, own = interpolated_means(contents, times, (every,), LABELS[label])
     error = float(means.mean()) - exact
-    return {
-        METRIC: error,
-        DISTANCE: abs(error),
-        EXACT: exact,
-        EAGERNESS: float(np.nanmean(own)),
-    }
+    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(own))}
 
 
 EXPERIMENT = Experiment(

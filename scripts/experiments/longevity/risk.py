@@ -14,13 +14,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.measures import curves, pictures, plays, sites
-from scripts.experiments.longevity.measures.entrants import (
-    BOUNDS,
-    FITTING,
-    ONLINE,
-    RISK,
-    steps,
-)
+from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, ONLINE, RISK, steps
 from scripts.present import charts
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend

@@ -171,10 +171,7 @@ EXPERIMENT = Experiment(
         Trend(AWARENESS["slots"], "about", DISCARDING["slots"], EVERYWHERE, "ours", margin=0.002),
         *(
             Trend(AWARENESS["time"], "above", item["time"], EVERYWHERE, "ours")
-            for item in (
-                IGNORING,
-                DISCARDING,
-            )
+            for item in (IGNORING, DISCARDING)
         ),
         Trend(AWARENESS["slots"], "above", IGNORING["slots"], EVERYWHERE[:4], "ours"),
         Trend(AWARENESS["slots"], "above", BASELINE, EVERYWHERE, "ours"),

@@ -26,11 +26,7 @@ EXPERIMENT = Experiment(
     settings=policy_settings(
         over_pages.ID,
         SETTINGS,
-        {
-            "GREEDY": "Greedy",
-            "LDS": "LowDiscrepancy",
-            "round robin": "RoundRobin",
-        },
+        {"GREEDY": "Greedy", "LDS": "LowDiscrepancy", "round robin": "RoundRobin"},
         {BASELINE: baseline},
         quick=over_pages.QUICK,
         quick_settings=over_pages.QUICK_SETTINGS,

@@ -28,10 +28,7 @@ EXPERIMENT = Experiment(
     settings=policy_settings(
         over_pages.ID,
         SETTINGS,
-        {
-            "GREEDY": "Greedy",
-            "GREEDY-CIS": "GreedyCIS",
-        },
+        {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"},
         {OPTIMUM: optimum, BASELINE: baseline},
         quick=over_pages.QUICK,
         quick_settings=over_pages.QUICK_SETTINGS,

@@ -150,10 +150,7 @@ def derive(rows: Sequence[Row]) -> Iterator[Row]:
             yield Row("", tight, label, seed, NARROWED, fallen)
 
 
-REWARDS = {
-    KAB5: "reward of eq. 2",
-    KAB5_GAIN: f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1",
-}
+REWARDS = {KAB5: "reward of eq. 2", KAB5_GAIN: f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"}
 
 EXPERIMENT = Experiment(
     name="offers-fig5",

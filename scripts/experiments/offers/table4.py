@@ -85,8 +85,7 @@ CLAIMS = (
         (
             Trend(HISTORY, "above", METADATA, (CLICK, IMPRESSION), "Table 4"),
             Trend(
-                *(BOTH, "about", HISTORY, (CLICK, IMPRESSION), "Table 4; margin ours"),
-                margin=0.01,
+                *(BOTH, "about", HISTORY, (CLICK, IMPRESSION), "Table 4; margin ours"), margin=0.01
             ),
         ),
         fitted=True,

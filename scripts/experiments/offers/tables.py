@@ -251,10 +251,7 @@ CLAIMS = (
     Claim(
         "KAB2 does as well as lambda_ml for clicks, above all beyond 30%, and worse for offers.",
         SECTION_544,
-        (
-            _near(KAB2, LAMBDA_ML, where=FROM_40),
-            *_above(LAMBDA_ML, KAB2, metric=OFFER),
-        ),
+        (_near(KAB2, LAMBDA_ML, where=FROM_40), *_above(LAMBDA_ML, KAB2, metric=OFFER)),
     ),
     Claim(
         "Uniform crawling as a third arm, KAB3, lifts both measures, clicks far above lambda_ml.",
