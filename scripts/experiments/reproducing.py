@@ -83,8 +83,7 @@ def report(
     """Write summary, pictures and tables; print which expectations hold."""
     rows = experiment.with_derived(kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
-    references = [experiment.reference, *experiment.further_references]
-    records = tables.summary_records(rows, references, metrics)
+    records = tables.summary_records(rows, experiment.references or ("",), metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
     for name, draw in experiment.pictures.items():
         draw(rows, folder / f"{name}.png")

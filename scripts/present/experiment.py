@@ -39,8 +39,7 @@ class Experiment:
         derive: function of the rows that returns further ones, such as a correlation over pages.
         tables: functions of all rows that return Markdown, by the name that stands in the
             README.md of the results: ``<!-- NAME -->`` and ``<!-- end of NAME -->``.
-        reference: label that others are compared with in the summary.
-        further_references: more of them.
+        references: labels that others are compared with in the summary; the first is played.
         intervals: what intervals are, if not Student's over repetitions.
         repetitions: number of seeds.
         quick_repetitions: that of a quick run.
@@ -59,8 +58,7 @@ class Experiment:
     expected: Sequence[Expected] = ()
     derive: Callable[[Sequence[Row]], Iterable[Row]] | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
-    reference: str = ""
-    further_references: Sequence[str] = ()
+    references: Sequence[str] = ()
     intervals: str = ""
     repetitions: int = 100
     quick_repetitions: int = 2
@@ -89,12 +87,12 @@ class Experiment:
         """Return what is played.
 
         Raises:
-            ValueError: the reference is none of the labels.
+            ValueError: the first reference is none of the labels.
         """
         settings = self.settings(quick)
-        if self.reference:
+        for reference in self.references[:1]:
             labels = dict.fromkeys(label for setting in settings for label in setting.labels)
-            one_of(f"reference of {self.name}", self.reference, tuple(labels))
+            one_of(f"reference of {self.name}", reference, tuple(labels))
         return settings
 
     def with_derived(self, rows: Sequence[Row]) -> list[Row]:

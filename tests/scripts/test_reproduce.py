@@ -87,7 +87,7 @@ def test_what_is_declared_is_checked(changed: dict[str, Any], message: str) -> N
 def test_an_unknown_reference_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fig9, "EXPERIMENT", replace(fig9.EXPERIMENT, reference="LDS"))
+    monkeypatch.setattr(fig9, "EXPERIMENT", replace(fig9.EXPERIMENT, references=("LDS",)))
     message = "reference of ncis-fig9 must be one of V, 1 term"
     refused(run(app, "ncis_fig9", *QUICK, out=tmp_path), message)
     assert not list(tmp_path.iterdir())

@@ -21,7 +21,6 @@ from scripts.study.comparisons import METRICS
 from scripts.study.settings import Measurement, Playable, Setting, spec
 
 TITLE = "Agents with known rates"
-METRIC = "accuracy"
 REFERENCE = "GreedyNCIS"
 RANDOM = "RandomCrawl"
 REPETITIONS = 40
@@ -166,7 +165,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return normalised scores and losses in percent, from the means over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
-        if row.metric == METRIC:
+        if row.metric == "accuracy":
             values.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
     derived = []
     for name, by_label in values.items():
@@ -183,8 +182,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 AGENTS_FIRST = (PPO, CLONE, INDEX, *ANALYTIC[1:])
 """Labels beside REFERENCE: agents, and then formulas."""
-LEVEL, CLOSE = "means", f"{METRIC} minus {REFERENCE}, up to {NEAR:g}"
-UNIT = Axis(f"{METRIC} ({METRICS[METRIC]})")
+LEVEL, CLOSE = "means", f"accuracy minus {REFERENCE}, up to {NEAR:g}"
+UNIT = Axis(f"accuracy ({METRICS['accuracy']})")
 BY_SIZE = {name_of(size): size for size in SIZES}
 BY_RATIO = {name_of(BANDWIDTH_PAGES, r): f"R = {r:g} m" for r in (RATIOS[0], 1.0, *RATIOS[1:])}
 
@@ -202,17 +201,17 @@ EXPERIMENT = Experiment(
         "without a reward, is within half a percent of GREEDY-NCIS on 100 pages, and within "
         "one percent on a hundred thousand."
     ),
-    metric=METRIC,
-    reference=REFERENCE,
+    metric="accuracy",
+    references=(REFERENCE,),
     repetitions=REPETITIONS,
     settings=measurements,
     derive=derive,
     expected=_expected(),
     pictures={
-        METRIC: lines(
+        "accuracy": lines(
             [
-                Series(METRIC, LEVEL, settings=tuple(BY_SIZE)),
-                Series(METRIC, CLOSE, settings=tuple(BY_SIZE), minus=REFERENCE, within=NEAR),
+                Series("accuracy", LEVEL, settings=tuple(BY_SIZE)),
+                Series("accuracy", CLOSE, settings=tuple(BY_SIZE), minus=REFERENCE, within=NEAR),
             ],
             Frame(
                 f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
@@ -227,11 +226,11 @@ EXPERIMENT = Experiment(
             black=(REFERENCE,),
         ),
         "bandwidths": dots(
-            [Series(METRIC, label=BY_RATIO, settings=tuple(BY_RATIO), minus=REFERENCE)],
+            [Series("accuracy", label=BY_RATIO, settings=tuple(BY_RATIO), minus=REFERENCE)],
             Frame(
                 f"{TITLE}: scarce, usual and ample budgets",
                 Axis(
-                    f"{METRIC} minus {REFERENCE}, same events, 95% intervals\n"
+                    f"accuracy minus {REFERENCE}, same events, 95% intervals\n"
                     "(logarithmic beyond .01)",
                     "symlog",
                     limits=(-1.0, 0.02),

@@ -374,7 +374,7 @@ EXPERIMENT = Experiment(
         "days."
     ),
     metric=METRIC,
-    reference=REFERENCE,
+    references=(REFERENCE,),
     intervals="bootstraps over sites, of their means over splits",
     repetitions=len(STARTS),
     quick_repetitions=1,

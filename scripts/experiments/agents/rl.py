@@ -284,7 +284,7 @@ EXPERIMENT = Experiment(
         "in every task, and below the best formula in most."
     ),
     metric=METRIC,
-    reference=ROUND_ROBIN,
+    references=(ROUND_ROBIN,),
     repetitions=5,
     quick_repetitions=1,
     settings=measurements,

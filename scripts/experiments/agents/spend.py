@@ -88,7 +88,7 @@ EXPERIMENT = Experiment(
         "settings, and fresher in one."
     ),
     metric="freshness",
-    reference=stress.AT_INSTANTS,
+    references=(stress.AT_INSTANTS,),
     repetitions=30,
     settings=measurements,
     expected=(

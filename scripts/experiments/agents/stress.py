@@ -334,8 +334,7 @@ EXPERIMENT = Experiment(
         "than the belief that it corrects."
     ),
     metric="freshness",
-    reference=REFERENCE,
-    further_references=FURTHER_REFERENCES,
+    references=(REFERENCE, *FURTHER_REFERENCES),
     repetitions=30,
     settings=measurements,
     derive=derive,

@@ -264,8 +264,7 @@ EXPERIMENT = Experiment(
         "the shipped crawlers, which use neither importance nor a budget, cost more than LC."
     ),
     metric=J_H,
-    reference=LC,
-    further_references=(BOUND,),
+    references=(LC, BOUND),
     repetitions=6,
     settings=measurements,
     derive=derive,

@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=("The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."),
     metric=METRIC,
-    reference=OWN,
+    references=(OWN,),
     repetitions=20,
     settings=measure_settings(
         {

@@ -109,8 +109,7 @@ EXPERIMENT = Experiment(
         "All other margins were set after the simulation."
     ),
     metric=J_H,
-    reference=FORMULA,
-    further_references=(BOUND,),
+    references=(FORMULA, BOUND),
     repetitions=20,
     settings=measure_settings(
         {

@@ -168,7 +168,7 @@ EXPERIMENT = Experiment(
         "infinitely much, and neither beats LC or LCA in the binary one. CC and UC do poorly."
     ),
     metric=METRIC,
-    reference=LC,
+    references=(LC,),
     repetitions=20,
     settings=measure_settings(
         SETTINGS,

@@ -77,7 +77,7 @@ EXPERIMENT = Experiment(
         "somewhat worse) and much better in the harmonic one."
     ),
     metric=METRIC,
-    reference=CO,
+    references=(CO,),
     repetitions=20,
     settings=measure_settings(
         SETTINGS,

@@ -77,7 +77,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim="Estimates from a suffix of the history follow change rates that vary with time.",
     metric=METRIC,
-    reference=ALL,
+    references=(ALL,),
     repetitions=20,
     settings=measure_settings(
         {SHIFTING: {"num_pages": 100, "horizon": END}},

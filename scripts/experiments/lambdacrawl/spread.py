@@ -89,7 +89,7 @@ EXPERIMENT = Experiment(
         "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
     ),
     metric=J_H,
-    reference=LC,
+    references=(LC,),
     repetitions=10,
     settings=measure_settings(
         SETTINGS,

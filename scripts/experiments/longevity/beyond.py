@@ -31,7 +31,6 @@ from scripts.present.verdicts import Trend
 from scripts.study.specs import spec
 
 TITLE = "Hard budgets, and signals of changes"
-METRIC = "staleness"
 
 PAGES = 500
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
@@ -139,7 +138,7 @@ def _sizes(cell: Cell) -> dict[str, Any]:
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the staleness that signals save each policy, on the same pages and changes."""
-    value = {row[1:4]: row.value for row in rows if row.metric == METRIC}
+    value = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     silent = {name: NAMES[cell._replace(signals=SIGNALS[0])] for name, cell in CELLS.items()}
     return [
         Row(plays.ID, setting, label, seed, SAVED, value[before] - stale)
@@ -159,9 +158,8 @@ EXPERIMENT = Experiment(
         "leaves copies less stale than all other policies that learn, and with noisy signals less "
         "stale than without."
     ),
-    metric=METRIC,
-    reference=UNIFORM,
-    further_references=(FITTING,),
+    metric="staleness",
+    references=(UNIFORM, FITTING),
     repetitions=5,
     settings=measure_settings(
         {name: _sizes(cell) for name, cell in CELLS.items()},
@@ -182,7 +180,7 @@ EXPERIMENT = Experiment(
     ),
     pictures={
         "staleness": lines(
-            [Series(METRIC, PANELS, labels=SHOWN)],
+            [Series("staleness", PANELS, labels=SHOWN)],
             Frame(
                 f"{TITLE}: 60 days, all copies fresh at the start\n"
                 "means and 95% intervals over seeds",
@@ -197,7 +195,7 @@ EXPERIMENT = Experiment(
         "differences": dots(
             [
                 Series(
-                    METRIC,
+                    "staleness",
                     PANELS,
                     {
                         name: f"{cell.budget:g} crawls per page and day"

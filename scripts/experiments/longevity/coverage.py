@@ -200,7 +200,7 @@ EXPERIMENT = Experiment(
         "divides the crawls best between refreshes and new pages."
     ),
     metric=METRIC,
-    reference=FS_S,
+    references=(FS_S,),
     repetitions=3,
     settings=measure_settings(
         {"quality": {"instance": "quality", "num_pages": 300, "days": DAYS}},

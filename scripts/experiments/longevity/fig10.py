@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
         "Shorter histories and summaries of few hashes do not make the online policies much worse."
     ),
     metric="staleness",
-    reference=UNIFORM,
+    references=(UNIFORM,),
     repetitions=5,
     settings=partial(plays.sweeps, entrants=ENTRANTS, instance=SET),
     derive=partial(curves.compared, stretch=plays.STEADY),

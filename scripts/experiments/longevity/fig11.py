@@ -152,8 +152,7 @@ EXPERIMENT = Experiment(
         "moderate staleness."
     ),
     metric="staleness",
-    reference=CGM,
-    further_references=(UNIFORM,),
+    references=(CGM, UNIFORM),
     repetitions=10,
     settings=measurements,
     derive=derive,

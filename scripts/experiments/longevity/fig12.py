@@ -63,8 +63,7 @@ EXPERIMENT = Experiment(
         "policy gets as fresh there as on high-quality pages."
     ),
     metric="staleness",
-    reference=CGM,
-    further_references=(UNIFORM,),
+    references=(CGM, UNIFORM),
     repetitions=10,
     settings=measurements,
     derive=derive,

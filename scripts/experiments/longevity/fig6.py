@@ -25,7 +25,6 @@ from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 
 TITLE = "Policies that know how pages change"
-METRIC = "staleness"
 TWICE = "saved beyond twice what HS-S saves"
 """Savings of staleness against uniform refreshing, at equal cost."""
 FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
@@ -61,7 +60,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 def twice_saved(rows: Sequence[Row]) -> list[Row]:
     """Return savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
-    stale = {row[1:4]: row.value for row in rows if row.metric == METRIC}
+    stale = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     saved = []
     for (setting, label, seed), value in stale.items():
         if label in FRAGMENT_BASED:
@@ -79,8 +78,8 @@ EXPERIMENT = Experiment(
         "At equal refresh cost, policies for fragment staleness leave copies less stale than "
         "policies for holistic staleness, and dynamic ones less stale than static ones."
     ),
-    metric=METRIC,
-    reference=UNIFORM,
+    metric="staleness",
+    references=(UNIFORM,),
     repetitions=10,
     settings=partial(plays.sweeps, entrants=OFFLINE, instance=SET),
     derive=derive,

@@ -69,7 +69,7 @@ EXPERIMENT = Experiment(
         "as uniform refreshing at equal cost."
     ),
     metric="staleness",
-    reference=UNIFORM,
+    references=(UNIFORM,),
     repetitions=10,
     settings=measurements,
     derive=derive,

@@ -70,8 +70,7 @@ EXPERIMENT = Experiment(
         "at equal cost, curve fitting slightly less than the bound-based policy."
     ),
     metric="staleness",
-    reference=UNIFORM,
-    further_references=(FITTING,),
+    references=(UNIFORM, FITTING),
     repetitions=10,
     settings=measurements,
     derive=partial(curves.compared, stretch=plays.STEADY, reference=UNIFORM),

@@ -152,7 +152,7 @@ EXPERIMENT = Experiment(
         "that change fast, and few of pages that change slowly."
     ),
     metric=METRIC,
-    reference=COMPLETE,
+    references=(COMPLETE,),
     repetitions=10,
     settings=measure_settings(
         {

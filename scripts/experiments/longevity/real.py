@@ -248,7 +248,7 @@ EXPERIMENT = Experiment(
         "are played would suffice."
     ),
     metric="staleness",
-    reference=UNIFORM,
+    references=(UNIFORM,),
     repetitions=1,
     quick_repetitions=1,
     settings=measurements,

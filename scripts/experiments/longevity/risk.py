@@ -155,7 +155,7 @@ EXPERIMENT = Experiment(
         "a page below rho T, whatever the page does."
     ),
     metric="staleness",
-    reference=FITTING,
+    references=(FITTING,),
     repetitions=5,
     settings=measurements,
     derive=derive,

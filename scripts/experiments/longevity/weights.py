@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
         "less stale, by weight, than the same policies that count all fragments alike."
     ),
     metric="staleness",
-    reference=UNIFORM,
+    references=(UNIFORM,),
     repetitions=5,
     settings=measurements,
     derive=partial(curves.compared, stretch=curves.WHOLE),

@@ -148,7 +148,7 @@ EXPERIMENT = Experiment(
         "m=100."
     ),
     metric="accuracy",
-    reference=PROMPT,
+    references=(PROMPT,),
     repetitions=30,
     settings=measure_settings(
         over_pages.sweep("noisy"),

@@ -9,7 +9,6 @@ from scripts.study.bounds import BASELINE, baseline
 
 TITLE = "Crawling without signals (NCIS paper, figure 3)"
 SETTINGS = over_pages.sweep("uniform")
-METRIC = "accuracy"
 
 EVERYWHERE = tuple(SETTINGS)
 PAPER = "section 6.4, figure 3"
@@ -21,8 +20,8 @@ EXPERIMENT = Experiment(
         "GREEDY and LDS have very similar accuracy whatever the number of pages. Both are on par "
         "with BASELINE, the optimal continuous policy."
     ),
-    metric=METRIC,
-    reference=BASELINE,
+    metric="accuracy",
+    references=(BASELINE,),
     settings=policy_settings(
         over_pages.ID,
         SETTINGS,
@@ -59,5 +58,5 @@ EXPERIMENT = Experiment(
         Trend("GREEDY", "above", "round robin", EVERYWHERE, "not in the paper"),
         *over_pages.levels("BASELINE", "GREEDY", "LDS", "round robin"),
     ),
-    pictures={METRIC: over_pages.accuracy(TITLE)},
+    pictures={"accuracy": over_pages.accuracy(TITLE)},
 )

@@ -9,7 +9,6 @@ from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
 TITLE = "Signals for some of the changes, none of them false (NCIS paper, figure 4)"
 SETTINGS = over_pages.sweep("partial")
-METRIC = "accuracy"
 
 EVERYWHERE = tuple(SETTINGS)
 PAPER = "section 6.5, figure 4"
@@ -22,9 +21,8 @@ EXPERIMENT = Experiment(
         "GREEDY-CIS, which gives a signalled page the value mu/Delta, is far more accurate than "
         "GREEDY, at every ratio of bandwidth to changes."
     ),
-    metric=METRIC,
-    reference=BASELINE,
-    further_references=(OPTIMUM,),
+    metric="accuracy",
+    references=(BASELINE, OPTIMUM),
     settings=policy_settings(
         over_pages.ID,
         SETTINGS,
@@ -55,5 +53,5 @@ EXPERIMENT = Experiment(
         Trend("GREEDY-CIS", "about", OPTIMUM, EVERYWHERE, NOT_THERE, margin=0.005),
         *over_pages.levels("BASELINE", "GREEDY", "GREEDY-CIS"),
     ),
-    pictures={METRIC: over_pages.accuracy(TITLE)},
+    pictures={"accuracy": over_pages.accuracy(TITLE)},
 )

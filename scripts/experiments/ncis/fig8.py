@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
         "all others is close to optimal. Where both are corrupted, it loses more than GREEDY-NCIS."
     ),
     metric="accuracy",
-    reference="GREEDY",
+    references=("GREEDY",),
     repetitions=10,
     settings=measure_settings(
         SETTINGS,

@@ -75,7 +75,7 @@ EXPERIMENT = Experiment(
         "from time 1000 to 3000, which leaves out the start with all pages fresh."
     ),
     metric="freshness",
-    reference=OPTIMUM,
+    references=(OPTIMUM,),
     repetitions=20,
     settings=measure_settings(
         {

@@ -258,7 +258,7 @@ EXPERIMENT = Experiment(
         "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
     ),
     metric=METRIC,
-    reference=REFERENCE,
+    references=(REFERENCE,),
     repetitions=20,
     settings=measure_settings(
         {

@@ -28,7 +28,6 @@ from scripts.study.bounds import OPTIMUM, optimum
 from scripts.study.specs import spec
 
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
-METRIC = "freshness"
 DISCRETE, GREEDY = "discrete optimum", "GREEDY-NCIS"
 PER_PAGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Crawls per page and unit of time; change rates are between 0.2 and 1."""
@@ -58,7 +57,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the best policy, and the width of its bracket due to truncation."""
     instance = world(seed, **arguments)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
-    return {METRIC: result.freshness, OPEN: result.high - result.low}
+    return {"freshness": result.freshness, OPEN: result.high - result.low}
 
 
 @spec("ncis-discrete-greedy")
@@ -70,18 +69,20 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
     )
     index = CompiledIndex(greedy_ncis_value, table)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages], index=index)
-    return {METRIC: result.freshness, OPEN: result.high - result.low}
+    return {"freshness": result.freshness, OPEN: result.high - result.low}
 
 
 @spec("ncis-continuous-optimum")
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the continuous optimum (Theorem 1)."""
-    return {METRIC: optimum(world(seed, **arguments))}
+    return {"freshness": optimum(world(seed, **arguments))}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return losses of GREEDY-NCIS to the best policy, and of that to the continuous one."""
-    fresh = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    fresh = {
+        (row.setting, row.policy, row.seed): row.value for row in rows if row.metric == "freshness"
+    }
     better = {
         worse + kind: label + kind
         for kind in KINDS
@@ -147,8 +148,8 @@ EXPERIMENT = Experiment(
         "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
         "The loss of both to the continuous optimum is the cost of slots."
     ),
-    metric=METRIC,
-    reference=DISCRETE,
+    metric="freshness",
+    references=(DISCRETE,),
     repetitions=60,
     settings=measure_settings(
         SETTINGS,
@@ -170,5 +171,5 @@ EXPERIMENT = Experiment(
             for kind in KINDS
         ),
     ),
-    pictures={METRIC: plot},
+    pictures={"freshness": plot},
 )

@@ -9,7 +9,6 @@ from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
 TITLE = "Three readings of GREEDY-CIS on noisy signals (NCIS paper, figure 6)"
 READINGS = ("I1", "I2", "I3")
-METRIC = "accuracy"
 
 MANY_PAGES = ("m=1000", "m=10000")
 
@@ -22,9 +21,8 @@ EXPERIMENT = Experiment(
         "with the limit that agrees with it. On many pages each of them is worse than using "
         "no signals at all."
     ),
-    metric=METRIC,
-    reference=BASELINE,
-    further_references=(OPTIMUM,),
+    metric="accuracy",
+    references=(BASELINE, OPTIMUM),
     settings=policy_settings(
         over_pages.ID,
         {
@@ -41,5 +39,5 @@ EXPERIMENT = Experiment(
         Trend(BASELINE, "above", f"GREEDY-CIS {reading}", MANY_PAGES, "our reading of section 6.6")
         for reading in READINGS
     ),
-    pictures={METRIC: over_pages.accuracy(TITLE)},
+    pictures={"accuracy": over_pages.accuracy(TITLE)},
 )

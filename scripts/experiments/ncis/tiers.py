@@ -34,7 +34,6 @@ from scripts.study.means import means, paired, table
 from scripts.study.specs import spec
 
 TITLE = "Values computed by tiers (NCIS paper, appendix F)"
-METRIC = "freshness"
 COMPUTED = "values per slot"
 ID = "CrawlNCIS-v0"
 SIZES, BANDWIDTH = (300, 1000), 100.0
@@ -179,7 +178,7 @@ def played(
         if each is not None:
             each(page)
     ledger = env.unwrapped.ledger()
-    return {METRIC: ledger.freshness, COMPUTED: search.computed / slots}
+    return {"freshness": ledger.freshness, COMPUTED: search.computed / slots}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -218,8 +217,8 @@ EXPERIMENT = Experiment(
         "knows until when a page stays below the largest value computes fewer than tiers that are "
         "nearly as fresh, and loses nothing."
     ),
-    metric=METRIC,
-    reference=EXACT,
+    metric="freshness",
+    references=(EXACT,),
     repetitions=5,
     settings=measure_settings(
         SETTINGS,

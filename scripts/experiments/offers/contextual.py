@@ -72,7 +72,7 @@ EXPERIMENT = Experiment(
         "without memory."
     ),
     metric=METRIC,
-    reference=LAMBDA_ML,
+    references=(LAMBDA_ML,),
     repetitions=10,
     settings=measure_settings(
         {

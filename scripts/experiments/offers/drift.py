@@ -133,8 +133,7 @@ EXPERIMENT = Experiment(
         "wrong and not where they are true, and by learning: more than arms drawn at random."
     ),
     metric=METRIC,
-    reference=LAMBDA,
-    further_references=(MIXTURE,),
+    references=(LAMBDA, MIXTURE),
     repetitions=30,
     settings=measure_settings(
         {

@@ -194,7 +194,7 @@ EXPERIMENT = Experiment(
         "clicks, as a uniform sample has few clicks and impressions."
     ),
     metric=METRIC,
-    reference=BOTH,
+    references=(BOTH,),
     repetitions=5,
     settings=measure_settings(
         {task: {"task": task, "size": list(Size())} for task in TASKS},

@@ -416,8 +416,7 @@ EXPERIMENT = Experiment(
         "crawling the best for offers; a bandit over five strategies is above LambdaCrawl in both."
     ),
     metric=CLICK,
-    reference=LAMBDA_ML,
-    further_references=(MIXTURE,),
+    references=(LAMBDA_ML, MIXTURE),
     settings=measurements,
     derive=derive,
     claims=CLAIMS,

@@ -205,7 +205,7 @@ EXPERIMENT = Experiment(
         "parameters fitted to all earlier days."
     ),
     metric=METRIC,
-    reference=REFERENCE,
+    references=(REFERENCE,),
     repetitions=recorded.QUARTERS,
     settings=measurements,
     derive=derive,

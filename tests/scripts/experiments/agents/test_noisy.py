@@ -26,7 +26,7 @@ FRESH = {
 
 def rows_of(setting: str, seeds: int = 3) -> list[Row]:
     return [
-        Row(noisy.ID, setting, label, seed, noisy.METRIC, mean + 0.01 * (seed - 1))
+        Row(noisy.ID, setting, label, seed, noisy.EXPERIMENT.metric, mean + 0.01 * (seed - 1))
         for label, mean in FRESH.items()
         for seed in range(seeds)
     ]
@@ -187,7 +187,7 @@ def test_a_clone_values_pages_as_its_teacher_does() -> None:
 def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figure]) -> None:
     names = [*map(noisy.name_of, noisy.SIZES), "m=100, R=0.25m", "m=100, R=4m"]
     rows = [row for name in names for row in rows_of(name)]
-    for name in (noisy.METRIC, "bandwidths"):
+    for name in (noisy.EXPERIMENT.metric, "bandwidths"):
         noisy.EXPERIMENT.pictures[name](rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     sizes, bandwidths = drawn
