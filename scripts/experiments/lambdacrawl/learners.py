@@ -15,6 +15,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, Instance
 from policies import lambdacrawl as learning
+from scripts.experiments.figures import Axis, Frame, Rule, Series, lines
 from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BOUND,
@@ -187,44 +188,35 @@ def growth(regret: FloatArray) -> float:
     return float(np.polyfit(np.log(HORIZONS[: regret.size]), np.log(regret), 1)[0])
 
 
-GROUP = ("setting", "policy", "index")
-
-
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs over time, over those of LambdaCrawl's formula, a panel per kind of pages."""
-    parts, rules, axes = [], [], {}
-    for metric in (J_H, J_B):
-        ratios, best = _over_formula(rows, metric)
-        for kind in KINDS:
-            panel = f"{metric}, {kind}"
-            parts.append(ratios[ratios.setting == kind].assign(panel=panel))
-            rules.append(charts.Rule(float(best[kind]), BOUNDS[metric], ":", panel))
-            axes[panel] = charts.Axis(f"{COST_NAMES[metric]} over LC's formula")
-    charts.lines(
-        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
+    panels = {metric: {kind: f"{metric}, {kind}" for kind in KINDS} for metric in (J_H, J_B)}
+    rules = []
+    for metric, by_kind in panels.items():
+        limits = table(rows, LIMITS[metric])
+        best = limits[limits.policy == BOUNDS[metric]]
+        ratios = means(paired(best, limits[limits.policy == LC], ratio=True)).set_index("setting")
+        for kind, panel in by_kind.items():
+            rules.append(Rule(float(ratios["mean"][kind]), BOUNDS[metric], ":", panel))
+    edges = np.array(TIMES)
+    lines(
+        [Series(metric, by_kind, over=LC, of=LIMITS[metric]) for metric, by_kind in panels.items()],
+        Frame(
             f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
-            charts.Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
-            axes,
+            Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
+            {
+                panel: Axis(f"{COST_NAMES[metric]} over LC's formula")
+                for metric, by_kind in panels.items()
+                for panel in by_kind.values()
+            },
             shared="x",
-            across=[charts.Rule(1.0, KNOWN, "-"), *rules],
+            across=[Rule(1.0, KNOWN, "-"), *rules],
         ),
+        along=np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:]),
         labels=(*KNOWN_RATES, *LEARNERS),
         black=tuple(KNOWN_RATES),
         bands=True,
-    )
-
-
-def _over_formula(rows: Sequence[Row], metric: str) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """Return a cost by time over that of the formula, and that of the bound by kind of pages."""
-    limits = table(rows, LIMITS[metric])
-    formula = limits[limits.policy == LC]
-    ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
-    edges = np.array(TIMES)
-    middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
-    best = means(paired(limits[limits.policy == BOUNDS[metric]], formula, ratio=True))
-    return ratios.assign(x=middle[ratios["index"]]), best.set_index("setting")["mean"]
+    )(rows, path)
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
