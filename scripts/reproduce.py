@@ -64,7 +64,7 @@ def main(options: ReproduceOptions) -> None:
         raise ValueError("--fresh and --score exclude each other")
     players = options.players
     jobs = {}
-    for experiment in experiments.chosen(options.figures):
+    for experiment in experiments.select(options.figures):
         out = options.out or (QUICK_OUT if options.quick else RESULTS)
         folder = out / experiment.paper / experiment.figure
         experiment.playables(options.quick)  # what is wrong with it is an error before any work

@@ -88,8 +88,8 @@ def of_paper(paper: str) -> tuple[Experiment, ...]:
     return tuple(find(full) for full in names() if full.partition("_")[0] == paper)
 
 
-def chosen(names: Sequence[str]) -> list[Experiment]:
-    """Return the experiments of these names, each once; a paper's name means all of its figures.
+def select(names: Sequence[str]) -> list[Experiment]:
+    """Return the experiments of these names, each once; a paper's name selects all its figures.
 
     Raises:
         ValueError: an unknown name.

@@ -128,7 +128,7 @@ def test_experiments_come_in_the_order_of_their_numbers(
 
 
 def test_names_and_papers_choose_each_experiment_once() -> None:
-    names = [one.name.replace("-", "_", 1) for one in experiments.chosen(["ncis_fig9", "ncis"])]
+    names = [one.name.replace("-", "_", 1) for one in experiments.select(["ncis_fig9", "ncis"])]
     of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
     assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+import policies as crawl_policies
 from crawl_envs.instances import STRESS
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledThresholds
-from policies.ncis.threshold import ThresholdNCIS
 from scripts.experiments.agents import stress
 from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.present.experiment import Experiment
@@ -35,7 +35,7 @@ SPENT = "crawl_rate"
 SOURCE = "the thresholds keep to the budget on average only"
 
 
-class Scaled(ThresholdNCIS):
+class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by name
     """ThresholdNCIS with the thresholds of another bandwidth.
 
     Args:
@@ -50,7 +50,8 @@ class Scaled(ThresholdNCIS):
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the compiled form for the other bandwidth."""
         other = replace(problem, bandwidth=problem.bandwidth * self.factor)
-        return super().compile(other, slots, rng)
+        compiled: CompiledThresholds = super().compile(other, slots, rng)
+        return compiled
 
 
 @spec("stress-threshold-at-factor")

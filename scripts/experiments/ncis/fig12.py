@@ -85,8 +85,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
                 for arm in ((setting, SHIFTING), (setting, reference))
             ]
             seeds = [seed for seed in arms[0] if seed in arms[1]]
-            own, other = (np.array([arm[seed] for seed in seeds]) for arm in arms)
-            times = settling_times(own, other, start) if seeds else []
+            shifted, steady = (np.array([arm[seed] for seed in seeds]) for arm in arms)
+            times = settling_times(shifted, steady, start) if seeds else []
             derived += [
                 Row(ID, setting, SHIFTING, seed, metric, time)
                 for seed, time in zip(seeds, times, strict=True)
