@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from crawl_envs.types import Policy
 from scripts.experiments.figures import Axis, Frame, Rule, Series, dots, lines
 from scripts.experiments.measures import learned_values
 from scripts.present.experiment import Experiment
-from scripts.present.verdicts import Expected, Trend
+from scripts.present.verdicts import Expected, Trend, trends
 from scripts.study.comparisons import METRICS
 from scripts.study.settings import Measurement, Playable, Setting, spec
 
@@ -142,23 +142,16 @@ def tabulated(*, num_pages: int, horizon: float) -> Measurement:
     return Measurement(LEARNED, measures, arguments, ID, most=5)
 
 
-def _expected() -> tuple[Expected, ...]:
-    """Return expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
-    half, one = 0.0045, 0.009
-    trained = "half a percent of the accuracy of GREEDY-NCIS, about .91"
-    larger = "one percent of it"
-    tests: list[Expected] = []
+def _expected() -> Iterator[Expected]:
+    """Yield expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
+    half_percent = "half a percent of the accuracy of GREEDY-NCIS, about .91"
     for label in (INDEX, CLONE):
-        tests.append(Trend(label, "about", REFERENCE, (name_of(100),), trained, half))
-        sizes = tuple(map(name_of, (1000, 100_000)))
-        tests.append(Trend(label, "about", REFERENCE, sizes, larger, one))
-    sizes = tuple(map(name_of, SIZES))
-    others = tuple(name_of(BANDWIDTH_PAGES, ratio) for ratio in RATIOS)
+        yield Trend(label, "about", REFERENCE, (name_of(100),), half_percent, 0.0045)
+        sizes = (name_of(1000), name_of(100_000))
+        yield Trend(label, "about", REFERENCE, sizes, "one percent of it", 0.009)
+    everywhere = (*map(name_of, SIZES), *(name_of(BANDWIDTH_PAGES, ratio) for ratio in RATIOS))
     simple = "formulas that leave something out"
-    for label in SAVED_AS:
-        for formula in ("Greedy", "GreedyCIS", "RoundRobin", RANDOM):
-            tests.append(Trend(label, "above", formula, (*sizes, *others), simple))
-    return tuple(tests)
+    yield from trends(SAVED_AS, "above", ANALYTIC[1:], everywhere, simple)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -206,7 +199,7 @@ EXPERIMENT = Experiment(
     repetitions=REPETITIONS,
     settings=measurements,
     derive=derive,
-    expected=_expected(),
+    expected=tuple(_expected()),
     pictures={
         "accuracy": lines(
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,20 +141,17 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
     return found
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return scores by world, the least of them, and losses in the law that was left out."""
-    found, derived = scores(rows), []
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield scores by world, the least of them, and losses in the law that was left out."""
+    found = scores(rows)
     for (setting, label, seed), of_worlds in found.items():
-        row = Row("", setting, label, seed, "", 0.0)
-        derived += [
-            row._replace(metric=f"score, {world}", value=value)
-            for world, value in of_worlds.items()
-        ]
-        derived.append(row._replace(metric="least score", value=min(of_worlds.values())))
+        metrics = {f"score, {world}": value for world, value in of_worlds.items()}
+        metrics["least score"] = min(of_worlds.values())
         law, belief = LEFT_OUT.get(setting), found.get((GIVEN, BELIEF, seed))
         if law and belief:
-            derived.append(row._replace(metric=LOSS, value=of_worlds[law] - belief[law]))
-    return derived
+            metrics[LOSS] = of_worlds[law] - belief[law]
+        for metric, value in metrics.items():
+            yield Row("", setting, label, seed, metric, value)
 
 
 def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, float]:

@@ -87,7 +87,7 @@ def played(
     if label in KNOWN_RATES:
         costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
     else:
-        env = _reset_env(seed, instance, times[-1])
+        env = learning_env(seed, instance, times[-1])
         costs = stepped_costs(env, LEARNERS[label](env), seed, np.array(times))
     return {
         **indexed(J_H, [cost[J_H] for cost in costs]),
@@ -104,7 +104,8 @@ def by_formula(
     return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
-def _reset_env(seed: int, instance: Instance, horizon: float) -> Any:
+def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
+    """Return the environment of an instance, reset, that reveals importance alone."""
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
@@ -126,7 +127,7 @@ def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[
     instance = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     differences = []
     for horizon in horizons:
-        env = _reset_env(seed, instance, horizon)
+        env = learning_env(seed, instance, horizon)
         [cost] = stepped_costs(env, LEARNERS[ETC](env), seed, np.array([0.0, horizon]))
         [best] = compiled_course(instance, KNOWN_RATES[EVEN](), seed, [horizon])
         differences.append(horizon * (cost[J_H] - best[J_H]) / instance.importance.sum())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-import gymnasium
 import numpy as np
 
 from crawl_envs.instances.misspecified.occurrences import (
@@ -18,6 +17,7 @@ from crawl_envs.types import Instance
 from policies.lambdacrawl import LambdaLearnAndCrawl
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.experiments.lambdacrawl.learners import learning_env
 from scripts.experiments.measures.costs import J_H, UNOBSERVED, drawn
 from scripts.experiments.measures.long_run import stepped_costs
 from scripts.present.experiment import Experiment, measure_settings
@@ -56,15 +56,7 @@ def shifted(seed: int, num_pages: int) -> Instance:
 def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping[str, float]:
     """Return the cost of a learner by stretches of time, and around the shift."""
     instance = shifted(seed, num_pages)
-    env = gymnasium.make(
-        ID,
-        num_pages=num_pages,
-        bandwidth=instance.bandwidth,
-        horizon=horizon,
-        action="page",
-        reveal="importance",
-    )
-    env.reset(seed=seed, options={"instance": instance})
+    env = learning_env(seed, instance, horizon)
     learner = LambdaLearnAndCrawl(env, window=WINDOWS[label])
     times = np.linspace(0.0, horizon, STRETCHES + 1)
     costs = np.array([cost[J_H] for cost in stepped_costs(env, learner, seed, times)])
