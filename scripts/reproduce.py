@@ -16,7 +16,6 @@ from scripts import experiments
 from scripts.cli.commands import command_of
 from scripts.cli.options import at_least
 from scripts.experiments.reproducing import reproduce
-from scripts.present.experiment import check_declared, paper_and_figure
 from scripts.study.rows import RESULTS, check_folder
 from scripts.study.workers import PlayOptions
 
@@ -67,10 +66,10 @@ def main(options: ReproduceOptions) -> None:
         raise ValueError("--fresh and --score exclude each other")
     players = options.players
     jobs = {}
-    for experiment in experiments.chosen(options.figures):
-        paper, figure = paper_and_figure(experiment)
-        folder = (options.out or (QUICK_OUT if options.quick else RESULTS)) / paper / figure
-        check_declared(experiment)
+    for experiment in experiments.select(options.figures):
+        out = options.out or (QUICK_OUT if options.quick else RESULTS)
+        folder = out / experiment.paper / experiment.figure
+        experiment.playables(options.quick)  # what is wrong with it is an error before any work
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():

@@ -1,50 +1,20 @@
 """One module per figure or table of a paper, as data; new modules are discovered.
 
-A module ``<paper>.<figure>`` defines what is simulated, what is expected, and how it is drawn.
+A module ``<paper>.<figure>`` declares ``EXPERIMENT``, an
+:class:`scripts.present.experiment.Experiment`, whose attributes are described there: a name, a
+title, a claim, what is played, what is expected, and pictures. What is played is a function of
+whether the run is quick:
 
-What is simulated, one of three:
+* :func:`scripts.present.experiment.policy_settings`: policies in an environment, and bounds;
+* :func:`scripts.present.experiment.measure_settings`: functions of a seed that return numbers by
+  metric. :mod:`scripts.experiments.measures` has functions for several experiments;
+* any other function that returns settings and measurements of :mod:`scripts.study.settings`.
 
-* policies in an environment: ``ID`` (an environment), ``SETTINGS`` (for each name, arguments of
-  the environment), ``POLICIES`` (for each label, a policy in the form ``Name`` or
-  ``Name:key=value`` of the command line) and ``BOUNDS`` (for each label, a function of an
-  instance, such as those of :mod:`scripts.study.bounds`; optional);
-* functions of a seed that return numbers by metric: ``SETTINGS`` (for each name, arguments of
-  the functions), ``MEASURES`` (for each label, a function, see
-  :class:`scripts.study.settings.Measurement`), and optionally ``ID`` (an environment, for the
-  rows), ``ONLY`` (settings that have some of the labels only, and which) and ``MOST`` (the
-  largest useful number of repetitions of a setting). :mod:`scripts.experiments.measures` has
-  functions for several experiments;
-* anything else: ``measurements(quick)``, a sequence of measurements.
-
-The runner plays them in worker processes, saves rows as they arrive and can resume. ``QUICK``
-replaces arguments in all settings of a quick run, ``QUICK_SETTINGS`` are the names of those that
-it plays (optional, all). All of it together should take a few seconds, once compiled.
-
-Arrays of numbers, such as one per page or a time series, are indexed metrics
-(:func:`scripts.study.rows.indexed` and ``gathered``). An optional ``derive(rows)`` returns
-further rows computed from the rows, such as a correlation over pages. Rows should hold raw numbers
-as far as possible, so that everything else can be recomputed without simulation.
-
-``NAME`` is what kept rows are recognised by: chosen once, and not changed with the module or the
-title. Functions are recognised by their :func:`scripts.study.specs.spec`.
-
-Expectations: ``TITLE``; ``CLAIM`` (the claim of the figure in a sentence or two); ``METRIC`` (the
-default metric); ``REFERENCE`` (the label that others are compared with; optional) and
-``FURTHER_REFERENCES`` (further labels for differences in the summary; optional); ``INTERVALS`` (in
-words, where they are not Student's over repetitions; optional); ``CLAIMS``, a
-tuple of :class:`scripts.present.verdicts.Claim`: sentences of the paper with the levels, trends
-and ranges that test them; ``EXPECTED``, a tuple of further expectations that are not in the paper.
-One of these two is enough.
-
-Pictures: ``PICTURES``, a mapping of file names to functions ``(rows, path)``, which also receive
-the derived rows; :mod:`scripts.experiments.figures` makes the usual ones. Or ``plot(rows, path)``,
-for ``<METRIC>.png``.
-
-Tables: an optional ``TABLES``, a mapping of names to functions of all rows that return a Markdown
-table. It is written to the README.md of the results, if there is one, between the lines ``<!-- NAME
--->`` and ``<!-- end of NAME -->``.
-
-``REPETITIONS`` and ``QUICK_REPETITIONS`` are the numbers of seeds; 100 and 5 by default.
+The runner plays them in worker processes, saves rows as they arrive and can resume. Kept rows are
+recognised by the declared name, and functions by their :func:`scripts.study.specs.spec`. Arrays of
+numbers, such as one per page, are indexed metrics (:func:`scripts.study.rows.indexed` and
+``gathered``). Rows should hold raw numbers as far as possible, so that everything else can be
+derived without simulation. :mod:`scripts.experiments.figures` makes the usual pictures.
 
 Public modules: reproducing.
 """
@@ -56,9 +26,9 @@ import pkgutil
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from crawl_envs.types.arguments import one_of
+from scripts.present.experiment import Experiment
 
 SHARED = "measures"
 """The folder of what experiments share."""
@@ -81,18 +51,22 @@ def _natural(name: str) -> list[tuple[str, int]]:
     return [(text, int(number or -1)) for text, number in parts]
 
 
-def find(name: str) -> ModuleType:
+def find(name: str) -> Experiment:
     """Return an experiment by its full name, or by its name without the paper.
 
     Raises:
-        ValueError: no such experiment, or a name that several papers have.
+        ValueError: no such experiment, a name that several papers have, or a module without one.
     """
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) > 1:
         raise ValueError(f"figure {name!r} is in several papers: name {' or '.join(matching)}")
     if not matching:
         one_of("figure", name, tuple(dict.fromkeys((*_shortest(), *names(), *papers()))))
-    return importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
+    module = importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
+    experiment = vars(module).get("EXPERIMENT")
+    if not isinstance(experiment, Experiment):
+        raise ValueError(f"{module.__name__} must declare EXPERIMENT = Experiment(...)")
+    return experiment
 
 
 def _shortest() -> list[str]:
@@ -109,20 +83,16 @@ def papers() -> tuple[str, ...]:
     return tuple(dict.fromkeys(full.partition("_")[0] for full in names()))
 
 
-def of_paper(paper: str) -> tuple[ModuleType, ...]:
+def of_paper(paper: str) -> tuple[Experiment, ...]:
     """Return the experiments of a paper, in order."""
     return tuple(find(full) for full in names() if full.partition("_")[0] == paper)
 
 
-def chosen(names: Sequence[str]) -> list[ModuleType]:
-    """Return the experiments of these names, each once; a paper's name means all of its figures.
+def select(names: Sequence[str]) -> list[Experiment]:
+    """Return the experiments of these names, each once; a paper's name selects all its figures.
 
     Raises:
         ValueError: an unknown name.
     """
-    selected: dict[str, ModuleType] = {}
-    for name in names:
-        of_it = of_paper(name) if name in papers() else ()
-        for experiment in of_it or (find(name),):
-            selected[experiment.__name__] = experiment
-    return list(selected.values())
+    selected = [each for name in names for each in of_paper(name) or (find(name),)]
+    return list({experiment.name: experiment for experiment in selected}.values())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crawl_envs.evaluation import Row
 from scripts.present import charts
@@ -22,6 +23,7 @@ from scripts.study.means import entries, means, medians, paired, table
 
 __all__ = ["Axis", "Frame", "Rule", "Series", "averages", "bars", "dots", "lines"]
 
+Places = Sequence[float] | NDArray[Any]
 Text = str | Mapping[str, str]
 """A text with ``{setting}`` and ``{policy}`` in it; or one by setting, of the settings drawn."""
 
@@ -42,6 +44,7 @@ class Series(NamedTuple):
         of: metric of the reference, if it is another one. It may lack an index.
         factor: what the result is multiplied by.
         plus: what is then added.
+        within: largest absolute average that is drawn.
     """
 
     metric: str
@@ -54,6 +57,7 @@ class Series(NamedTuple):
     of: str = ""
     factor: float = 1.0
     plus: float = 0.0
+    within: float = np.inf
 
     def values(self, rows: Sequence[Row], indexed: bool) -> pd.DataFrame:
         """Return ``value`` by setting, label, seed and, if ``indexed``, index."""
@@ -106,9 +110,11 @@ def averages(
     if all(part.empty for part in values):
         metrics = ", ".join(dict.fromkeys(one.metric for one in series))
         raise ValueError(f"rows must have a metric of the picture, {metrics}, got none")
-    parts = [one.named(average(part, groups)) for one, part in zip(series, values, strict=True)]
-    data = pd.concat(parts).rename(columns={name: "average"})
-    return data, pd.concat(values).seed.nunique()
+    parts = []
+    for one, part in zip(series, values, strict=True):
+        data = average(part, groups).rename(columns={name: "average"})
+        parts.append(one.named(data[data.average.abs() <= one.within]))
+    return pd.concat(parts), pd.concat(values).seed.nunique()
 
 
 def _titled(frame: Frame, **numbers: Any) -> Frame:
@@ -120,7 +126,7 @@ def lines(
     frame: Frame,
     *,
     at: Mapping[str, float] | None = None,
-    along: Sequence[float] | Mapping[str, Sequence[float]] = (),
+    along: Places | Mapping[str, Places] = (),
     labels: Sequence[str] = (),
     black: Sequence[str] = (),
     bands: bool = False,
@@ -148,8 +154,8 @@ def lines(
         data, seeds = averages(rows, series, indexed=at is None, median=median)
         data = _placed_along(data, along) if at is None else _placed(data, at)
         data = pd.concat([data.rename(columns={"average": "y"}), more])
-        given = {"labels": labels, "black": black, "bands": bands, "own": own}
-        charts.lines(data, path, _titled(frame, seeds=seeds), **given)
+        titled = _titled(frame, seeds=seeds)
+        charts.lines(data, path, titled, labels=labels, black=black, bands=bands, own=own)
 
     return picture
 
@@ -161,9 +167,7 @@ def _placed(data: pd.DataFrame, at: Mapping[str, float]) -> pd.DataFrame:
     return data.assign(x=data.setting.map(at))
 
 
-def _placed_along(
-    data: pd.DataFrame, along: Sequence[float] | Mapping[str, Sequence[float]]
-) -> pd.DataFrame:
+def _placed_along(data: pd.DataFrame, along: Places | Mapping[str, Places]) -> pd.DataFrame:
     """Add the column ``x``, the place of the index."""
     if isinstance(along, Mapping):
         pairs = zip(data.setting, data["index"], strict=True)
@@ -194,8 +198,8 @@ def dots(
     def picture(rows: Sequence[Row], path: Path) -> None:
         data, seeds = averages(rows, series)
         data = data.assign(y=_texts(data, y)).rename(columns={"average": "x"})
-        given = {"labels": labels, "names": names, "black": black}
-        charts.dots(data, path, _titled(frame, seeds=seeds), **given)
+        titled = _titled(frame, seeds=seeds)
+        charts.dots(data, path, titled, labels=labels, names=names, black=black)
 
     return picture
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from rich.console import Console
 
@@ -13,15 +12,7 @@ from scripts import experiments
 from scripts.present import tables
 from scripts.present.claims import rows_of, write_claims
 from scripts.present.claims_table import claims_table
-from scripts.present.experiment import (
-    paper_and_figure,
-    pictures_of,
-    repetitions_of,
-    sentences_of,
-    settings_of,
-    tables_of,
-    with_derived,
-)
+from scripts.present.experiment import Experiment
 from scripts.present.filled_tables import fill
 from scripts.present.index import write_index
 from scripts.present.verdicts import without_rows
@@ -31,7 +22,7 @@ from scripts.study.workers import Workers
 
 
 def reproduce(
-    experiment: ModuleType,
+    experiment: Experiment,
     folder: Path,
     players: Workers,
     *,
@@ -54,19 +45,19 @@ def reproduce(
     Raises:
         ValueError: no rows to score, rows of an older version, or of another experiment.
     """
-    console, settings = tables.console(), settings_of(experiment, quick)
+    console, settings = tables.console(), experiment.playables(quick)
     if not score:
         for setting in settings:
             setting.check()
-    store = opened(folder, experiment.NAME, settings, fresh=fresh)
+    store = opened(folder, experiment.name, settings, fresh=fresh)
     if score and store.changed:
         raise ValueError(
             f"{store.path}: rows of {min(store.changed)} are of an older version: "
             "without --score, the same command simulates them again"
         )
-    console.print(f"\n{experiment.TITLE}\n{experiment.CLAIM}\n")
+    console.print(f"\n{experiment.title}\n{experiment.claim}\n")
     if not score:
-        count = seeds or repetitions_of(experiment, quick)
+        count = seeds or (experiment.quick_repetitions if quick else experiment.repetitions)
         if play_missing(settings, count, store, players, console):
             made = {"workers": players.count, "rows": len(store.rows)}
             path, entry = provenance_at(folder)
@@ -78,7 +69,7 @@ def reproduce(
             f"{folder} has no rows to score: without --score, the same command makes them"
         )
     report(experiment, store.rows, folder, console, quick=quick)
-    paper, _ = paper_and_figure(experiment)
+    paper = experiment.paper
     page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=quick)
     console.print(f"-> {page}")
     if not quick:
@@ -87,38 +78,34 @@ def reproduce(
 
 
 def report(
-    experiment: ModuleType, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
+    experiment: Experiment, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
     """Write summary, pictures and tables; print which expectations hold."""
-    rows = with_derived(experiment, kept)
+    rows = experiment.with_derived(kept)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
-    references = [
-        getattr(experiment, "REFERENCE", ""),
-        *getattr(experiment, "FURTHER_REFERENCES", ()),
-    ]
-    records = tables.summary_records(rows, references, metrics)
+    records = tables.summary_records(rows, experiment.references or ("",), metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
-    for name, draw in pictures_of(experiment).items():
+    for name, draw in experiment.pictures.items():
         draw(rows, folder / f"{name}.png")
-    page, made = folder / "README.md", tables_of(experiment)
-    if made and page.exists() and not quick:
-        fill(page, {name: table(rows) for name, table in made.items()})
-    sentences = sentences_of(experiment, rows, quick)
+    page = folder / "README.md"
+    if experiment.tables and page.exists() and not quick:
+        fill(page, {name: table(rows) for name, table in experiment.tables.items()})
+    sentences = experiment.sentences(rows, quick)
     console.print()
     if quick:
-        whole = RESULTS / "/".join(paper_and_figure(experiment))
-        full = sentences_of(experiment, rows_of(whole, experiment), False)
+        whole = RESULTS / experiment.paper / experiment.figure
+        full = experiment.sentences(rows_of(whole, experiment), False)
         console.print(claims_table(full, sentences))
         if whole.exists():
             console.print(f"The full run and its pictures: {whole}")
     else:
         console.print(claims_table(sentences))
     tests = [test for each in sentences for test in each.claim.tests]
-    if experiment.METRIC not in {row.metric for row in rows}:
+    if experiment.metric not in {row.metric for row in rows}:
         console.print(
-            f"METRIC is {experiment.METRIC!r}, of which there are no rows", soft_wrap=True
+            f"metric is {experiment.metric!r}, of which there are no rows", soft_wrap=True
         )
-    named = without_rows(rows, experiment.METRIC, tests)
+    named = without_rows(rows, experiment.metric, tests)
     if named and not quick:
         console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)
     console.print(f"\n-> {folder}")

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -131,7 +131,7 @@ def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str,
     if len(names) == 1:
         width, height = 1.45 * width, 1.2 * height
     figure = Figure(figsize=(width * columns, 0.9 + height * rows), layout="constrained")
-    share = {
+    share: tuple[bool, Any] = {
         "all": (True, True),
         "row": (False, "row"),
         "x": (True, False),
@@ -189,7 +189,7 @@ def _rules(axes: Axes, panel: str, frame: Frame) -> None:
                 )
 
 
-def _scale(axes: Axes, which: str, axis: Axis) -> None:
+def _scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     """Label and scale an axis."""
     getattr(axes, f"set_{which}label")(axis.label, fontsize=9.5)
     if axis.scale != "linear":
@@ -315,13 +315,7 @@ def lines(
                 _line(every[name], line, look, label, bands)
 
 
-def _line(
-    axes: Axes,
-    line: pd.DataFrame,
-    look: dict[str, Any],
-    label: str,
-    bands: bool,
-) -> None:
+def _line(axes: Axes, line: pd.DataFrame, look: dict[str, Any], label: str, bands: bool) -> None:
     x, y = line["x"].to_numpy(), line["y"].to_numpy()
     half = _errors(line, "y")
     if bands:
@@ -389,12 +383,7 @@ def _text_lines(axes: Axes, rows: Sequence[str]) -> None:
 
 
 def points(
-    data: pd.DataFrame,
-    path: Path,
-    frame: Frame,
-    *,
-    names: Sequence[str] = (),
-    medians: bool = True,
+    data: pd.DataFrame, path: Path, frame: Frame, *, names: Sequence[str] = (), medians: bool = True
 ) -> None:
     """Draw all values of each line of text as points, with their median and its 95% interval.
 
@@ -417,11 +406,11 @@ def points(
                 if values.size == 0:
                     continue
                 shown = np.clip(values, *limits) if limits else values
-                look = {"color": COLOURS[0], "markersize": 4.5, "alpha": 0.55, "mew": 0.0}
+                look: dict[str, Any] = {"color": COLOURS[0], "markersize": 4.5, "alpha": 0.55}
                 for marker, sign in (("o", 0), ("<", 1), (">", -1)):
                     at = shown[np.sign(shown - values) == sign]
                     level = np.full(at.size, height - 0.13 * medians)
-                    [drawn] = axes.plot(at, level, marker, clip_on=False, **look)
+                    [drawn] = axes.plot(at, level, marker, clip_on=False, mew=0.0, **look)
                     drawn.set_in_layout(False)
                 if medians:
                     middle, *ends = median_of(shown)
@@ -466,12 +455,7 @@ def bars(
 
 
 def scatter(
-    data: pd.DataFrame,
-    path: Path,
-    frame: Frame,
-    *,
-    shade: Axis | None = None,
-    size: float = 3.5,
+    data: pd.DataFrame, path: Path, frame: Frame, *, shade: Axis | None = None, size: float = 3.5
 ) -> None:
     """Draw a dot per row.
 

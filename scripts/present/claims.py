@@ -5,18 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.files import replacing
-from scripts.present.experiment import (
-    BESIDE,
-    EXPECTED,
-    paper_and_figure,
-    pictures_of,
-    sentences_of,
-    with_derived,
-)
+from scripts.present.experiment import BESIDE, EXPECTED, Experiment
 from scripts.present.tables import counted
 from scripts.present.verdicts import (
     ANSWERS,
@@ -84,7 +76,7 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
 
 
 def write_claims(
-    folder: Path, paper: str, experiments: Sequence[ModuleType], *, quick: bool
+    folder: Path, paper: str, experiments: Sequence[Experiment], *, quick: bool
 ) -> Path:
     """Write the page and ``verdicts.csv`` from the rows under ``folder``, without simulation.
 
@@ -93,11 +85,10 @@ def write_claims(
     """
     contents, sections, judged = [], [], {}
     for experiment in experiments:
-        _, figure = paper_and_figure(experiment)
-        rows = rows_of(folder / figure, experiment)
-        sentences = sentences_of(experiment, rows, quick)
+        rows = rows_of(folder / experiment.figure, experiment)
+        sentences = experiment.sentences(rows, quick)
         if rows:
-            judged[figure] = sentences
+            judged[experiment.figure] = sentences
         lines, section = _section(experiment, sentences, len({row.seed for row in rows}))
         contents += lines
         sections.append(section)
@@ -118,7 +109,7 @@ def write_claims(
     return path
 
 
-def rows_of(folder: Path, experiment: ModuleType) -> list[Row]:
+def rows_of(folder: Path, experiment: Experiment) -> list[Row]:
     """Return the kept rows of an experiment with the derived ones; none without a file.
 
     Raises:
@@ -127,7 +118,7 @@ def rows_of(folder: Path, experiment: ModuleType) -> list[Row]:
     path = folder / "rows.parquet"
     if not path.exists():
         return []
-    return with_derived(experiment, read_rows(path, experiment.NAME)[0])
+    return experiment.with_derived(read_rows(path, experiment.name)[0])
 
 
 def _head(folder: Path, paper: str, quick: bool) -> list[str]:
@@ -150,19 +141,18 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
 
 
 def _section(
-    experiment: ModuleType, sentences: Iterable[Sentence], seeds: int
+    experiment: Experiment, sentences: Iterable[Sentence], seeds: int
 ) -> tuple[list[str], str]:
     """Return the table rows and the section of an experiment."""
-    paper, figure = paper_and_figure(experiment)
-    parts = [f"## {figure}: {experiment.TITLE}"]
+    figure = experiment.figure
+    parts = [f"## {figure}: {experiment.title}"]
     if seeds:
-        pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in pictures_of(experiment))
-        scored = f"Scored: {experiment.METRIC}, where nothing else is named."
-        own = getattr(experiment, "INTERVALS", "")
-        scored += f" Intervals: {own}." if own else ""
+        pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in experiment.pictures)
+        scored = f"Scored: {experiment.metric}, where nothing else is named."
+        scored += f" Intervals: {experiment.intervals}." if experiment.intervals else ""
         parts.append(f"{counted(seeds, 'repetition')}. {scored} Pictures: {pictures}.")
     else:
-        parts.append(f"No rows yet: `python -m scripts.reproduce {paper}_{figure}`.")
+        parts.append(f"No rows yet: `python -m scripts.reproduce {experiment.paper}_{figure}`.")
     contents = []
     for sentence in sentences:
         claim, verdicts, answer = sentence

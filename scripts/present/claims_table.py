@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from rich.markup import escape
 from rich.table import Table
@@ -31,7 +32,7 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("holds")
     played = any(sentence.verdicts for sentence in full)
-    for sentence, short in zip(full, quick or [None] * len(full), strict=True):
+    for sentence, short in zip_longest(full, quick or ()):
         table.add_section()
         empty = [""] * (1 if quick is None else 2)
         answer = sentence.answer if played or not sentence.claim.tests else ""

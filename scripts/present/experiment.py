@@ -1,128 +1,198 @@
-"""Contents of the modules of :mod:`scripts.experiments`, with defaults."""
+"""Experiments as data: what is simulated, what is expected of it, and how it is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
-from scripts.present.verdicts import RELATIONS, Claim, Sentence, Trend, answer_of, judge
+from scripts.present.verdicts import Claim, Expected, Relation, Sentence, Trend, answer_of, judge
 from scripts.study.entrants import candidate_of
-from scripts.study.settings import Measurement, Playable, Setting
-
-REPETITIONS, QUICK_REPETITIONS = 100, 5
+from scripts.study.settings import Measure, Measurement, Playable, Setting
 
 BESIDE, EXPECTED = "Not in the paper", "Expected"
 """Heads of our own tests, where the paper has claims and where it has none."""
 
 Picture = Callable[[Sequence[Row], Path], None]
+Table = Callable[[Sequence[Row]], str]
+Settings = Callable[[bool], Sequence[Playable]]
+"""A function of whether the run is quick: few settings, small sizes, a few seconds in all."""
+Arguments = Mapping[str, Any]
 
 
-def paper_and_figure(experiment: ModuleType) -> tuple[str, str]:
-    """Return the two parts of an experiment's name."""
-    paper, figure = experiment.__name__.split(".")[-2:]
-    return paper, figure
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A figure or table: simulations, expectations, and pictures.
 
+    Attributes:
+        name: ``<paper>-<figure>``, by which kept rows are recognised; chosen once.
+        title: of the figure.
+        claim: of the figure, in a sentence or two.
+        metric: the metric of tests that name none.
+        settings: what is played; see :func:`policy_settings` and :func:`measure_settings`.
+        pictures: functions of all rows and a path, by the name of the file.
+        claims: sentences of the paper with their tests.
+        expected: further tests, which are not in the paper. One of the two is enough.
+        derive: function of the rows that returns further ones, such as a correlation over pages.
+        tables: functions of all rows that return Markdown, by the name that stands in the
+            README.md of the results: ``<!-- NAME -->`` and ``<!-- end of NAME -->``.
+        references: labels that others are compared with in the summary; the first is played.
+        intervals: what intervals are, if not Student's over repetitions.
+        repetitions: number of seeds.
+        quick_repetitions: that of a quick run.
 
-DECLARED = ("NAME", "TITLE", "CLAIM", "METRIC")
-
-
-def check_declared(experiment: ModuleType) -> None:
-    """Raise ValueError unless an experiment has ``DECLARED``, and names what there is.
-
-    That is a ``REFERENCE`` that it plays, and relations of its trends.
+    Raises:
+        ValueError: no test, a trend of an unknown relation, or a name of one part.
     """
-    name = "_".join(paper_and_figure(experiment))
-    for each in DECLARED:
-        if not hasattr(experiment, each):
-            raise ValueError(f"{name} must have {', '.join(DECLARED)}, got no {each}")
-    claims, expected = (tuple(getattr(experiment, each, ())) for each in ("CLAIMS", "EXPECTED"))
-    if not claims + expected:
-        raise ValueError(f"{name} must have CLAIMS or EXPECTED, got neither")
-    for test in (*expected, *(x for claim in claims for x in claim.tests)):
-        if isinstance(test, Trend):
-            one_of(
-                f"relation of {test.first} and {test.second} in {name}", test.relation, RELATIONS
-            )
-    if reference := getattr(experiment, "REFERENCE", ""):
-        every = settings_of(experiment, quick=False)
-        labels = dict.fromkeys(label for setting in every for label in setting.labels)
-        one_of(f"REFERENCE of {name}", reference, tuple(labels))
+
+    name: str
+    title: str
+    claim: str
+    metric: str
+    settings: Settings
+    pictures: Mapping[str, Picture]
+    claims: Sequence[Claim] = ()
+    expected: Sequence[Expected] = ()
+    derive: Callable[[Sequence[Row]], Iterable[Row]] | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    references: Sequence[str] = ()
+    intervals: str = ""
+    repetitions: int = 100
+    quick_repetitions: int = 2
+
+    def __post_init__(self) -> None:
+        if not (self.paper and self.figure):
+            raise ValueError(f"name must be <paper>-<figure>, got {self.name!r}")
+        if not (self.claims or self.expected):
+            raise ValueError(f"{self.name} must have claims or expected, got neither")
+        for test in (*self.expected, *(test for claim in self.claims for test in claim.tests)):
+            if isinstance(test, Trend):
+                relation = f"relation of {test.first} and {test.second} in {self.name}"
+                one_of(relation, test.relation, Relation)
+
+    @property
+    def paper(self) -> str:
+        """The folder of the paper's results."""
+        return self.name.partition("-")[0]
+
+    @property
+    def figure(self) -> str:
+        """The folder of the results in that of the paper."""
+        return self.name.partition("-")[2]
+
+    def playables(self, quick: bool) -> Sequence[Playable]:
+        """Return what is played.
+
+        Raises:
+            ValueError: the first reference is none of the labels.
+        """
+        settings = self.settings(quick)
+        for reference in self.references[:1]:
+            labels = dict.fromkeys(label for setting in settings for label in setting.labels)
+            one_of(f"reference of {self.name}", reference, tuple(labels))
+        return settings
+
+    def with_derived(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows and those derived from them."""
+        return [*rows, *(self.derive(rows) if self.derive else ())]
+
+    def sentences(self, rows: Sequence[Row], quick: bool) -> list[Sentence]:
+        """Return the claims with verdicts, and last, if there are any, the further tests.
+
+        Args:
+            rows: of the experiment, the derived ones included.
+            quick: whether sizes and times are reduced, so that nothing is judged.
+        """
+        claims = list(self.claims)
+        if self.expected:
+            claims.append(Claim(BESIDE if claims else EXPECTED, "", tuple(self.expected)))
+        sentences = []
+        for claim in claims:
+            verdicts = judge(rows, self.metric, claim.tests)
+            if quick:
+                verdicts = [verdict._replace(holds="open") for verdict in verdicts]
+            known = () if quick else verdicts
+            sentences.append(Sentence(claim, verdicts, answer_of(claim, known, played=bool(rows))))
+        return sentences
 
 
-def settings_of(experiment: ModuleType, quick: bool) -> list[Playable]:
-    """Return the settings; with ``quick``, those and as short as the experiment says."""
-    if hasattr(experiment, "measurements"):
-        return list(experiment.measurements(quick))
-    named = dict(experiment.SETTINGS)
-    if quick:
-        kept, less = getattr(experiment, "QUICK_SETTINGS", named), getattr(experiment, "QUICK", {})
-        named = {name: {**named[name], **less} for name in kept}
-    if hasattr(experiment, "MEASURES"):
-        return [_measurement(experiment, *item) for item in named.items()]
-    policies = {label: candidate_of(spec).factory for label, spec in experiment.POLICIES.items()}
-    bounds = getattr(experiment, "BOUNDS", {})
-    return [Setting(name, experiment.ID, given, policies, bounds) for name, given in named.items()]
-
-
-def _measurement(experiment: ModuleType, name: str, arguments: Mapping[str, Any]) -> Measurement:
-    """Return the measurement of the labels of a setting."""
-    measures = dict(experiment.MEASURES)
-    labels = getattr(experiment, "ONLY", {}).get(name, measures)
-    return Measurement(
-        name,
-        {label: measures[label] for label in labels},
-        arguments,
-        getattr(experiment, "ID", ""),
-        most=getattr(experiment, "MOST", {}).get(name),
-    )
-
-
-def repetitions_of(experiment: ModuleType, quick: bool) -> int:
-    """Return the default number of seeds."""
-    if quick:
-        return int(getattr(experiment, "QUICK_REPETITIONS", QUICK_REPETITIONS))
-    return int(getattr(experiment, "REPETITIONS", REPETITIONS))
-
-
-def with_derived(experiment: ModuleType, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows and the rows that the experiment derives from them."""
-    derive = getattr(experiment, "derive", None)
-    return [*rows, *(derive(rows) if derive is not None else ())]
-
-
-def pictures_of(experiment: ModuleType) -> Mapping[str, Picture]:
-    """Return the drawing functions by the name of their file."""
-    if hasattr(experiment, "PICTURES"):
-        return dict(experiment.PICTURES)
-    return {experiment.METRIC: experiment.plot}
-
-
-def tables_of(experiment: ModuleType) -> Mapping[str, Callable[[Sequence[Row]], str]]:
-    """Return the functions that make tables of the folder's README.md, by name."""
-    return dict(getattr(experiment, "TABLES", {}))
-
-
-def sentences_of(experiment: ModuleType, rows: Sequence[Row], quick: bool) -> list[Sentence]:
-    """Return the claims of the paper with verdicts, and last, if there are any, our own tests.
+def policy_settings(
+    env_id: str,
+    settings: Mapping[str, Arguments],
+    policies: Mapping[str, str],
+    bounds: Mapping[str, Callable[..., Any]] | None = None,
+    *,
+    quick: Arguments | None = None,
+    quick_settings: Sequence[str] = (),
+) -> Settings:
+    """Return settings of policies in an environment.
 
     Args:
-        experiment: the experiment.
-        rows: its rows, the derived ones included.
-        quick: whether sizes and times are reduced, so that nothing is judged.
+        env_id: id of the environment.
+        settings: its arguments, by the name of the setting.
+        policies: by label, ``Name`` or ``Name:key=value``, as on the command line.
+        bounds: by label, functions of an instance, such as those of :mod:`scripts.study.bounds`.
+        quick: arguments that a quick run replaces.
+        quick_settings: settings of a quick run; empty: all.
     """
-    claims = list(getattr(experiment, "CLAIMS", ()))
-    own = tuple(getattr(experiment, "EXPECTED", ()))
-    if own:
-        claims.append(Claim(BESIDE if claims else EXPECTED, "", own))
-    sentences = []
-    for claim in claims:
-        verdicts = judge(rows, experiment.METRIC, claim.tests)
-        if quick:
-            verdicts = [verdict._replace(holds="open") for verdict in verdicts]
-        known = () if quick else verdicts
-        sentences.append(Sentence(claim, verdicts, answer_of(claim, known, played=bool(rows))))
-    return sentences
+
+    def playables(is_quick: bool) -> Sequence[Playable]:
+        factories = {label: candidate_of(policy).factory for label, policy in policies.items()}
+        return [
+            Setting(name, env_id, arguments, factories, bounds or {})
+            for name, arguments in _sized(settings, quick, quick_settings, is_quick).items()
+        ]
+
+    return playables
+
+
+def measure_settings(
+    settings: Mapping[str, Arguments],
+    measures: Mapping[str, Measure],
+    env_id: str = "",
+    *,
+    only: Mapping[str, Sequence[str]] | None = None,
+    limits: Mapping[str, int] | None = None,
+    quick: Arguments | None = None,
+    quick_settings: Sequence[str] = (),
+) -> Settings:
+    """Return settings of functions of a seed.
+
+    Args:
+        settings: arguments of the functions, by the name of the setting.
+        measures: the functions, by label; see :class:`scripts.study.settings.Measurement`.
+        env_id: environment of the rows.
+        only: labels of the settings that have some of them only.
+        limits: largest useful number of repetitions, of settings that have one.
+        quick: arguments that a quick run replaces.
+        quick_settings: settings of a quick run; empty: all.
+    """
+
+    def playables(is_quick: bool) -> Sequence[Playable]:
+        return [
+            Measurement(
+                name,
+                {label: measures[label] for label in (only or {}).get(name, measures)},
+                arguments,
+                env_id,
+                most=(limits or {}).get(name),
+            )
+            for name, arguments in _sized(settings, quick, quick_settings, is_quick).items()
+        ]
+
+    return playables
+
+
+def _sized(
+    settings: Mapping[str, Arguments],
+    quick: Arguments | None,
+    quick_settings: Sequence[str],
+    is_quick: bool,
+) -> dict[str, Arguments]:
+    """Return the arguments of the settings that are played."""
+    if not is_quick:
+        return dict(settings)
+    return {name: {**settings[name], **(quick or {})} for name in quick_settings or settings}

@@ -45,7 +45,8 @@ class Game:
 
     def __init__(self, arguments: Mapping[str, Any], seed: int) -> None:
         self.arguments = {**ARGUMENTS, **arguments}
-        self.env: Any = env_with(ENV_ID, self.arguments).unwrapped
+        env: Any = env_with(ENV_ID, self.arguments)
+        self.env = env.unwrapped
         self.seed = seed
         self.env.reset(seed=seed)
         self.num_pages = self.env.instance.num_pages

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 from crawl_envs.types.files import replacing
 from scripts.present.claims import HEADS, PAGE, SIGNS
-from scripts.present.experiment import paper_and_figure, pictures_of
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import FILE, counted_answers
 
 INDEX = "README.md"
@@ -24,12 +23,12 @@ sentence by sentence.
 """
 
 
-def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
+def write_index(folder: Path, experiments: Iterable[Experiment]) -> Path:
     """Write the index of the experiments that have results under ``folder``."""
     sections: dict[str, list[str]] = {}
     answers: dict[str, dict[str, Counter[str]]] = {}
     for experiment in experiments:
-        paper, figure = paper_and_figure(experiment)
+        paper, figure = experiment.paper, experiment.figure
         verdicts = folder / paper / FILE
         if paper not in answers:
             answers[paper] = counted_answers(verdicts) if verdicts.exists() else {}
@@ -47,9 +46,9 @@ def write_index(folder: Path, experiments: Iterable[ModuleType]) -> Path:
     return path
 
 
-def _line(place: str, experiment: ModuleType, answers: Counter[str]) -> str:
-    picture = f"{place}/{next(iter(pictures_of(experiment)))}.png"
+def _line(place: str, experiment: Experiment, answers: Counter[str]) -> str:
+    picture = f"{place}/{next(iter(experiment.pictures))}.png"
     tests = " ".join(f"{answers[word]}&nbsp;{SIGNS[word]}" for word in SIGNS if answers[word])
-    title = experiment.TITLE.replace("|", "\\|")
+    title = experiment.title.replace("|", "\\|")
     thumbnail = f'<a href="{picture}"><img src="{picture}" width="240" alt="{title}"></a>'
     return f"| {thumbnail} | [{title}]({place}) | {tests} |"

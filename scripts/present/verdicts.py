@@ -11,8 +11,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from crawl_envs.evaluation import Row, Summary, summarize
 from scripts.study.intervals import ENDS, Interval
@@ -33,7 +34,7 @@ class Level(NamedTuple):
     metric: str = ""
 
 
-RELATIONS = ("above", "about", "not below")
+Relation = Literal["above", "about", "not below"]
 
 
 class Trend(NamedTuple):
@@ -44,7 +45,7 @@ class Trend(NamedTuple):
     """
 
     first: str
-    relation: str
+    relation: Relation
     second: str
     settings: tuple[str, ...]
     source: str
@@ -64,6 +65,25 @@ class Range(NamedTuple):
 
 
 Expected = Level | Trend | Range
+
+
+def trends(
+    first: str | Iterable[str],
+    relation: Relation,
+    second: str | Iterable[str],
+    settings: tuple[str, ...],
+    source: str,
+    margin: float = 0.0,
+    metric: str | Iterable[str] = "",
+) -> tuple[Trend, ...]:
+    """Return a trend for each metric, first label and second label, nested in this order."""
+    metrics, firsts, seconds = (
+        (names,) if isinstance(names, str) else tuple(names) for names in (metric, first, second)
+    )
+    return tuple(
+        Trend(better, relation, worse, settings, source, margin, each)
+        for each, better, worse in product(metrics, firsts, seconds)
+    )
 
 
 class Claim(NamedTuple):
@@ -141,12 +161,12 @@ COLUMNS = ("figure", "sentence", "passage", "answer", *Verdict._fields)
 
 def write_verdicts(path: Path, figures: Mapping[str, Sequence[Sentence]]) -> None:
     """Write a line per verdict of each sentence of each figure, with ``DIGITS`` digits."""
-    none = [""] * len(Verdict._fields)
+    none: tuple[Any, ...] = ("",) * len(Verdict._fields)
     lines = [
         (figure, claim.says, claim.source, answer, *verdict)
         for figure, sentences in figures.items()
         for claim, verdicts, answer in sentences
-        for verdict in [_rounded(one) for one in verdicts] or [none]
+        for verdict in (*map(_rounded, verdicts), *(() if verdicts else (none,)))
     ]
     write_csv(path, COLUMNS, lines)
 

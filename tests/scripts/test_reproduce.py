@@ -2,20 +2,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scripts import experiments
-from scripts.present.experiment import (
-    check_declared,
-    paper_and_figure,
-    pictures_of,
-    sentences_of,
-    settings_of,
-    with_derived,
-)
+from scripts.experiments.ncis import fig9
 from scripts.present.verdicts import Level, Range, Trend
 from scripts.reproduce import app
 from scripts.study.rows import read_rows, write_rows
@@ -29,18 +23,16 @@ QUICK = ["--quick", "--seeds", "2", "--workers", "1"]
 @pytest.mark.parametrize("name", experiments.names())
 def test_experiments_are_whole(name: str) -> None:
     experiment = experiments.find(name)
-    settings = settings_of(experiment, quick=False)
+    assert experiment.name == name.replace("_", "-", 1)
+    settings = experiment.playables(quick=False)
     names = [setting.name for setting in settings]
     assert len({*names}) == len(names)
     labels = {label for setting in settings for label in setting.labels}
-    check_declared(experiment)
-    assert experiment.CLAIM.endswith(".")
-    assert pictures_of(experiment)
-    sentences = sentences_of(experiment, [], False)
-    assert sentences
-    paper, figure = paper_and_figure(experiment)
-    committed = ROOT / "results" / paper / figure / "rows.parquet"
-    rows = with_derived(experiment, read_rows(committed)[0]) if committed.exists() else []
+    assert experiment.claim.endswith(".")
+    assert experiment.pictures
+    sentences = experiment.sentences([], False)
+    committed = ROOT / "results" / experiment.paper / experiment.figure / "rows.parquet"
+    rows = experiment.with_derived(read_rows(committed)[0]) if committed.exists() else []
     known = {*names, *(row.setting for row in rows)}
     for item in (test for sentence in sentences for test in sentence.claim.tests):
         if isinstance(item, Level):
@@ -53,41 +45,50 @@ def test_experiments_are_whole(name: str) -> None:
             assert item.policy in labels
         else:
             assert {item.first, item.second} <= labels
-            assert item.relation in ("above", "about", "not below")
             assert (item.margin > 0.0) == (item.relation == "about")
-    settings_of(experiment, quick=True)[0].check()
+    experiment.playables(quick=True)[0].check()
 
 
 def test_a_new_module_is_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "__init__.py").touch()
-    (tmp_path / "other" / "table9.py").write_text("TITLE = 'Table 9'\n")
+    text = """
+from scripts.experiments.ncis import fig9
+from dataclasses import replace
+EXPERIMENT = replace(fig9.EXPERIMENT, name="other-table9", title="Table 9")
+"""
+    (tmp_path / "other" / "table9.py").write_text(text)
+    (tmp_path / "other" / "empty.py").touch()
     monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
     assert "other_table9" in experiments.names()
-    assert experiments.find("table9").TITLE == "Table 9"
-    del sys.modules["scripts.experiments.other.table9"], sys.modules["scripts.experiments.other"]
+    assert experiments.find("table9").title == "Table 9"
+    with pytest.raises(ValueError, match=r"experiments.other.empty must declare EXPERIMENT ="):
+        experiments.find("other_empty")
+    for name in ("other.table9", "other.empty", "other"):
+        del sys.modules[f"scripts.experiments.{name}"]
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"TITLE": None}, "ncis_fig9 must have NAME, TITLE, CLAIM, METRIC, got no TITLE"),
-        ({"CLAIMS": (), "EXPECTED": ()}, "ncis_fig9 must have CLAIMS or EXPECTED, got neither"),
-        ({"REFERENCE": "LDS"}, "REFERENCE of ncis_fig9 must be one of V, 1 term"),
+        ({"name": "fig9"}, "name must be <paper>-<figure>, got 'fig9'"),
+        ({"claims": (), "expected": ()}, "ncis-fig9 must have claims or expected, got neither"),
         (
-            {"EXPECTED": [Trend("V", "abov", "V, 1 term", (), "")]},
-            "relation of V and V, 1 term in ncis_fig9 must be one of above, about, not below",
+            {"expected": [Trend("V", "abov", "1 term", (), "")]},  # type: ignore[arg-type]
+            "relation of V and 1 term in ncis-fig9 must be one of above, about, not below",
         ),
     ],
 )
-def test_what_is_not_declared_is_told_before_anything_is_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], message: str
+def test_what_is_declared_is_checked(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(fig9.EXPERIMENT, **changed)
+
+
+def test_an_unknown_reference_is_refused_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in changed.items():
-        if value is None:
-            monkeypatch.delattr(experiments.find("ncis_fig9"), name)
-        else:
-            monkeypatch.setattr(experiments.find("ncis_fig9"), name, value, raising=False)
+    monkeypatch.setattr(fig9, "EXPERIMENT", replace(fig9.EXPERIMENT, references=("LDS",)))
+    message = "reference of ncis-fig9 must be one of V, 1 term"
     refused(run(app, "ncis_fig9", *QUICK, out=tmp_path), message)
     assert not list(tmp_path.iterdir())
 
@@ -127,7 +128,7 @@ def test_experiments_come_in_the_order_of_their_numbers(
 
 
 def test_names_and_papers_choose_each_experiment_once() -> None:
-    names = ["_".join(paper_and_figure(one)) for one in experiments.chosen(["ncis_fig9", "ncis"])]
+    names = [one.name.replace("-", "_", 1) for one in experiments.select(["ncis_fig9", "ncis"])]
     of_paper = [name for name in experiments.names() if name.startswith("ncis_")]
     assert names == ["ncis_fig9", *(name for name in of_paper if name != "ncis_fig9")]
 
@@ -152,14 +153,14 @@ def test_a_page_gets_the_tables_of_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = {"number": lambda rows: f"{len(rows)} rows"}
-    monkeypatch.setattr(experiments.find("ncis_fig9"), "TABLES", table, raising=False)
+    monkeypatch.setattr(fig9, "EXPERIMENT", replace(fig9.EXPERIMENT, tables=table))
     folder = tmp_path / "ncis" / "fig9"
     folder.mkdir(parents=True)
     kept = ROOT / "results" / "ncis" / "fig9" / "rows.parquet"
     (folder / "rows.parquet").write_bytes(kept.read_bytes())
     (folder / "README.md").write_text("<!-- number -->\n<!-- end of number -->\n", "utf-8")
     done(run(app, "ncis_fig9", "--score", out=tmp_path))
-    count = len(with_derived(experiments.find("ncis_fig9"), read_rows(kept)[0]))
+    count = len(fig9.EXPERIMENT.with_derived(read_rows(kept)[0]))
     assert f"\n{count} rows\n" in (folder / "README.md").read_text("utf-8")
 
 
@@ -177,6 +178,6 @@ def test_rows_of_an_older_version_are_not_scored(
     kept = ROOT / "results" / "ncis" / "fig9" / "rows.parquet"
     (tmp_path / "ncis" / "fig9").mkdir(parents=True)
     (tmp_path / "ncis" / "fig9" / "rows.parquet").write_bytes(kept.read_bytes())
-    monkeypatch.setitem(experiments.find("ncis_fig9").measure.spec, "version", 2)
+    monkeypatch.setitem(fig9.measure.spec, "version", 2)
     said = "rows of 1 term are of an older version: without --score, the same command simulates"
     refused(run(app, "ncis_fig9", "--score", out=tmp_path), said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,32 +13,24 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.types import Policy
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots, lines
 from scripts.experiments.measures import learned_values
-from scripts.present.verdicts import Expected, Trend
+from scripts.present.experiment import Experiment
+from scripts.present.verdicts import Expected, Trend, trends
 from scripts.study.comparisons import METRICS
 from scripts.study.settings import Measurement, Playable, Setting, spec
 
-NAME, TITLE = "agents-noisy", "Agents with known rates"
-CLAIM = (
-    "With known rates, an index that was learned from the outcomes of crawls at random, without a "
-    "reward, is within half a percent of GREEDY-NCIS on 100 pages, and within one percent on a "
-    "hundred thousand."
-)
-METRIC = "accuracy"
+TITLE = "Agents with known rates"
 REFERENCE = "GreedyNCIS"
 RANDOM = "RandomCrawl"
-REPETITIONS, QUICK_REPETITIONS = 40, 2
+REPETITIONS = 40
 
 ID = "CrawlNCIS-v0"
 HORIZON, QUICK_HORIZON, LARGE_HORIZON = 20.0, 1.0, 5.0
 INDEX = "index, from outcomes of crawls"
 PPO = "page set, PPO from reward alone"
 CLONE = "page set, clone of GREEDY-NCIS"
-SAVED_AS = {
-    INDEX: "noisy-index",
-    PPO: "noisy-pages",
-    CLONE: "noisy-clone",
-}
+SAVED_AS = {INDEX: "noisy-index", PPO: "noisy-pages", CLONE: "noisy-clone"}
 BANDWIDTH_PAGES = 100
 """Number of pages at other bandwidths."""
 ANALYTIC = (REFERENCE, "Greedy", "GreedyCIS", "RoundRobin", RANDOM)
@@ -150,33 +142,23 @@ def tabulated(*, num_pages: int, horizon: float) -> Measurement:
     return Measurement(LEARNED, measures, arguments, ID, most=5)
 
 
-def _expected() -> tuple[Expected, ...]:
-    """Return expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
-    half, one = 0.0045, 0.009
-    trained = "half a percent of the accuracy of GREEDY-NCIS, about .91"
-    larger = "one percent of it"
-    tests: list[Expected] = []
+def _expected() -> Iterator[Expected]:
+    """Yield expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
+    half_percent = "half a percent of the accuracy of GREEDY-NCIS, about .91"
     for label in (INDEX, CLONE):
-        tests.append(Trend(label, "about", REFERENCE, (name_of(100),), trained, half))
-        sizes = tuple(map(name_of, (1000, 100_000)))
-        tests.append(Trend(label, "about", REFERENCE, sizes, larger, one))
-    sizes = tuple(map(name_of, SIZES))
-    others = tuple(name_of(BANDWIDTH_PAGES, ratio) for ratio in RATIOS)
+        yield Trend(label, "about", REFERENCE, (name_of(100),), half_percent, 0.0045)
+        sizes = (name_of(1000), name_of(100_000))
+        yield Trend(label, "about", REFERENCE, sizes, "one percent of it", 0.009)
+    everywhere = (*map(name_of, SIZES), *(name_of(BANDWIDTH_PAGES, ratio) for ratio in RATIOS))
     simple = "formulas that leave something out"
-    for label in SAVED_AS:
-        for formula in ("Greedy", "GreedyCIS", "RoundRobin", RANDOM):
-            tests.append(Trend(label, "above", formula, (*sizes, *others), simple))
-    return tuple(tests)
-
-
-EXPECTED = _expected()
+    yield from trends(SAVED_AS, "above", ANALYTIC[1:], everywhere, simple)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return normalised scores and losses in percent, from the means over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
-        if row.metric == METRIC:
+        if row.metric == "accuracy":
             values.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
     derived = []
     for name, by_label in values.items():
@@ -191,68 +173,12 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-def _agents_first(labels: Iterable[str]) -> list[str]:
-    """Return agents, and then formulas."""
-    return sorted(dict.fromkeys(labels), key=lambda label: label not in SAVED_AS)
-
-
-def draw_sizes(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy, and its paired difference to GREEDY-NCIS, over the number of pages."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    sizes = {name_of(size): size for size in SIZES}
-    values = table([row for row in rows if row.setting in sizes], METRIC)
-    level, close = "means", f"{METRIC} minus {REFERENCE}, up to {NEAR:g}"
-    apart = means(paired(values, values[values.policy == REFERENCE]))
-    apart = apart[(apart["mean"].abs() <= NEAR) & (apart.policy != REFERENCE)]
-    data = pd.concat([means(values).assign(panel=level), apart.assign(panel=close)])
-    data = data.rename(columns={"policy": "label", "mean": "y"})
-    unit = charts.Axis(f"{METRIC} ({METRICS[METRIC]})")
-    charts.lines(
-        data.assign(x=data.setting.map(sizes)),
-        path,
-        charts.Frame(
-            f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
-            f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
-            charts.Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
-            {level: unit, close: charts.Axis("difference, on the same events")},
-            shared="x",
-            across=[charts.Rule(0.0, panel=close)],
-        ),
-        labels=(REFERENCE, *_agents_first(data.label[data.label != REFERENCE])),
-        black=(REFERENCE,),
-    )
-
-
-def draw_bandwidths(rows: Sequence[Row], path: Path) -> None:
-    """Draw paired differences to GREEDY-NCIS, by policy and bandwidth."""
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    ratios = (RATIOS[0], 1.0, *RATIOS[1:])
-    names = {name_of(BANDWIDTH_PAGES, ratio): f"R = {ratio:g} m" for ratio in ratios}
-    values = table([row for row in rows if row.setting in names], METRIC)
-    lost = means(paired(values, values[values.policy == REFERENCE]))
-    lost = lost[lost.policy != REFERENCE].rename(columns={"policy": "y", "mean": "x"})
-    axis = charts.Axis(
-        f"{METRIC} minus {REFERENCE}, same events, 95% intervals\n(logarithmic beyond .01)",
-        "symlog",
-        limits=(-1.0, 0.02),
-        ticks=(-1.0, -0.1, -0.01, 0.0, 0.01),
-        linear=0.01,
-    )
-    charts.dots(
-        lost.assign(label=lost.setting.map(names)),
-        path,
-        charts.Frame(
-            f"{TITLE}: scarce, usual and ample budgets", axis, upright=[charts.Rule(0.0, dash="-")]
-        ),
-        labels=tuple(names.values()),
-        names=_agents_first(lost.y),
-    )
+AGENTS_FIRST = (PPO, CLONE, INDEX, *ANALYTIC[1:])
+"""Labels beside REFERENCE: agents, and then formulas."""
+LEVEL, CLOSE = "means", f"accuracy minus {REFERENCE}, up to {NEAR:g}"
+UNIT = Axis(f"accuracy ({METRICS['accuracy']})")
+BY_SIZE = {name_of(size): size for size in SIZES}
+BY_RATIO = {name_of(BANDWIDTH_PAGES, r): f"R = {r:g} m" for r in (RATIOS[0], 1.0, *RATIOS[1:])}
 
 
 def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) -> None:
@@ -260,9 +186,56 @@ def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) 
     draw([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 
 
-PICTURES = {
-    METRIC: draw_sizes,
-    "bandwidths": draw_bandwidths,
-    "learned_values": partial(draw_learned, draw=learned_values.draw_values),
-    "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
-}
+EXPERIMENT = Experiment(
+    name="agents-noisy",
+    title=TITLE,
+    claim=(
+        "With known rates, an index that was learned from the outcomes of crawls at random, "
+        "without a reward, is within half a percent of GREEDY-NCIS on 100 pages, and within "
+        "one percent on a hundred thousand."
+    ),
+    metric="accuracy",
+    references=(REFERENCE,),
+    repetitions=REPETITIONS,
+    settings=measurements,
+    derive=derive,
+    expected=tuple(_expected()),
+    pictures={
+        "accuracy": lines(
+            [
+                Series("accuracy", LEVEL, settings=tuple(BY_SIZE)),
+                Series("accuracy", CLOSE, settings=tuple(BY_SIZE), minus=REFERENCE, within=NEAR),
+            ],
+            Frame(
+                f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
+                f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
+                Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
+                {LEVEL: UNIT, CLOSE: Axis("difference, on the same events")},
+                shared="x",
+                across=[Rule(0.0, panel=CLOSE)],
+            ),
+            at=BY_SIZE,
+            labels=(REFERENCE, *AGENTS_FIRST),
+            black=(REFERENCE,),
+        ),
+        "bandwidths": dots(
+            [Series("accuracy", label=BY_RATIO, settings=tuple(BY_RATIO), minus=REFERENCE)],
+            Frame(
+                f"{TITLE}: scarce, usual and ample budgets",
+                Axis(
+                    f"accuracy minus {REFERENCE}, same events, 95% intervals\n"
+                    "(logarithmic beyond .01)",
+                    "symlog",
+                    limits=(-1.0, 0.02),
+                    ticks=(-1.0, -0.1, -0.01, 0.0, 0.01),
+                    linear=0.01,
+                ),
+                upright=[Rule(0.0, dash="-")],
+            ),
+            labels=tuple(BY_RATIO.values()),
+            names=AGENTS_FIRST,
+        ),
+        "learned_values": partial(draw_learned, draw=learned_values.draw_values),
+        "learned_instants": partial(draw_learned, draw=learned_values.draw_instants),
+    },
+)

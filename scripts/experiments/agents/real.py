@@ -19,6 +19,7 @@ from scripts.data.replays import Split
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.recorded import IMPORTANCES, freshness_of, name_of
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
+from scripts.present.experiment import Experiment
 from scripts.present.filled_tables import Key, markdown
 from scripts.present.verdicts import Trend, minus
 from scripts.study import intervals
@@ -28,20 +29,14 @@ from scripts.study.settings import Measurement, spec
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME, TITLE = "agents-real", "Beliefs on recorded histories"
-CLAIM = (
-    "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised score "
-    "(round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those days."
-)
+TITLE = "Beliefs on recorded histories"
 ID = "CrawlTrace-v0"
 METRIC = "normalised score"
-INTERVALS = "bootstraps over sites, of their means over splits"
 REFERENCE = "round robin"
 STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
 """Starts of the days that are played, as shares of a record; seed i plays the i-th."""
 LENGTH = 0.5
 """Longest stretch that is played, as a share of the record. Stretches overlap."""
-REPETITIONS, QUICK_REPETITIONS = len(STARTS), 1
 
 BUDGETS = (10, 30, 100, 3)
 EVERY_SPLIT = "uniform"
@@ -201,19 +196,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         for days, importance in (cells if not quick else [(30, "uniform")])
         for site in sites
     ]
-
-
-EXPECTED = tuple(
-    Trend(
-        first,
-        "above",
-        second,
-        tuple(name_of(group, days, EVERY_SPLIT) for group in (TOGETHER, EIGHT) for days in BUDGETS),
-        "over sites and splits, which overlap",
-    )
-    for first, second in PAIRS
-    if first in MEASURES | BY_LOG
-)
 
 
 def played_of(rows: Sequence[Row]) -> pd.DataFrame:
@@ -383,11 +365,41 @@ def _saved_table(rows: Sequence[Row], other: str) -> str:
     return _table(rows, EVERY_SPLIT, lines)
 
 
-TABLES = {
-    **{f"scores, {name}": partial(_scores_table, importance=name) for name in IMPORTANCES},
-    **{
-        f"differences, {name}": partial(_differences_table, importance=name) for name in IMPORTANCES
+EXPERIMENT = Experiment(
+    name="agents-real",
+    title=TITLE,
+    claim=(
+        "With earlier days of the same site to learn from, BELIEF-NCIS has a higher normalised "
+        "score (round robin 0, clairvoyant 1) than GREEDY-NCIS with parameters fitted to those "
+        "days."
+    ),
+    metric=METRIC,
+    references=(REFERENCE,),
+    intervals="bootstraps over sites, of their means over splits",
+    repetitions=len(STARTS),
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=tuple(
+        Trend(
+            first,
+            "above",
+            second,
+            tuple(
+                name_of(group, days, EVERY_SPLIT) for group in (TOGETHER, EIGHT) for days in BUDGETS
+            ),
+            "over sites and splits, which overlap",
+        )
+        for first, second in PAIRS
+        if first in MEASURES | BY_LOG
+    ),
+    pictures={"sites": _of_sites, "budgets": _against_budget},
+    tables={
+        **{f"scores, {name}": partial(_scores_table, importance=name) for name in IMPORTANCES},
+        **{
+            f"differences, {name}": partial(_differences_table, importance=name)
+            for name in IMPORTANCES
+        },
+        **{metric: partial(_saved_table, other=other) for other, metric in SAVED.items()},
     },
-    **{metric: partial(_saved_table, other=other) for other, metric in SAVED.items()},
-}
-PICTURES = {"sites": _of_sites, "budgets": _against_budget}
+)

@@ -12,19 +12,16 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.agents.setup import trainings
+from scripts.present.experiment import Experiment
 from scripts.present.filled_tables import grid, spelled
-from scripts.present.verdicts import Expected, Trend
+from scripts.present.verdicts import Trend
 from scripts.study import intervals
 from scripts.study.intervals import ENDS
 from scripts.study.means import table as table_of
 from scripts.study.rows import gathered
 from scripts.study.settings import Measurement
 
-NAME, TITLE = "agents-rl", "Plain reinforcement learning"
-CLAIM = (
-    "With a network that scores all pages alike, PPO by its defaults is above round robin in every "
-    "task, and below the best formula in most."
-)
+TITLE = "Plain reinforcement learning"
 METRIC = "score"
 RANDOM, ROUND_ROBIN, BEST, INDEX, GENERALIST, BOUND = (
     "RandomCrawl",
@@ -34,8 +31,6 @@ RANDOM, ROUND_ROBIN, BEST, INDEX, GENERALIST, BOUND = (
     "generalist",
     "bound",
 )
-REFERENCE = ROUND_ROBIN
-REPETITIONS, QUICK_REPETITIONS = 5, 1
 
 STEPS: Mapping[str, int] = {
     "ppo": 1_000_000,
@@ -111,11 +106,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 ALL = tuple(BEST_FORMULAS)
-EXPECTED: tuple[Expected, ...] = (
-    Trend("ppo", "above", ROUND_ROBIN, ALL, SOURCE),
-    Trend(BEST, "above", "ppo", ALL, SOURCE),
-    Trend("ppo", "above", FEW.format("ppo"), ALL, SOURCE),
-)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -135,7 +125,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             scores = wide.sub(wide[RANDOM], axis=0) / span
             derived += [
                 Row("", str(task), str(label), int(seed), METRIC, float(value))
-                for (seed, label), value in scores.stack().items()  # type: ignore[misc]
+                for (seed, label), value in scores.stack().items()
             ]
     return [*derived, *_together(derived), *_times(rows)]
 
@@ -247,14 +237,6 @@ def memory_table(rows: Sequence[Row]) -> str:
     return grid(["", *MEMORY.values()], lines)
 
 
-TABLES = {
-    "memory": memory_table,
-    "larger budget": partial(scores_table, few=False),
-    "smaller budget": partial(scores_table, few=True),
-    "times": times_table,
-}
-
-
 def _half(values: FloatArray) -> float:
     """Return half the width of a band: of the 95% interval, or of the range of two runs."""
     return float(np.ptp(values)) / 2.0 if len(values) == 2 else intervals.mean(values[:, None]).half
@@ -294,7 +276,32 @@ def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
     charts.lines(pd.concat(lines), path, frame, labels=tuple(STEPS), bands=True)
 
 
-PICTURES = {
-    "curves": partial(draw_curves, over="steps"),
-    "curves_seconds": partial(draw_curves, over="seconds"),
-}
+EXPERIMENT = Experiment(
+    name="agents-rl",
+    title=TITLE,
+    claim=(
+        "With a network that scores all pages alike, PPO by its defaults is above round robin "
+        "in every task, and below the best formula in most."
+    ),
+    metric=METRIC,
+    references=(ROUND_ROBIN,),
+    repetitions=5,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=(
+        Trend("ppo", "above", ROUND_ROBIN, ALL, SOURCE),
+        Trend(BEST, "above", "ppo", ALL, SOURCE),
+        Trend("ppo", "above", FEW.format("ppo"), ALL, SOURCE),
+    ),
+    pictures={
+        "curves": partial(draw_curves, over="steps"),
+        "curves_seconds": partial(draw_curves, over="seconds"),
+    },
+    tables={
+        "memory": memory_table,
+        "larger budget": partial(scores_table, few=False),
+        "smaller budget": partial(scores_table, few=True),
+        "times": times_table,
+    },
+)

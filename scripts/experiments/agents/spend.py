@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import policies as crawl_policies
-from crawl_envs.evaluation import Row
+from crawl_envs.instances import STRESS
 from crawl_envs.types import Problem
-from crawl_envs.types.compiled_policies import Compiled
+from crawl_envs.types.compiled_policies import CompiledThresholds
 from scripts.experiments.agents import stress
-from scripts.present.verdicts import Claim, Level, Trend
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
+from scripts.present.experiment import Experiment
+from scripts.present.verdicts import Level, Trend
 from scripts.study.settings import Setting, spec
 
-NAME, TITLE = "agents-spend", "An agent under stress, at equal spend"
-CLAIM = (
-    "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six settings, and "
-    "fresher in one."
-)
-METRIC = "freshness"
-REFERENCE = stress.AT_INSTANTS
-REPETITIONS, QUICK_REPETITIONS = 30, 2
+TITLE = "An agent under stress, at equal spend"
 
 EQUAL = f"{stress.AT_INSTANTS}, equal spend"
 FACTORS: Mapping[str, float] = {
@@ -41,7 +35,7 @@ SPENT = "crawl_rate"
 SOURCE = "the thresholds keep to the budget on average only"
 
 
-class Scaled(crawl_policies.ThresholdNCIS):
+class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by name
     """ThresholdNCIS with the thresholds of another bandwidth.
 
     Args:
@@ -53,10 +47,11 @@ class Scaled(crawl_policies.ThresholdNCIS):
         super().__init__(env)
         self.factor = factor
 
-    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the compiled form for the other bandwidth."""
         other = replace(problem, bandwidth=problem.bandwidth * self.factor)
-        return super().compile(other, slots, rng)
+        compiled: CompiledThresholds = super().compile(other, slots, rng)
+        return compiled
 
 
 @spec("stress-threshold-at-factor")
@@ -66,12 +61,6 @@ def at_equal_spend(env: Any, *, factor: float) -> Any:
 
 
 NAMES = tuple(FACTORS)
-CLAIMS: tuple[Claim, ...] = ()
-EXPECTED = (
-    *(Level(name, EQUAL, 100.0, 0.1, "by the choice of the factors", SPENT) for name in NAMES),
-    Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
-    Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
-)
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
@@ -81,7 +70,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
         Setting(
             name,
             stress.ID,
-            {**stress.STRESS[name], **shorter},
+            {**STRESS[name], **shorter},
             {
                 stress.AGENT: stress.generalist,
                 stress.AT_INSTANTS: partial(stress.analytic, policy=stress.AT_INSTANTS),
@@ -92,27 +81,36 @@ def measurements(quick: bool) -> Sequence[Setting]:
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the agent's lead over both."""
-    import pandas as pd
-
-    from scripts.present import charts
-    from scripts.study.means import means, paired, table
-
-    values = table(rows, METRIC)
-    agent = values[values.policy == stress.AGENT]
-    parts = [
-        means(paired(agent, values[values.policy == label])).assign(label=f"over {label}")
-        for label in (stress.AT_INSTANTS, EQUAL)
-    ]
-    frame = charts.Frame(
-        f"{TITLE}\n95% intervals over {values.seed.nunique()} seeds",
-        charts.Axis("freshness of the agent less that of ThresholdNCIS"),
-        size=(6.4, 3.6),
-        upright=[charts.Rule(0.0)],
-    )
-    data = pd.concat(parts).rename(columns={"setting": "y", "mean": "x"})
-    charts.dots(data, path, frame, names=NAMES)
-
-
-PICTURES = {"lead": draw}
+EXPERIMENT = Experiment(
+    name="agents-spend",
+    title=TITLE,
+    claim=(
+        "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six "
+        "settings, and fresher in one."
+    ),
+    metric="freshness",
+    references=(stress.AT_INSTANTS,),
+    repetitions=30,
+    settings=measurements,
+    expected=(
+        *(Level(name, EQUAL, 100.0, 0.1, "by the choice of the factors", SPENT) for name in NAMES),
+        Trend(stress.AGENT, "above", stress.AT_INSTANTS, NAMES, SOURCE),
+        Trend(stress.AGENT, "above", EQUAL, NAMES, SOURCE),
+    ),
+    pictures={
+        "lead": dots(
+            [
+                Series("freshness", label=f"over {label}", labels=(stress.AGENT,), minus=label)
+                for label in (stress.AT_INSTANTS, EQUAL)
+            ],
+            Frame(
+                f"{TITLE}\n95% intervals over {{seeds}} seeds",
+                Axis("freshness of the agent less that of ThresholdNCIS"),
+                size=(6.4, 3.6),
+                upright=[Rule(0.0)],
+            ),
+            y="{setting}",
+            names=NAMES,
+        )
+    },
+)

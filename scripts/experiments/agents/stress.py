@@ -16,22 +16,17 @@ import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
 from crawl_envs.types import Delay, Policy
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study import intervals, means
 from scripts.study.settings import Setting, spec
 
-NAME, TITLE = "agents-stress", "An agent under stress"
-CLAIM = (
-    "Where an assumption of the formulas fails, one trained agent may be fresher than every "
-    "formula on the same events, even the best by its mean, chosen afterwards, and than the "
-    "belief that it corrects."
-)
-METRIC = "freshness"
+TITLE = "An agent under stress"
 REFERENCE = "RoundRobin"
 BEST = "best analytic"
 BEST_IN_SLOTS = "best analytic, slot by slot"
 FURTHER_REFERENCES = (BEST, BEST_IN_SLOTS)
-REPETITIONS, QUICK_REPETITIONS = 30, 2
 QUICK_HORIZON = 1.0
 
 ID = "CrawlNCIS-v0"
@@ -192,9 +187,6 @@ def _expected() -> tuple[Expected, ...]:
     return (*best, *each, basic)
 
 
-EXPECTED = _expected()
-
-
 def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
     """Return the values of a metric by setting: a row per seed, a column per label."""
     parts = means.table(rows, metric).groupby("setting", sort=False)
@@ -216,7 +208,7 @@ def ranked(rows: Sequence[Row], setting: str) -> list[str]:
         for row in rows
         if row.setting == setting and row.policy not in (*OURS, *FURTHER_REFERENCES)
     ]
-    fresh = by_seed(kept, METRIC).get(setting, pd.DataFrame()).dropna(axis=1)
+    fresh = by_seed(kept, "freshness").get(setting, pd.DataFrame()).dropna(axis=1)
     if fresh.empty:
         return []
     spent = by_seed(kept, "crawl_rate")[setting].mean()
@@ -232,7 +224,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     round robin on each seed, over the mean difference of the best. Intervals are those of
     :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
     """
-    fresh = by_seed(rows, METRIC)
+    fresh = by_seed(rows, "freshness")
     order = {name: ranked(rows, name) for name in STRESS if REFERENCE in fresh.get(name, ())}
     best = {setting: labels[0] for setting, labels in order.items() if labels}
     in_slots = {
@@ -297,35 +289,6 @@ def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Ite
             yield from share.rows(ID, TOGETHER, label, SHARE_IMPROVED)
 
 
-def draw_over_best(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness minus that of the best analytic policy, setting by setting.
-
-    Differences up to NEAR also have a panel of their own.
-    """
-    from scripts.present import charts
-
-    labels = (*OURS, REFERENCE)
-    values = means.table([row for row in rows if row.setting in STRESS], METRIC)
-    best = values[values.policy == BEST]
-    apart = means.means(means.paired(values[values.policy.isin(labels)], best))
-    close, all_of_them = f"differences up to {NEAR:g}", "all policies"
-    near = apart[apart["mean"].abs() <= NEAR].assign(panel=close)
-    charts.dots(
-        pd.concat([near, apart.assign(panel=all_of_them)]).rename(
-            columns={"policy": "label", "setting": "y", "mean": "x"}
-        ),
-        path,
-        charts.Frame(
-            f"{TITLE}: freshness less that of the {BEST} policy of each setting,\n"
-            f"which is chosen afterwards; {best.seed.nunique()} paired seeds, 95% intervals",
-            charts.Axis("difference in freshness"),
-            shared="y",
-            upright=[charts.Rule(0.0, dash="-")],
-        ),
-        labels=labels,
-    )
-
-
 def draw_together(rows: Sequence[Row], path: Path) -> None:
     """Draw the interquartile mean of normalised freshness over most settings, the best on top."""
     from scripts.present import charts
@@ -358,4 +321,40 @@ def draw_together(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"over_best": draw_over_best, "together": draw_together}
+COMPARED = (*OURS, REFERENCE)
+WITHIN = {f"differences up to {NEAR:g}": NEAR, "all policies": math.inf}
+"""Largest differences to the best that panels show."""
+
+EXPERIMENT = Experiment(
+    name="agents-stress",
+    title=TITLE,
+    claim=(
+        "Where an assumption of the formulas fails, one trained agent may be fresher than "
+        "every formula on the same events, even the best by its mean, chosen afterwards, and "
+        "than the belief that it corrects."
+    ),
+    metric="freshness",
+    references=(REFERENCE, *FURTHER_REFERENCES),
+    repetitions=30,
+    settings=measurements,
+    derive=derive,
+    expected=_expected(),
+    pictures={
+        "over_best": dots(
+            [
+                Series("freshness", panel, "{policy}", COMPARED, tuple(STRESS), BEST, within=within)
+                for panel, within in WITHIN.items()
+            ],
+            Frame(
+                f"{TITLE}: freshness less that of the {BEST} policy of each setting,\n"
+                "which is chosen afterwards; {seeds} paired seeds, 95% intervals",
+                Axis("difference in freshness"),
+                shared="y",
+                upright=[Rule(0.0, dash="-")],
+            ),
+            y="{setting}",
+            labels=COMPARED,
+        ),
+        "together": draw_together,
+    },
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,16 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from crawl_envs.evaluation import PolicyFactory, Row, evaluate
 from scripts.experiments.agents.setup.trainings import TASKS
+from scripts.present.experiment import Experiment
 from scripts.present.filled_tables import grid, spelled
-from scripts.present.verdicts import Expected, Range
+from scripts.present.verdicts import Range
 from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 from scripts.training.jobs import job_of
 from scripts.training.requests import APART, Request
 
-NAME, TITLE = "agents-transfer", "Agents in worlds they were not trained in"
-CLAIM = (
-    "An index learned from outcomes of crawls carries over to other budgets, sizes and laws, but "
-    "for one that never saw a false signal; PPO to other sizes and laws, less to other budgets."
-)
-METRIC = "least score"
-REPETITIONS, QUICK_REPETITIONS = 3, 1
+TITLE = "Agents in worlds they were not trained in"
 WORLDS = (
     *("noisy", "noisy-1000", "noisy-tight", "noisy-ample", "partial", "delayed"),
     *("bursty", "periodic", "deploys", "shifting"),
@@ -129,10 +124,6 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 LOSS = "left-out law, less BeliefNCIS"
-EXPECTED: tuple[Expected, ...] = (
-    *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
-    *(Range(GENERALIST, -0.02, 1.0, (name,), SOURCE, LOSS) for name in LEFT_OUT),
-)
 
 
 def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
@@ -150,20 +141,17 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
     return found
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return scores by world, the least of them, and losses in the law that was left out."""
-    found, derived = scores(rows), []
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield scores by world, the least of them, and losses in the law that was left out."""
+    found = scores(rows)
     for (setting, label, seed), of_worlds in found.items():
-        row = Row("", setting, label, seed, "", 0.0)
-        derived += [
-            row._replace(metric=f"score, {world}", value=value)
-            for world, value in of_worlds.items()
-        ]
-        derived.append(row._replace(metric="least score", value=min(of_worlds.values())))
+        metrics = {f"score, {world}": value for world, value in of_worlds.items()}
+        metrics["least score"] = min(of_worlds.values())
         law, belief = LEFT_OUT.get(setting), found.get((GIVEN, BELIEF, seed))
         if law and belief:
-            derived.append(row._replace(metric=LOSS, value=of_worlds[law] - belief[law]))
-    return derived
+            metrics[LOSS] = of_worlds[law] - belief[law]
+        for metric, value in metrics.items():
+            yield Row("", setting, label, seed, metric, value)
 
 
 def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, float]:
@@ -184,9 +172,6 @@ def scores_table(rows: Sequence[Row]) -> str:
             cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
             lines.append([label, "" if setting == GIVEN else setting, *cells])
     return grid(["", "trained in", *WORLDS], lines)
-
-
-TABLES = {"transfer": scores_table}
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -218,4 +203,23 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"transfer": draw}
+EXPERIMENT = Experiment(
+    name="agents-transfer",
+    title=TITLE,
+    claim=(
+        "An index learned from outcomes of crawls carries over to other budgets, sizes and "
+        "laws, but for one that never saw a false signal; PPO to other sizes and laws, less "
+        "to other budgets."
+    ),
+    metric="least score",
+    repetitions=3,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=(
+        *(Range(INDEX, 0.97, 2.0, (home,), SOURCE, "least score") for home in HOMES),
+        *(Range(GENERALIST, -0.02, 1.0, (name,), SOURCE, LOSS) for name in LEFT_OUT),
+    ),
+    pictures={"transfer": draw},
+    tables={"transfer": scores_table},
+)

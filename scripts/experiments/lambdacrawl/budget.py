@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 import policies as crawl_policies
 from crawl_envs.evaluation import Row
+from scripts.experiments.figures import Axis, Frame, Rule, Series, lines
 from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BLC,
@@ -37,19 +38,12 @@ from scripts.experiments.measures.long_run import (
     stepped_costs,
 )
 from scripts.present import charts
-from scripts.present.verdicts import Range, Trend
+from scripts.present.experiment import Experiment
+from scripts.present.verdicts import Expected, Range, Trend, trends
 from scripts.study.means import means, paired, table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-budget", "Cost over budget, LambdaCrawl and shipped crawlers"
-CLAIM = (
-    "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; the "
-    "shipped crawlers, which use neither importance nor a budget, cost more than LC."
-)
-METRIC = J_H
-REFERENCE = LC
-FURTHER_REFERENCES = (BOUND,)
-REPETITIONS, QUICK_REPETITIONS = 6, 2
+TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -62,13 +56,12 @@ OWN_PACE = ", own pace"
 """Suffix: a shipped crawler crawls all pages that are due, whatever the budget."""
 FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
+Costs = Mapping[str, float]
 COMPILED: dict[str, Callable[[], Any]] = {
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
     GREEDY_B: partial(
-        crawl_policies.make,
-        "GreedyNCIS",
-        features=(*COLUMNS[:-1], "recall", "false_signal_rate"),
+        crawl_policies.make, "GreedyNCIS", features=(*COLUMNS[:-1], "recall", "false_signal_rate")
     ),
 }
 SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
@@ -76,10 +69,9 @@ LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 ONLY = {BLC: J_B, GREEDY_B: J_B}
 """Labels drawn in one picture: their other cost is infinite or, simulated, may be."""
-START = {"crawls": 30.0, "days": 100.0}
-"""The window starts after this many crawls per page, but no earlier than on that day."""
-LENGTH = {"crawls": 40.0, "days": 150.0}
-QUICK_START, QUICK_LENGTH = {"crawls": 2.0, "days": 5.0}, {"crawls": 4.0, "days": 10.0}
+START, LENGTH = (30.0, 100.0), (40.0, 150.0)
+"""The window starts after so many crawls per page and so many days, and lasts as long as both."""
+QUICK_START, QUICK_LENGTH = (2.0, 5.0), (4.0, 10.0)
 OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
 """Nutch starts at intervals of 30 days, and needs 15 crawls of changed pages to reach one day."""
 HOURLY = 24.0
@@ -93,7 +85,7 @@ UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
 EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
 OWN = "own pace"
 NO_PAPER = "not in the paper"
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     Trend(GREEDY, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
     Range(GREEDY, -0.01, 0.05, EVERYWHERE, "margin ours", metric="J_h_over_bound"),
     Trend(EVEN, "above", GREEDY, EVERYWHERE, NO_PAPER),
@@ -102,12 +94,7 @@ EXPECTED = (
     Trend(GREEDY, "above", GREEDY_B, EVERYWHERE, NO_PAPER, metric=J_B),
     Trend(LCA, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
     Trend(BLC_EPS, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
-    *(
-        Trend(shipped, "above", better, EVERYWHERE, NO_PAPER, metric=metric)
-        for metric in (J_H, J_B)
-        for shipped in SHIPPED
-        for better in (LC, GREEDY)
-    ),
+    *trends(SHIPPED, "above", (LC, GREEDY), EVERYWHERE, NO_PAPER, metric=(J_H, J_B)),
     *(
         Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (OWN,), NO_PAPER)
         for shipped in SHIPPED
@@ -122,14 +109,12 @@ EXPECTED = (
 def window(budget: float, quick: bool) -> dict[str, float]:
     """Return the window for a budget in crawls per page and day."""
     first, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
-    start = max(first["crawls"] / budget, first["days"])
-    return {"start": start, "end": start + max(length["crawls"] / budget, length["days"])}
+    start = max(first[0] / budget, first[1])
+    return {"start": start, "end": start + max(length[0] / budget, length[1])}
 
 
 @spec("lambdacrawl-budget-formula")
-def by_formula(
-    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
-) -> Mapping[str, float]:
+def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
     """Return costs by formula: both, or only that of a bound; an infinite cost is left out."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = both_costs(label, instance)
@@ -138,53 +123,37 @@ def by_formula(
 
 
 @spec("lambdacrawl-budget-simulated")
-def crawled(
-    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
-) -> Mapping[str, float]:
+def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
     """Return costs of a policy in compiled code, in a window."""
     instance = drawn(seed, num_pages, budget=budget)
-    costs = compiled_course(instance, COMPILED[label](), seed, (start, end))[1]
+    costs = compiled_course(instance, COMPILED[label](), seed, (window["start"], window["end"]))[1]
     return {**costs, **shares(costs, instance)}
 
 
 @spec("lambdacrawl-budget-shipped-crawler")
-def shipped(
-    seed: int, *, label: str, num_pages: int, budget: float, start: float, end: float
-) -> Mapping[str, float]:
+def shipped(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
     """Return costs of a shipped crawler that crawls the page due first in each slot."""
-    return _stepped(seed, label, "page", num_pages, budget * num_pages, start, end)
+    return _stepped(seed, label, "page", num_pages, budget * num_pages, **window)
 
 
 @spec("lambdacrawl-budget-own-pace")
-def at_own_pace(
-    seed: int, *, label: str, num_pages: int, start: float, end: float
-) -> Mapping[str, float]:
+def at_own_pace(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
     """Return costs of a shipped crawler that crawls all pages due, once an hour."""
-    return _stepped(seed, label, "refresh", num_pages, HOURLY, start, end)
+    return _stepped(seed, label, "refresh", num_pages, HOURLY, **window)
 
 
 @spec("lambdacrawl-budget-harmonic-at-pace")
-def at_pace_of(
-    seed: int, *, label: str, num_pages: int, start: float, end: float
-) -> Mapping[str, float]:
+def at_pace_of(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
     """Return costs of GREEDY-HARMONIC with as many crawls as a crawler makes at its own pace."""
-    pace = at_own_pace(seed, label=label, num_pages=num_pages, start=start, end=end)
-    return crawled(
-        seed, label=GREEDY, num_pages=num_pages, budget=pace[CRAWL_RATE], start=start, end=end
-    )
+    pace = at_own_pace(seed, label=label, num_pages=num_pages, **window)[CRAWL_RATE]
+    return crawled(seed, label=GREEDY, num_pages=num_pages, budget=pace, **window)
 
 
 def _stepped(
     seed: int, label: str, form: str, num_pages: int, bandwidth: float, start: float, end: float
-) -> Mapping[str, float]:
-    env = gymnasium.make(
-        ID,
-        num_pages=num_pages,
-        bandwidth=bandwidth,
-        horizon=end,
-        instance="lambdacrawl",
-        action=form,
-    )
+) -> Costs:
+    options: Any = {"num_pages": num_pages, "bandwidth": bandwidth, "horizon": end}
+    env = gymnasium.make(ID, instance="lambdacrawl", action=form, **options)
     env.reset(seed=seed)
     policy = Counted(env, crawl_policies.make(SHIPPED[label], env), start)
     [costs] = stepped_costs(env, policy, seed, np.array([start, end]))
@@ -193,7 +162,7 @@ def _stepped(
     return {**costs, **shares(costs, instance), **slope}
 
 
-def shares(costs: Mapping[str, float], instance: Any) -> dict[str, float]:
+def shares(costs: Costs, instance: Any) -> dict[str, float]:
     """Return costs per unit of importance."""
     total = instance.importance.sum()
     return {UNIT[metric]: costs[metric] / total for metric in UNIT if metric in costs}
@@ -214,12 +183,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         own[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
     return [
         *(
-            Measurement(
-                name,
-                measures,
-                {**pages, "budget": budget, **window(budget, quick)},
-                ID,
-            )
+            Measurement(name, measures, {**pages, "budget": budget, **window(budget, quick)}, ID)
             for name, budget in AT.items()
             if budget in budgets
         ),
@@ -232,47 +196,63 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
+def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataFrame]:
+    """Yield a cost of crawlers at their own pace, over GREEDY-HARMONIC's with as many crawls."""
+    values = table(rows, UNIT[metric])
+    pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
+    for label in SHIPPED:
+        base = values[values.policy == f"{GREEDY} at {label}'s pace"]
+        ratio = means(paired(values[values.policy == label + OWN_PACE], base, ratio=True))
+        ratio = ratio.rename(columns={"policy": "label", "mean": "y"})
+        yield ratio.assign(x=pace[OWN, label + OWN_PACE], panel=panel)
+
+
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs over those of their bounds against the budget.
 
     Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
     """
-    looks, ticks = charts.styles(LABELS), (1, 1.5, 2, 3, 4, 6, 8)
-    own = {
-        label + OWN_PACE: {**looks[label], "linestyle": "none", "fillstyle": "none"}
-        | {"markersize": 11.0}
-        for label in SHIPPED
-    }
+    looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
+    own = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}
     panels = {metric: f"{COST_NAMES[metric]} over that of the bound" for metric in (J_H, J_B)}
-    charts.lines(
-        pd.concat(_over_bound(rows, metric).assign(panel=name) for metric, name in panels.items()),
-        path,
-        charts.Frame(
-            f"{TITLE}\n{len({row.seed for row in rows})} draws of stand-in pages, after the start; "
+    lines(
+        [
+            Series(
+                UNIT[metric],
+                panel,
+                labels=[label for label in LABELS if ONLY.get(label, metric) == metric],
+                settings=tuple(AT),
+                over=BOUNDS[metric],
+            )
+            for metric, panel in panels.items()
+        ],
+        Frame(
+            f"{TITLE}\n{{seeds}} draws of stand-in pages, after the start; "
             "95% intervals; own pace: over GREEDY-HARMONIC with as many crawls",
-            charts.Axis("budget R / m, crawls per page and day", "log", ticks=BUDGETS),
-            charts.Axis("cost over that of the bound", "log", ticks=ticks),
-            across=[charts.Rule(1.0, "bound")],
+            Axis("budget R / m, crawls per page and day", "log", ticks=BUDGETS),
+            Axis("cost over that of the bound", "log", ticks=(1, 1.5, 2, 3, 4, 6, 8)),
+            across=[Rule(1.0, "bound")],
             size=(5.4, 4.6),
         ),
+        at=AT,
         labels=(*LABELS, *own),
         own=own,
-    )
+        more=pd.concat(part for item in panels.items() for part in _own_pace(rows, *item)),
+    )(rows, path)
 
 
-def _over_bound(rows: Sequence[Row], metric: str) -> pd.DataFrame:
-    """Return a cost over that of its bound by budget and label, and of crawlers at their pace."""
-    values = table([row for row in rows if ONLY.get(row.policy, metric) == metric], UNIT[metric])
-    bound = values[values.policy == BOUNDS[metric]]
-    lead = means(paired(values, bound, ratio=True))
-    parts = [lead.assign(x=lead.setting.map(AT)).dropna(subset="x")]
-    pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
-    for label in SHIPPED:
-        alone = values[values.policy == label + OWN_PACE]
-        base = values[values.policy == f"{GREEDY} at {label}'s pace"]
-        ratio = means(paired(alone, base, ratio=True))
-        parts.append(ratio.assign(x=pace[OWN, label + OWN_PACE]))
-    return pd.concat(parts).rename(columns={"policy": "label", "mean": "y"})
-
-
-PICTURES = {"costs": draw}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-budget",
+    title=TITLE,
+    claim=(
+        "Ours: at every budget the order of harmonic costs is bound, greedy, even, Poisson; "
+        "the shipped crawlers, which use neither importance nor a budget, cost more than LC."
+    ),
+    metric=J_H,
+    references=(LC, BOUND),
+    repetitions=6,
+    settings=measurements,
+    derive=derive,
+    expected=EXPECTED,
+    pictures={"costs": draw},
+)

@@ -17,18 +17,15 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.costs import BLC_EPS, FLOOR, LC, UC, drawn
 from scripts.experiments.measures.derived import beside, in_standard_errors
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level, Range, Trend
 from scripts.study.specs import spec
 
-NAME, TITLE = "lambdacrawl-concave", "LambdaCrawl for other concave penalties"
-CLAIM = "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."
+TITLE = "LambdaCrawl for other concave penalties"
 METRIC = "J_C"
 """The mean over time of sum mu C(n), simulated."""
-REPETITIONS, QUICK_REPETITIONS = 20, 3
-ID = "CrawlHarmonic-v0"
 
 OWN = "LC of C"
-REFERENCE = OWN
 PENALTIES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "square root": np.sqrt,
     "logarithm": np.log1p,
@@ -39,10 +36,6 @@ POLICIES: dict[str, Callable[..., Any]] = {
     BLC_EPS: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates", floor=FLOOR),
     UC: partial(crawl_policies.make, "UniformCrawl", action_form="rates"),
 }
-SETTINGS = {
-    name: {"penalty": name, "num_pages": 1000, "start": 500.0, "end": 2500.0} for name in PENALTIES
-}
-QUICK = {"num_pages": 100, "start": 50.0, "end": 250.0}
 MOST_CHANGES = 100_000
 """Changes up to which a simulated penalty rises; no page misses as many."""
 GAP, SCORE, ABOVE, STARVED = "J_C_gap", "J_C_errors", "J_C_above", "starved"
@@ -50,28 +43,6 @@ GAP, SCORE, ABOVE, STARVED = "J_C_gap", "J_C_errors", "J_C_above", "starved"
 the share of pages that are never crawled."""
 WITHIN = 3.0
 EVERYWHERE = tuple(PENALTIES)
-
-CLAIMS = (
-    Claim(
-        "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)",
-        "section 3",
-        (
-            *(
-                Level(name, label, 0.0, WITHIN, "the series of C, simulated", SCORE)
-                for name in EVERYWHERE
-                for label in POLICIES
-            ),
-            Trend(LC, "above", OWN, EVERYWHERE, "an optimum"),
-            Trend(BLC_EPS, "above", OWN, EVERYWHERE, "an optimum"),
-            Trend(UC, "above", OWN, EVERYWHERE, "an optimum"),
-            Range(OWN, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
-        ),
-        "C is the square root of n, and ln(1 + n); LC of C is LambdaCrawl for it "
-        "(`solvers.concave_penalty`). J_C_errors is the mean difference of the formula to the "
-        "simulation in standard errors, at most three. That no rates cost less is tested against "
-        "a general optimiser.",
-    ),
-)
 
 
 @spec("lambdacrawl-concave-cost")
@@ -99,21 +70,58 @@ def measure(
     return {METRIC: cost, GAP: cost / formula - 1.0, STARVED: starved}
 
 
-MEASURES = {label: partial(measure, label=label) for label in POLICIES}
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return mean gaps in standard errors, and costs over those of the optimum."""
     return in_standard_errors(rows, {GAP: SCORE}) + beside(rows, OWN, {METRIC: ABOVE})
 
 
-PICTURES = {
-    "above": figures.dots(
-        [Series(ABOVE, "C(n): {setting}", label="", factor=100.0)],
-        Frame(
-            f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
-            Axis(f"simulated cost above that of {OWN}, in %"),
-            upright=[Rule(0.0)],
+EXPERIMENT = Experiment(
+    name="lambdacrawl-concave",
+    title=TITLE,
+    claim=("The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."),
+    metric=METRIC,
+    references=(OWN,),
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"penalty": name, "num_pages": 1000, "start": 500.0, "end": 2500.0}
+            for name in PENALTIES
+        },
+        {label: partial(measure, label=label) for label in POLICIES},
+        "CrawlHarmonic-v0",
+        quick={"num_pages": 100, "start": 50.0, "end": 250.0},
+    ),
+    derive=derive,
+    claims=(
+        Claim(
+            "The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)",
+            "section 3",
+            (
+                *(
+                    Level(name, label, 0.0, WITHIN, "the series of C, simulated", SCORE)
+                    for name in EVERYWHERE
+                    for label in POLICIES
+                ),
+                Trend(LC, "above", OWN, EVERYWHERE, "an optimum"),
+                Trend(BLC_EPS, "above", OWN, EVERYWHERE, "an optimum"),
+                Trend(UC, "above", OWN, EVERYWHERE, "an optimum"),
+                Range(OWN, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
+            ),
+            "C is the square root of n, and ln(1 + n); LC of C is LambdaCrawl for it "
+            "(`solvers.concave_penalty`). J_C_errors is the mean difference of the formula to the "
+            "simulation in standard errors, at most three. That no rates cost less is tested "
+            "against a general optimiser.",
         ),
-    )
-}
+    ),
+    pictures={
+        "above": figures.dots(
+            [Series(ABOVE, "C(n): {setting}", label="", factor=100.0)],
+            Frame(
+                f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; "
+                "bars: 95% intervals",
+                Axis(f"simulated cost above that of {OWN}, in %"),
+                upright=[Rule(0.0)],
+            ),
+        )
+    },
+)

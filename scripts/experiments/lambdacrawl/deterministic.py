@@ -25,19 +25,11 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import below, beside
 from scripts.experiments.measures.long_run import compiled_course
-from scripts.present.verdicts import Range, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Expected, Range, Trend
 from scripts.study.specs import spec
 
-NAME = "lambdacrawl-deterministic"
 TITLE = "Deterministic crawls beside LambdaCrawl's Poisson crawls"
-CLAIM = (
-    "We expected crawls that are spaced evenly, or greedily, to cost about a third less than "
-    "Poisson crawls, and to come within half a percent of the least possible cost. All other "
-    "margins were set after the simulation."
-)
-METRIC = J_H
-REPETITIONS, QUICK_REPETITIONS = 20, 2
-ID = "CrawlHarmonic-v0"
 
 POISSON, EVEN = ", Poisson", ", even"
 FORMULA = LC + ", formula"
@@ -45,8 +37,6 @@ BLC_FORMULA = BLC + ", formula"
 NAMED = {FORMULA: LC, BLC_FORMULA: BLC}
 """Names of formulas among the costs by formula; bounds have the same names there."""
 GREEDY_H, GREEDY_B = "GREEDY-HARMONIC", "GREEDY-NCIS"
-REFERENCE = FORMULA
-FURTHER_REFERENCES = (BOUND,)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
 SIMULATED: dict[str, Callable[[], Any]] = {
     LC + POISSON: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
@@ -61,23 +51,13 @@ BINARY = (BLC_FORMULA, BLC + POISSON, BLC + EVEN, GREEDY_B, BINARY_BOUND)
 
 KINDS = (UNOBSERVED, MIXED)
 LARGER, SMALLER = (tuple(f"{kind}, m={size}" for kind in KINDS) for size in (100_000, 1000))
-SETTINGS = {
-    name: {"kind": kind, "num_pages": num_pages, "start": start, "end": end}
-    for names, num_pages, start, end in (
-        (LARGER, 100_000, 60.0, 120.0),
-        (SMALLER, 1000, 200.0, 1200.0),
-    )
-    for name, kind in zip(names, KINDS, strict=True)
-}
-QUICK, QUICK_SETTINGS = {"num_pages": 200, "start": 20.0, "end": 60.0}, SMALLER
-MOST = dict.fromkeys(LARGER, 6)
 EVERYWHERE = (*LARGER, *SMALLER)
 ALONE = (LARGER[0], SMALLER[0])
 BELOW = {J_H: "J_h_below", J_B: "J_b_below"}
 """Relative reduction of a cost against the formula of the Poisson policy, LC or BLC."""
 NO_PAPER = "not in the paper"
 
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     *(
         Range(label, 0.30, 0.37, EVERYWHERE, "expected: about a third", metric=BELOW[J_H])
         for label in (LC + EVEN, GREEDY_H, BOUND)
@@ -110,12 +90,6 @@ def by_formula(
     return both_costs(NAMED.get(label, label), drawn(seed, num_pages, kind))
 
 
-MEASURES = {
-    label: partial(crawled if label in SIMULATED else by_formula, label=label)
-    for label in (*HARMONIC, *BINARY)
-}
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return costs relative to the Poisson policies', and harmonic ones relative to the bound."""
     compared = [
@@ -127,27 +101,56 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return compared + beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
 
 
-PICTURES = {
-    "costs": figures.dots(
-        [
-            Series(
-                BELOW[metric],
-                f"{COST_NAMES[metric]},\nin % of that of {base}",
-                "{setting}",
-                labels,
-                factor=-100.0,
-                plus=100.0,
+EXPERIMENT = Experiment(
+    name="lambdacrawl-deterministic",
+    title=TITLE,
+    claim=(
+        "We expected crawls that are spaced evenly, or greedily, to cost about a third less "
+        "than Poisson crawls, and to come within half a percent of the least possible cost. "
+        "All other margins were set after the simulation."
+    ),
+    metric=J_H,
+    references=(FORMULA, BOUND),
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"kind": kind, "num_pages": num_pages, "start": start, "end": end}
+            for names, num_pages, start, end in (
+                (LARGER, 100_000, 60.0, 120.0),
+                (SMALLER, 1000, 200.0, 1200.0),
             )
-            for metric, labels, base in (
-                (J_H, HARMONIC, FORMULA),
-                (J_B, BINARY, BLC_FORMULA),
-            )
-        ],
-        Frame(
-            f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
-            Axis("% of the Poisson policy's cost"),
-            shared="none",
-            upright=[Rule(100.0)],
-        ),
-    )
-}
+            for name, kind in zip(names, KINDS, strict=True)
+        },
+        {
+            label: partial(crawled if label in SIMULATED else by_formula, label=label)
+            for label in (*HARMONIC, *BINARY)
+        },
+        "CrawlHarmonic-v0",
+        limits=dict.fromkeys(LARGER, 6),
+        quick={"num_pages": 200, "start": 20.0, "end": 60.0},
+        quick_settings=SMALLER,
+    ),
+    derive=derive,
+    expected=EXPECTED,
+    pictures={
+        "costs": figures.dots(
+            [
+                Series(
+                    BELOW[metric],
+                    f"{COST_NAMES[metric]},\nin % of that of {base}",
+                    "{setting}",
+                    labels,
+                    factor=-100.0,
+                    plus=100.0,
+                )
+                for metric, labels, base in ((J_H, HARMONIC, FORMULA), (J_B, BINARY, BLC_FORMULA))
+            ],
+            Frame(
+                f"{TITLE}\nstand-in pages, R = 0.2 m per day, after the start; bars: 95% intervals",
+                Axis("% of the Poisson policy's cost"),
+                shared="none",
+                upright=[Rule(100.0)],
+            ),
+        )
+    },
+)

@@ -34,24 +34,16 @@ from scripts.experiments.measures.costs import (
     saved,
 )
 from scripts.experiments.measures.derived import beside
-from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Claim, Level, Range, Trend, trends
 from scripts.study.specs import spec
 
-NAME = "lambdacrawl-fig1"
 TITLE = "Costs of policies that know change rates (LambdaCrawl paper, figure 1)"
-CLAIM = (
-    "LC is robust to both costs: it beats BLC-eps in the harmonic one, where BLC costs infinitely "
-    "much, and neither beats LC or LCA in the binary one. CC and UC do poorly."
-)
 METRIC = J_H
-REFERENCE = LC
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 SETTINGS = {f"m={size}": {"num_pages": size} for size in (18_532_314, 100_000)}
 BOTH = tuple(SETTINGS)
 WHOLE = BOTH[:1]
-MOST = dict.fromkeys(WHOLE, 3)
-QUICK, QUICK_SETTINGS = {"num_pages": 2_000}, BOTH[1:]
 PAPER = "section 7, figure 1"
 OVER_LC, PART = "J_h_over_LC", "crawls_complete"
 OVER_BEST = "J_b_over_BINARY-OPT"
@@ -95,11 +87,7 @@ CLAIMS = (
     Claim(
         "BLC and BLC-eps do not beat LC and LCA in the binary cost",
         PAPER,
-        tuple(
-            Trend(binary, "above", ours, BOTH, PAPER, metric=J_B)
-            for binary in (BLC, BLC_EPS)
-            for ours in (LC, LCA)
-        ),
+        trends((BLC, BLC_EPS), "above", (LC, LCA), BOTH, PAPER, metric=J_B),
         "above is a higher cost. BLC is above LC at the chosen spread of importance, but not at "
         "the least of `spread`",
     ),
@@ -144,12 +132,6 @@ CLAIMS = (
         fitted=True,
     ),
 )
-EXPECTED = (
-    Range(BLC_EPS, 0.30, 0.40, BOTH, "35%, at the chosen spread", metric=OVER_LC),
-    Range(BLC_EPS, 0.30, 0.40, BOTH, "the other reading of 35%", metric=SAVED[J_H]),
-    *(Trend(label, "above", BINARY_OPT, BOTH, "an optimum", metric=J_B) for label in POISSON),
-    Trend(LC, "above", BOUND, BOTH, "not in the paper: even crawls cost less than Poisson ones"),
-)
 
 
 @lru_cache(maxsize=1)
@@ -169,9 +151,6 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     return metrics
 
 
-MEASURES = {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)}
-
-
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return LC's savings against each other policy, J_h over LC's, and J_b over the least."""
     return [
@@ -181,11 +160,39 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-PICTURES = {
-    METRIC: cost_bars(
-        f"{TITLE}, stand-in pages, R = 0.2 m per day",
-        BOTH,
-        (BOUND, *POISSON, BINARY_OPT),
-        {BLC: ENDLESS, BINARY_OPT: ENDLESS, BOUND: "(of the other cost)"},
-    )
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-fig1",
+    title=TITLE,
+    claim=(
+        "LC is robust to both costs: it beats BLC-eps in the harmonic one, where BLC costs "
+        "infinitely much, and neither beats LC or LCA in the binary one. CC and UC do poorly."
+    ),
+    metric=METRIC,
+    references=(LC,),
+    repetitions=20,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)},
+        limits=dict.fromkeys(WHOLE, 3),
+        quick={"num_pages": 2_000},
+        quick_settings=BOTH[1:],
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Range(BLC_EPS, 0.30, 0.40, BOTH, "35%, at the chosen spread", metric=OVER_LC),
+        Range(BLC_EPS, 0.30, 0.40, BOTH, "the other reading of 35%", metric=SAVED[J_H]),
+        *(Trend(label, "above", BINARY_OPT, BOTH, "an optimum", metric=J_B) for label in POISSON),
+        Trend(
+            LC, "above", BOUND, BOTH, "not in the paper: even crawls cost less than Poisson ones"
+        ),
+    ),
+    pictures={
+        METRIC: cost_bars(
+            f"{TITLE}, stand-in pages, R = 0.2 m per day",
+            BOTH,
+            (BOUND, *POISSON, BINARY_OPT),
+            {BLC: ENDLESS, BINARY_OPT: ENDLESS, BOUND: "(of the other cost)"},
+        )
+    },
+)

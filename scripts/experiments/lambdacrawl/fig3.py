@@ -36,19 +36,13 @@ from scripts.experiments.measures.costs import (
     poisson_costs,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME = "lambdacrawl-fig3"
 TITLE = "Learning change rates while crawling (LambdaCrawl paper, figure 3)"
-CLAIM = (
-    "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and ends "
-    "above LLC, but below BLLC-eps, most of all in the binary cost."
-)
-METRIC = "final"
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 ID = "CrawlHarmonic-v0"
 
 LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
@@ -65,10 +59,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     MORE: learning.LambdaLearnAndCrawl,
 }
 PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
-SIZES = {
-    PAPERS: {"num_pages": 100_000, "days": 21},
-    LONG: {"num_pages": 10_000, "days": 240},
-}
+SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
 EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
 NEAR = (0.05, 0.02)
@@ -90,61 +81,6 @@ FALLS = f"{DISTANCE}_falls"
 ALL_DAYS = "above_LLC_on_all_days"
 """Whether J_h is above LLC's on every day, the first included."""
 CHOSEN = "at the chosen spread of importance"
-
-CLAIMS = (
-    Claim(
-        "LLC converges to LC",
-        "proposition 8, figure 3",
-        (
-            Range(LLC, -0.01, AT_PAR, EVERYWHERE, "margin ours", metric=EXCESS),
-            Range(LLC, 0.99, 1.0, EVERYWHERE, "proposition 8", metric=FALLS),
-        ),
-        "excess is J_h of the last day's policy over J_h of LC, minus 1; proposition 8 is about "
-        "rates and probabilities: whether their distance to LC's falls in every run. The public "
-        "code's curves are not reliable: README.md",
-    ),
-    Claim(
-        "LLC converges notably faster than BLLC-eps",
-        PAPER,
-        (
-            Trend(BLLC, "above", LLC, EVERYWHERE, "measure ours", metric=SETTLED[0]),
-            Range(BLLC, 0.9, 1.0, EVERYWHERE, "measure and margin ours", metric=LATER[1]),
-        ),
-        "days until J_h stays within 5% of the learner's own limit, and the share of runs in which "
-        "it stays within 2% from a later day on than LLC's, or never",
-    ),
-    Claim(
-        "LLCA converges even faster than LLC, as it learns fewer parameters",
-        PAPER,
-        (
-            Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=SETTLED[1]),
-            Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=FIRST),
-        ),
-        "days until J_h stays within 2% of the learner's own limit (LLCA is within 5% before any "
-        "observation), and J_h after one day of observations. How far LLCA is above LLC depends "
-        "on the chosen spread of importance: with 1 or less it starts 1% above, and its limit is "
-        "well below LLC's start (`spread`)",
-    ),
-    Claim(
-        "LLCA's asymptotic policy is worse than LLC's",
-        PAPER,
-        (Trend(LLCA, "above", LLC, EVERYWHERE, PAPER, metric=LIMIT_H),),
-    ),
-    Claim(
-        "It is better than BLLC-eps's, especially in the binary cost",
-        PAPER,
-        (
-            Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_H),
-            Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_B),
-        ),
-    ),
-)
-EXPECTED = (
-    Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
-    Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
-    Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
-    Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
-)
 
 
 @spec("lambdacrawl-daily-learning")
@@ -210,12 +146,6 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
         pages = Pages(instance.importance, learner.estimate(), instance.complete)
         plan = allocated(LC, pages, CRAWLS_PER_PAGE * instance.num_pages)
     return plan
-
-
-SETTINGS = SIZES
-QUICK, QUICK_SETTINGS = {"num_pages": 1000, "days": 6}, (PAPERS,)
-MEASURES = {label: partial(learned, label=label) for label in LEARNERS}
-ONLY = {LONG: (LLC, LLCA, BLLC)}
 
 
 def days_until(excess: FloatArray, near: float) -> float:
@@ -315,4 +245,78 @@ def _by_key(rows: Sequence[Row], metric: str) -> dict[tuple[str, str, int], floa
 
 
 GROUP = ("setting", "policy")
-PICTURES = {"learning": plot}
+
+EXPERIMENT = Experiment(
+    name="lambdacrawl-fig3",
+    title=TITLE,
+    claim=(
+        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and "
+        "ends above LLC, but below BLLC-eps, most of all in the binary cost."
+    ),
+    metric="final",
+    repetitions=20,
+    settings=measure_settings(
+        SIZES,
+        {label: partial(learned, label=label) for label in LEARNERS},
+        ID,
+        only={LONG: (LLC, LLCA, BLLC)},
+        quick={"num_pages": 1000, "days": 6},
+        quick_settings=(PAPERS,),
+    ),
+    derive=derive,
+    claims=(
+        Claim(
+            "LLC converges to LC",
+            "proposition 8, figure 3",
+            (
+                Range(LLC, -0.01, AT_PAR, EVERYWHERE, "margin ours", metric=EXCESS),
+                Range(LLC, 0.99, 1.0, EVERYWHERE, "proposition 8", metric=FALLS),
+            ),
+            "excess is J_h of the last day's policy over J_h of LC, minus 1; proposition 8 is "
+            "about rates and probabilities: whether their distance to LC's falls in every run. The "
+            "public code's curves are not reliable: README.md",
+        ),
+        Claim(
+            "LLC converges notably faster than BLLC-eps",
+            PAPER,
+            (
+                Trend(BLLC, "above", LLC, EVERYWHERE, "measure ours", metric=SETTLED[0]),
+                Range(BLLC, 0.9, 1.0, EVERYWHERE, "measure and margin ours", metric=LATER[1]),
+            ),
+            "days until J_h stays within 5% of the learner's own limit, and the share of runs in "
+            "which it stays within 2% from a later day on than LLC's, or never",
+        ),
+        Claim(
+            "LLCA converges even faster than LLC, as it learns fewer parameters",
+            PAPER,
+            (
+                Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=SETTLED[1]),
+                Trend(LLC, "above", LLCA, EVERYWHERE, "measure ours", metric=FIRST),
+            ),
+            "days until J_h stays within 2% of the learner's own limit (LLCA is within 5% before "
+            "any observation), and J_h after one day of observations. How far LLCA is above LLC "
+            "depends on the chosen spread of importance: with 1 or less it starts 1% above, and "
+            "its limit is well below LLC's start (`spread`)",
+        ),
+        Claim(
+            "LLCA's asymptotic policy is worse than LLC's",
+            PAPER,
+            (Trend(LLCA, "above", LLC, EVERYWHERE, PAPER, metric=LIMIT_H),),
+        ),
+        Claim(
+            "It is better than BLLC-eps's, especially in the binary cost",
+            PAPER,
+            (
+                Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_H),
+                Trend(BLLC, "above", LLCA, EVERYWHERE, PAPER, metric=LIMIT_B),
+            ),
+        ),
+    ),
+    expected=(
+        Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
+        Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
+        Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
+        Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
+    ),
+    pictures={"learning": plot},
+)

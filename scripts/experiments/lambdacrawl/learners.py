@@ -15,6 +15,7 @@ import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, Instance
 from policies import lambdacrawl as learning
+from scripts.experiments.figures import Axis, Frame, Rule, Series, lines
 from scripts.experiments.measures.costs import (
     BINARY_BOUND,
     BOUND,
@@ -31,21 +32,19 @@ from scripts.experiments.measures.costs import (
 from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.long_run import compiled_course, stepped_costs
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import entries, means, paired, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-learners", "Learning while crawling, one page per slot"
-CLAIM = "Ours: LLC comes near LC with known rates."
-METRIC = "last_J_h"
-REPETITIONS, QUICK_REPETITIONS = 6, 2
+TITLE = "Learning while crawling, one page per slot"
 ID = "CrawlHarmonic-v0"
 
 GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
 LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
-REFERENCE, KNOWN = GREEDY, "LC, Poisson, known rates"
+KNOWN = "LC, Poisson, known rates"
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
@@ -78,21 +77,6 @@ EXCESS = {J_H: "J_h_over_bound", J_B: "J_b_over_bound"}
 """Cost in the last window over the least of all policies, minus 1."""
 NO_PAPER = "not in the paper"
 
-EXPECTED = (
-    Range(LLC, -0.03, 0.03, KINDS, "margin ours", metric=ABOVE[J_H]),
-    Trend(ETC, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
-    Trend(LLCA, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
-    Trend(LLC, "above", GREEDY, KINDS, NO_PAPER, metric=LAST[J_H]),
-    Range(
-        ETC,
-        -np.inf,
-        0.5,
-        (REGRET_SETTING,),
-        "Upadhyay et al., AAAI 2020: O(sqrt T) in a setting of theirs",
-        metric=SLOPE,
-    ),
-)
-
 
 @spec("lambdacrawl-learners-simulated")
 def played(
@@ -103,7 +87,7 @@ def played(
     if label in KNOWN_RATES:
         costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
     else:
-        env = _reset_env(seed, instance, times[-1])
+        env = learning_env(seed, instance, times[-1])
         costs = stepped_costs(env, LEARNERS[label](env), seed, np.array(times))
     return {
         **indexed(J_H, [cost[J_H] for cost in costs]),
@@ -120,7 +104,8 @@ def by_formula(
     return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
-def _reset_env(seed: int, instance: Instance, horizon: float) -> Any:
+def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
+    """Return the environment of an instance, reset, that reveals importance alone."""
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
@@ -142,7 +127,7 @@ def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[
     instance = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     differences = []
     for horizon in horizons:
-        env = _reset_env(seed, instance, horizon)
+        env = learning_env(seed, instance, horizon)
         [cost] = stepped_costs(env, LEARNERS[ETC](env), seed, np.array([0.0, horizon]))
         [best] = compiled_course(instance, KNOWN_RATES[EVEN](), seed, [horizon])
         differences.append(horizon * (cost[J_H] - best[J_H]) / instance.importance.sum())
@@ -204,44 +189,35 @@ def growth(regret: FloatArray) -> float:
     return float(np.polyfit(np.log(HORIZONS[: regret.size]), np.log(regret), 1)[0])
 
 
-GROUP = ("setting", "policy", "index")
-
-
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs over time, over those of LambdaCrawl's formula, a panel per kind of pages."""
-    parts, rules, axes = [], [], {}
-    for metric in (J_H, J_B):
-        ratios, best = _over_formula(rows, metric)
-        for kind in KINDS:
-            panel = f"{metric}, {kind}"
-            parts.append(ratios[ratios.setting == kind].assign(panel=panel))
-            rules.append(charts.Rule(float(best[kind]), BOUNDS[metric], ":", panel))
-            axes[panel] = charts.Axis(f"{COST_NAMES[metric]} over LC's formula")
-    charts.lines(
-        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
+    panels = {metric: {kind: f"{metric}, {kind}" for kind in KINDS} for metric in (J_H, J_B)}
+    rules = []
+    for metric, by_kind in panels.items():
+        limits = table(rows, LIMITS[metric])
+        best = limits[limits.policy == BOUNDS[metric]]
+        ratios = means(paired(best, limits[limits.policy == LC], ratio=True)).set_index("setting")
+        for kind, panel in by_kind.items():
+            rules.append(Rule(float(ratios["mean"][kind]), BOUNDS[metric], ":", panel))
+    edges = np.array(TIMES)
+    lines(
+        [Series(metric, by_kind, over=LC, of=LIMITS[metric]) for metric, by_kind in panels.items()],
+        Frame(
             f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
-            charts.Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
-            axes,
+            Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
+            {
+                panel: Axis(f"{COST_NAMES[metric]} over LC's formula")
+                for metric, by_kind in panels.items()
+                for panel in by_kind.values()
+            },
             shared="x",
-            across=[charts.Rule(1.0, KNOWN, "-"), *rules],
+            across=[Rule(1.0, KNOWN, "-"), *rules],
         ),
+        along=np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:]),
         labels=(*KNOWN_RATES, *LEARNERS),
         black=tuple(KNOWN_RATES),
         bands=True,
-    )
-
-
-def _over_formula(rows: Sequence[Row], metric: str) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """Return a cost by time over that of the formula, and that of the bound by kind of pages."""
-    limits = table(rows, LIMITS[metric])
-    formula = limits[limits.policy == LC]
-    ratios = means(paired(entries(rows, metric), formula, ratio=True), GROUP)
-    edges = np.array(TIMES)
-    middle = np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:])
-    best = means(paired(limits[limits.policy == BOUNDS[metric]], formula, ratio=True))
-    return ratios.assign(x=middle[ratios["index"]]), best.set_index("setting")["mean"]
+    )(rows, path)
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
@@ -264,7 +240,28 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "costs": draw,
-    "regret": draw_regret,
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-learners",
+    title=TITLE,
+    claim="Ours: LLC comes near LC with known rates.",
+    metric="last_J_h",
+    references=(GREEDY,),
+    repetitions=6,
+    settings=measurements,
+    derive=derive,
+    expected=(
+        Range(LLC, -0.03, 0.03, KINDS, "margin ours", metric=ABOVE[J_H]),
+        Trend(ETC, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
+        Trend(LLCA, "above", LLC, KINDS, NO_PAPER, metric=LAST[J_H]),
+        Trend(LLC, "above", GREEDY, KINDS, NO_PAPER, metric=LAST[J_H]),
+        Range(
+            ETC,
+            -np.inf,
+            0.5,
+            (REGRET_SETTING,),
+            "Upadhyay et al., AAAI 2020: O(sqrt T) in a setting of theirs",
+            metric=SLOPE,
+        ),
+    ),
+    pictures={"costs": draw, "regret": draw_regret},
+)

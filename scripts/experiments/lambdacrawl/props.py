@@ -30,16 +30,11 @@ from scripts.experiments.measures.costs import (
 )
 from scripts.experiments.measures.derived import in_standard_errors
 from scripts.experiments.measures.long_run import compiled_course
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "lambdacrawl-props", "Formulas of LambdaCrawl, simulated"
-CLAIM = (
-    "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of crawls at "
-    "a share of the signals; LC starves no source, BLC does."
-)
-METRIC = J_H
-REPETITIONS, QUICK_REPETITIONS = 20, 3
+TITLE = "Formulas of LambdaCrawl, simulated"
 ID = "CrawlHarmonic-v0"
 
 KINDS = (UNOBSERVED, COMPLETE, MIXED)
@@ -78,47 +73,6 @@ def _levels(metric: str, kinds: Sequence[str], labels: Sequence[str], what: str)
         for kind in kinds
         for label in labels
     )
-
-
-CLAIMS = (
-    Claim(
-        "The harmonic cost of Poisson crawls is -sum mu ln(rho / (Delta + rho))",
-        "proposition 1, eq. 4",
-        _levels(J_H, (UNOBSERVED,), tuple(POLICIES), "prop. 1"),
-        "the mean difference to the simulation in standard errors, at most three",
-    ),
-    Claim(
-        "That of crawls at a share p of the signals is -sum mu ln p",
-        "proposition 4",
-        _levels(J_H, (COMPLETE,), (LC,), "prop. 4"),
-    ),
-    Claim(
-        "Where both kinds of pages are mixed, it is the sum of both",
-        "section 4.3, eq. 8",
-        _levels(J_H, (MIXED,), tuple(POLICIES), "eq. 8"),
-    ),
-    Claim(
-        "The binary costs are sum mu Delta / (Delta + rho), and sum mu (1 - p)",
-        "supplement, eqs. 12 and 13",
-        (
-            *_levels(J_B, (UNOBSERVED, MIXED), tuple(POLICIES), "eq. 12"),
-            *_levels(J_B, (COMPLETE,), (LC,), "eq. 13"),
-        ),
-    ),
-    Claim(
-        "LC crawls every source that changes, BLC starves some",
-        "section 3, section 7",
-        (
-            Range(LC, 0.0, NONE, (STARVING,), "all are crawled", metric=FORGOTTEN),
-            Range(BLC, 0.001, 1.0, (STARVING,), "margin ours", metric=FORGOTTEN),
-        ),
-        "the share of pages that are never crawled in 10,000 days",
-    ),
-)
-EXPECTED = tuple(
-    Range(label, 0.0, NONE, (STARVING,), "not in the paper", metric=FORGOTTEN)
-    for label in ("LC, even", "GREEDY-HARMONIC")
-)
 
 
 @spec("lambdacrawl-formula-against-simulation")
@@ -170,14 +124,66 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return in_standard_errors(rows, {GAPS[metric]: SCORES[metric] for metric in GAPS})
 
 
-PICTURES = {
-    "gaps": figures.dots(
-        [Series(GAPS[metric], COST_NAMES[metric], "", factor=100.0) for metric in (J_B, J_H)],
-        Frame(
-            f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; bars: 95% intervals",
-            Axis("simulated minus formula, in %"),
-            upright=[Rule(0.0)],
+EXPERIMENT = Experiment(
+    name="lambdacrawl-props",
+    title=TITLE,
+    claim=(
+        "Propositions 1 and 4 and eqs. 8, 12 and 13 give the costs of Poisson crawls and of crawls "
+        "at a share of the signals; LC starves no source, BLC does."
+    ),
+    metric=J_H,
+    repetitions=20,
+    settings=measurements,
+    derive=derive,
+    claims=(
+        Claim(
+            "The harmonic cost of Poisson crawls is -sum mu ln(rho / (Delta + rho))",
+            "proposition 1, eq. 4",
+            _levels(J_H, (UNOBSERVED,), tuple(POLICIES), "prop. 1"),
+            "the mean difference to the simulation in standard errors, at most three",
         ),
-        y="{policy}, {setting}",
-    )
-}
+        Claim(
+            "That of crawls at a share p of the signals is -sum mu ln p",
+            "proposition 4",
+            _levels(J_H, (COMPLETE,), (LC,), "prop. 4"),
+        ),
+        Claim(
+            "Where both kinds of pages are mixed, it is the sum of both",
+            "section 4.3, eq. 8",
+            _levels(J_H, (MIXED,), tuple(POLICIES), "eq. 8"),
+        ),
+        Claim(
+            "The binary costs are sum mu Delta / (Delta + rho), and sum mu (1 - p)",
+            "supplement, eqs. 12 and 13",
+            (
+                *_levels(J_B, (UNOBSERVED, MIXED), tuple(POLICIES), "eq. 12"),
+                *_levels(J_B, (COMPLETE,), (LC,), "eq. 13"),
+            ),
+        ),
+        Claim(
+            "LC crawls every source that changes, BLC starves some",
+            "section 3, section 7",
+            (
+                Range(LC, 0.0, NONE, (STARVING,), "all are crawled", metric=FORGOTTEN),
+                Range(BLC, 0.001, 1.0, (STARVING,), "margin ours", metric=FORGOTTEN),
+            ),
+            "the share of pages that are never crawled in 10,000 days",
+        ),
+    ),
+    expected=tuple(
+        Range(label, 0.0, NONE, (STARVING,), "not in the paper", metric=FORGOTTEN)
+        for label in ("LC, even", "GREEDY-HARMONIC")
+    ),
+    pictures={
+        "gaps": figures.dots(
+            [Series(GAPS[metric], COST_NAMES[metric], "", factor=100.0) for metric in (J_B, J_H)],
+            Frame(
+                f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; "
+                "bars: 95% intervals",
+                Axis("simulated minus formula, in %"),
+                upright=[Rule(0.0)],
+            ),
+            y="{policy}, {setting}",
+        )
+    },
+)

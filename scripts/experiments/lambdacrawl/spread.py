@@ -30,24 +30,16 @@ from scripts.experiments.measures.costs import (
     poisson_costs,
 )
 from scripts.experiments.measures.derived import beside
-from scripts.present.verdicts import Range, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Range, Trend, trends
 from scripts.study.specs import spec
 
-NAME, TITLE = "lambdacrawl-spread", "Costs over the spread of importance"
-CLAIM = (
-    "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
-    "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
-    "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
-)
-METRIC = J_H
-REFERENCE = LC
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Costs over the spread of importance"
 
 SPREADS = (0.75, 1.0, IMPORTANCE_SPREAD, 2.0, 2.5)
 """Standard deviations of the logarithm of importance; with 1 and less, the pages with complete
 observation carry less importance than is published."""
 SETTINGS = {f"spread {spread:g}": {"spread": spread, "num_pages": 100_000} for spread in SPREADS}
-QUICK = {"num_pages": 2000}
 EVERYWHERE = tuple(SETTINGS)
 LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
 STARTS = {LLC_START: LC, LLCA_START: LCA}
@@ -57,32 +49,12 @@ CARRIED = "importance_complete"
 """The share of importance of pages with complete observation."""
 ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
 
-EXPECTED = (
-    Trend(BLC_EPS, "above", LC, EVERYWHERE, ROBUST),
-    Range(BLC_EPS, 0.30, 0.40, EVERYWHERE, "section 7, figure 1: 35%", metric=OVER_LC[J_H]),
-    *(
-        Trend(poor, "above", better, EVERYWHERE, ROBUST, metric=metric)
-        for metric in (J_H, J_B)
-        for poor in (CC, UC)
-        for better in (LC, LCA, BLC_EPS)
-    ),
-    Trend(BLC_EPS, "above", LCA, EVERYWHERE, ROBUST),
-    Trend(LLCA_START, "above", LLC_START, EVERYWHERE, ROBUST),
-    Trend(LLC_START, "above", LCA, EVERYWHERE, "holds with less spread"),
-    *(
-        Trend(binary, "above", ours, EVERYWHERE, CHOSEN, metric=J_B)
-        for binary in (BLC, BLC_EPS)
-        for ours in (LC, LCA)
-    ),
-    Trend(LC, "above", LCA, EVERYWHERE, CHOSEN, metric=J_B),
-)
-
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, spread: float, num_pages: int) -> Pages:
     """Draw pages with another spread of importance; one seed gives the same scores."""
-    scores = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3))
-    return Pages(*urls_of(*scores.T, spread=spread))
+    first, second, third = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3)).T
+    return Pages(*urls_of(first, second, third, spread=spread))
 
 
 @spec("lambdacrawl-spread-cost")
@@ -101,7 +73,6 @@ def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[
 
 
 LABELS = (BOUND, *POISSON, BINARY_OPT, *STARTS)
-MEASURES = {label: partial(measure, label=label) for label in LABELS}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -109,21 +80,49 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return beside(rows, LC, OVER_LC)
 
 
-PICTURES = {
-    "spread": figures.lines(
-        [
-            Series(over, f"{COST_NAMES[metric]} over LC's", plus=1.0)
-            for metric, over in OVER_LC.items()
-        ],
-        Frame(
-            f"{TITLE}\nstand-in pages, R = 0.2 m per day, {{seeds}} draws; bars: 95% intervals",
-            Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
-            Axis("cost over LC's"),
-            shared="x",
-            across=[Rule(1.0, LC)],
-            upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
-        ),
-        at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
-        labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
-    )
-}
+EXPERIMENT = Experiment(
+    name="lambdacrawl-spread",
+    title=TITLE,
+    claim=(
+        "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
+        "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
+        "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
+    ),
+    metric=J_H,
+    references=(LC,),
+    repetitions=10,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(measure, label=label) for label in LABELS},
+        quick={"num_pages": 2000},
+    ),
+    derive=derive,
+    expected=(
+        Trend(BLC_EPS, "above", LC, EVERYWHERE, ROBUST),
+        Range(BLC_EPS, 0.30, 0.40, EVERYWHERE, "section 7, figure 1: 35%", metric=OVER_LC[J_H]),
+        *trends((CC, UC), "above", (LC, LCA, BLC_EPS), EVERYWHERE, ROBUST, metric=(J_H, J_B)),
+        Trend(BLC_EPS, "above", LCA, EVERYWHERE, ROBUST),
+        Trend(LLCA_START, "above", LLC_START, EVERYWHERE, ROBUST),
+        Trend(LLC_START, "above", LCA, EVERYWHERE, "holds with less spread"),
+        *trends((BLC, BLC_EPS), "above", (LC, LCA), EVERYWHERE, CHOSEN, metric=J_B),
+        Trend(LC, "above", LCA, EVERYWHERE, CHOSEN, metric=J_B),
+    ),
+    pictures={
+        "spread": figures.lines(
+            [
+                Series(over, f"{COST_NAMES[metric]} over LC's", plus=1.0)
+                for metric, over in OVER_LC.items()
+            ],
+            Frame(
+                f"{TITLE}\nstand-in pages, R = 0.2 m per day, {{seeds}} draws; bars: 95% intervals",
+                Axis("spread: standard deviation of ln(importance)", ticks=SPREADS),
+                Axis("cost over LC's"),
+                shared="x",
+                across=[Rule(1.0, LC)],
+                upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
+            ),
+            at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
+            labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
+        )
+    },
+)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
-import pandas as pd
 
 from crawl_envs.evaluation import Row
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots, lines
 from scripts.experiments.longevity.measures import pictures, plays
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
@@ -27,21 +26,11 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM_ALL,
 )
 from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
-from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Trend
-from scripts.study.means import means, paired, table
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-beyond", "Hard budgets, and signals of changes"
-CLAIM = (
-    "With a hard budget, a policy that learns divergence curves and the quality of signals leaves "
-    "copies less stale than all other policies that learn, and with noisy signals less stale than "
-    "without."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-FURTHER_REFERENCES = (FITTING,)
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "Hard budgets, and signals of changes"
 
 PAGES = 500
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
@@ -138,42 +127,18 @@ def _where(signals: Sequence[str] = SIGNALS) -> tuple[str, ...]:
     return tuple(NAMES[Cell(*cell)] for kind in signals for cell in product(SETS, (kind,), BUDGETS))
 
 
-EXPECTED = (
-    *(Trend(label, "above", OURS, _where(), "ours") for label in LEARNING if label != OURS),
-    Trend(UNIFORM, "above", OURS, _where(), "it knows which pages are static"),
-    *(Trend(UNIFORM_ALL, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
-    Trend(FITTING, "above", OURS, _where(), "ours", metric=LATE),
-    Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D is worse"),
-    Trend(NCIS, "above", OURS, _where(("noisy",)), "it knows rates and signals, not regions"),
-    Trend(FS_S, "above", OURS, _where(("noisy",)), "it knows regions, and ignores signals"),
-)
 SAVED = "staleness saved by signals"
 """Staleness without signals minus staleness with them."""
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all policies on both sets, with and without signals, at every budget."""
-    entrants = KNOWING | LEARNING
-    measures = {label: partial(played, entrant=entrant) for label, entrant in entrants.items()}
-    size = {
-        "num_pages": plays.QUICK_PAGES if quick else PAGES,
-        "decisions": QUICK_DECISIONS if quick else DECISIONS,
-    }
-    return [
-        Measurement(
-            name,
-            measures,
-            {"instance": cell.pages, "signals": cell.signals, "budget": cell.budget, **size},
-            plays.ID,
-        )
-        for name, cell in CELLS.items()
-        if not quick or cell.budget == BUDGETS[1]
-    ]
+def _sizes(cell: Cell) -> dict[str, Any]:
+    sizes = {"num_pages": PAGES, "decisions": DECISIONS}
+    return {"instance": cell.pages, "signals": cell.signals, "budget": cell.budget, **sizes}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the staleness that signals save each policy, on the same pages and changes."""
-    value = {row[1:4]: row.value for row in rows if row.metric == METRIC}
+    value = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     silent = {name: NAMES[cell._replace(signals=SIGNALS[0])] for name, cell in CELLS.items()}
     return [
         Row(plays.ID, setting, label, seed, SAVED, value[before] - stale)
@@ -182,50 +147,71 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _with_cells(data: pd.DataFrame) -> pd.DataFrame:
-    """Add the panel and the budget of each setting."""
-    cells = [CELLS[name] for name in data.setting]
-    panels = [panel_of(cell.pages, cell.signals) for cell in cells]
-    return data.assign(panel=panels, budget=[cell.budget for cell in cells])
+PANELS = {name: panel_of(cell.pages, cell.signals) for name, cell in CELLS.items()}
+SHOWN = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
 
-
-def _budgets(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness of some policies against the budget, a panel per set and kind of signals."""
-    labels = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
-    data = _with_cells(means(table([row for row in rows if row.policy in labels], METRIC)))
-    data = data.rename(columns={"policy": "label", "mean": "y", "budget": "x"})
-    charts.lines(
-        data,
-        path,
-        charts.Frame(
-            f"{TITLE}: 60 days, all copies fresh at the start\nmeans and 95% intervals over seeds",
-            charts.Axis("crawls per page and day", "log", ticks=sorted(set(data.x))),
-            charts.Axis(pictures.STALENESS),
-            shared="row",
+EXPERIMENT = Experiment(
+    name="longevity-beyond",
+    title=TITLE,
+    claim=(
+        "With a hard budget, a policy that learns divergence curves and the quality of signals "
+        "leaves copies less stale than all other policies that learn, and with noisy signals less "
+        "stale than without."
+    ),
+    metric="staleness",
+    references=(UNIFORM, FITTING),
+    repetitions=5,
+    settings=measure_settings(
+        {name: _sizes(cell) for name, cell in CELLS.items()},
+        {label: partial(played, entrant=each) for label, each in (KNOWING | LEARNING).items()},
+        plays.ID,
+        quick={"num_pages": plays.QUICK_PAGES, "decisions": QUICK_DECISIONS},
+        quick_settings=[name for name, cell in CELLS.items() if cell.budget == BUDGETS[1]],
+    ),
+    derive=derive,
+    expected=(
+        *(Trend(label, "above", OURS, _where(), "ours") for label in LEARNING if label != OURS),
+        Trend(UNIFORM, "above", OURS, _where(), "it knows which pages are static"),
+        *(Trend(UNIFORM_ALL, "above", label, _where(), "ours") for label in (FITTING, BOUNDS, CGM)),
+        Trend(FITTING, "above", OURS, _where(), "ours", metric=LATE),
+        Trend(NAIVE_STATIC, "above", UNIFORM, _where(("none",)), "section 2.3: U = D is worse"),
+        Trend(NCIS, "above", OURS, _where(("noisy",)), "it knows rates and signals, not regions"),
+        Trend(FS_S, "above", OURS, _where(("noisy",)), "it knows regions, and ignores signals"),
+    ),
+    pictures={
+        "staleness": lines(
+            [Series("staleness", PANELS, labels=SHOWN)],
+            Frame(
+                f"{TITLE}: 60 days, all copies fresh at the start\n"
+                "means and 95% intervals over seeds",
+                Axis("crawls per page and day", "log", ticks=BUDGETS),
+                Axis(pictures.STALENESS),
+                shared="row",
+            ),
+            at={name: cell.budget for name, cell in CELLS.items()},
+            labels=SHOWN,
+            black=SHOWN[-2:],
         ),
-        labels=labels,
-        black=labels[-2:],
-    )
-
-
-def _differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness minus that of uniform refreshing, on the same seeds."""
-    values = table(rows, METRIC)
-    data = _with_cells(means(paired(values, values[values.policy == UNIFORM])))
-    data = data.rename(columns={"policy": "y", "mean": "x"})
-    data = data[data.y != UNIFORM]
-    charts.dots(
-        data.assign(label=data.budget.map("{:g} crawls per page and day".format)),
-        path,
-        charts.Frame(
-            f"{TITLE}: differences on the same pages and changes\n"
-            "means and 95% intervals over seeds; below 0: fresher",
-            charts.Axis(f"staleness less that of {UNIFORM}"),
-            shared="row",
-            upright=[charts.Rule(0.0, dash="-")],
+        "differences": dots(
+            [
+                Series(
+                    "staleness",
+                    PANELS,
+                    {
+                        name: f"{cell.budget:g} crawls per page and day"
+                        for name, cell in CELLS.items()
+                    },
+                    minus=UNIFORM,
+                )
+            ],
+            Frame(
+                f"{TITLE}: differences on the same pages and changes\n"
+                "means and 95% intervals over seeds; below 0: fresher",
+                Axis(f"staleness less that of {UNIFORM}"),
+                shared="row",
+                upright=[Rule(0.0, dash="-")],
+            ),
+            names=LABELS,
         ),
-        names=LABELS,
-    )
-
-
-PICTURES = {"staleness": _budgets, "differences": _differences}
+    },
+)

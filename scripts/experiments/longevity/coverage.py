@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.measures import pictures, plays
-from scripts.experiments.longevity.measures.curves import Points
+from scripts.experiments.longevity.measures.curves import Curves, Points
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
     FITTING,
@@ -24,20 +24,14 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-coverage", "Freshness and coverage"
-CLAIM = (
-    "Where a new page is worth as much as a refresh of utility v, the threshold T = v divides the "
-    "crawls best between refreshes and new pages."
-)
+TITLE = "Freshness and coverage"
 METRIC = "loss"
-REFERENCE = FS_S
-REPETITIONS, QUICK_REPETITIONS = 3, 2
 
-PAGES, QUICK_PAGES = 300, 60
 TICK, DAYS, WARM = 0.5, 240.0, 80.0
 """Days between decisions, of an episode, and of its start, which is not counted: periods of large
 thresholds take weeks."""
@@ -53,8 +47,7 @@ BEST, RATIO, RATE = "loss of the best knob", "best threshold over worth", "excha
 
 HINDSIGHT = {
     UNIFORM: replace(
-        OFFLINE[UNIFORM],
-        knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0),
+        OFFLINE[UNIFORM], knobs=(1.0, 2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0, 50.0, 75.0, 110.0)
     ),
     NAIVE_STATIC: OFFLINE[NAIVE_STATIC],
 }
@@ -78,20 +71,12 @@ CLAIMS = (
         "T is set properly if and only if a boost of freshness of T is preferable to a new page, "
         "and a new page to a smaller boost.",
         SECTION,
-        (
-            Range(FS_S, 0.5, 2.0, AT, SECTION, RATE),
-            Range(FS_S, 0.5, 2.0, AT, SECTION, RATIO),
-        ),
+        (Range(FS_S, 0.5, 2.0, AT, SECTION, RATE), Range(FS_S, 0.5, 2.0, AT, SECTION, RATIO)),
         "The exchange rate is staleness over refreshes, of T = 2 v less that of T = v / 2: what "
         "one refresh less costs. This judges FS-S, which knows the curves; of FS-D and of policies "
         "that learn see below. By section 2.2 it lies between the two thresholds. Thresholds "
         "are a factor of 2 apart.",
     ),
-)
-EXPECTED = tuple(
-    Range(label, 0.5, 2.0, AT, "the same of other policies", metric)
-    for metric in (RATE, RATIO)
-    for label in (FS_D, FITTING, BOUNDS)
 )
 
 
@@ -111,13 +96,6 @@ def played(
         }
 
     return plays.sweep(env, entrant, seed, measure) | indexed(KNOB, entrant.knobs)
-
-
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all knobs of all policies on the high-quality set."""
-    measures = {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()}
-    size = {"num_pages": QUICK_PAGES if quick else PAGES, "days": DAYS / 4.0 if quick else DAYS}
-    return [Measurement("quality", measures, {"instance": "quality", **size}, plays.ID)]
 
 
 def weighed(
@@ -185,7 +163,8 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
-    played, relative = swept(rows), {}
+    played = swept(rows)
+    relative: Curves = {}
     for name, worth in zip(AT, WORTHS, strict=True):
         for (setting, label, seed), (knobs, points) in played.items():
             best = played[setting, FS_S, seed][1]
@@ -211,4 +190,28 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"coverage": _frontiers, "losses": _losses}
+EXPERIMENT = Experiment(
+    name="longevity-coverage",
+    title=TITLE,
+    claim=(
+        "Where a new page is worth as much as a refresh of utility v, the threshold T = v "
+        "divides the crawls best between refreshes and new pages."
+    ),
+    metric=METRIC,
+    references=(FS_S,),
+    repetitions=3,
+    settings=measure_settings(
+        {"quality": {"instance": "quality", "num_pages": 300, "days": DAYS}},
+        {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()},
+        plays.ID,
+        quick={"num_pages": 60, "days": DAYS / 4.0},
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=tuple(
+        Range(label, 0.5, 2.0, AT, "the same of other policies", metric)
+        for metric in (RATE, RATIO)
+        for label in (FS_D, FITTING, BOUNDS)
+    ),
+    pictures={"coverage": _frontiers, "losses": _losses},
+)

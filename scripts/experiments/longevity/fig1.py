@@ -16,15 +16,12 @@ from scripts.experiments.longevity.measures import sites, two_pages
 from scripts.experiments.longevity.measures.divergence import spells
 from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig1", "Fragments of two pages over time"
-CLAIM = (
-    "Pages that are updated equally often differ in how long their content lasts: most of page A "
-    "is replaced at once, while page B scrolls through recipes that stay for one to two months."
-)
+TITLE = "Fragments of two pages over time"
 METRIC = "updates"
 """Per day."""
 STATIC = "static_share"
@@ -33,7 +30,6 @@ LIFETIME = "lifetime"
 """Mean days from birth to death of fragments born within BORN_BY days."""
 SCROLLING = "scrolling_for_30_to_60_days"
 """Share of the drawn items of page B's scroll region that stay that long."""
-REPETITIONS, QUICK_REPETITIONS = 100, 3
 DAYS, BORN_BY = 120.0, 60.0
 """Days drawn, and the latest birth, in days, of fragments in the mean lifetime."""
 MUCH_LATER = 400.0
@@ -171,4 +167,16 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             every[title].set(xlim=(0.0, end), ylim=(0.0, top))
 
 
-PICTURES = {"stripes": draw}
+EXPERIMENT = Experiment(
+    name="longevity-fig1",
+    title=TITLE,
+    claim=(
+        "Pages that are updated equally often differ in how long their content lasts: most of "
+        "page A is replaced at once, while page B scrolls through recipes that stay for one "
+        "to two months."
+    ),
+    metric=METRIC,
+    settings=measurements,
+    claims=CLAIMS,
+    pictures={"stripes": draw},
+)

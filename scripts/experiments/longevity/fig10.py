@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-import pandas as pd
-
-from crawl_envs.evaluation import Row
+from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.experiments.longevity.measures import curves, plays
 from scripts.experiments.longevity.measures.entrants import (
     BOUNDS,
@@ -18,15 +14,10 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
     remembering,
 )
-from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
-from scripts.study.means import means, paired, table
 
-NAME, TITLE = "longevity-fig10", "Online policies with less memory"
-CLAIM = "Shorter histories and summaries of few hashes do not make the online policies much worse."
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "Online policies with less memory"
 
 SET = "quality"
 AT = curves.at_costs(SET, curves.COSTS[1:])
@@ -44,45 +35,50 @@ ENTRANTS = {UNIFORM: OFFLINE[UNIFORM]} | {
     for memory, label in labels.items()
 }
 
-CLAIMS = (
-    Claim(
-        "There is little degradation in performance due to truncating history and using compact "
-        "summaries of fragments to estimate divergence.",
-        SECTION,
-        tuple(
-            Trend(full, "about", label, AT, SECTION, MARGIN)
-            for full, *others in map(dict.values, VARIANTS.values())
-            for label in others
-        ),
-        "m: hashes of a summary; h: profiles of a page.",
+
+EXPERIMENT = Experiment(
+    name="longevity-fig10",
+    title=TITLE,
+    claim=(
+        "Shorter histories and summaries of few hashes do not make the online policies much worse."
     ),
-)
-
-
-measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
-derive = partial(curves.compared, stretch=plays.STEADY)
-
-
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss against the full memory at equal cost, a panel per policy."""
-    values, parts = table(rows, METRIC), []
-    values = values[values.setting.isin(AT)]
-    for kind, labels in VARIANTS.items():
-        full, *others = labels.items()
-        lost = means(paired(values, values[values.policy == full[1]]))
-        for memory, label in others:
-            part = lost[lost.policy == label].assign(label=memory)
-            parts.append(part.assign(panel=f"{kind}: staleness less that of {full[0]}"))
-    charts.dots(
-        pd.concat(parts).rename(columns={"setting": "y", "mean": "x"}),
-        path,
-        charts.Frame(
-            f"{TITLE}: {SET} set, days 32 to 62\nat equal refresh cost; bars: 95% intervals; "
-            f"dotted: little degradation, {MARGIN:g} (ours)",
-            charts.Axis("difference in staleness"),
-            upright=[charts.Rule(0.0, dash="-"), charts.Rule(MARGIN, dash=":")],
+    metric="staleness",
+    references=(UNIFORM,),
+    repetitions=5,
+    settings=partial(plays.sweeps, entrants=ENTRANTS, instance=SET),
+    derive=partial(curves.compared, stretch=plays.STEADY),
+    claims=(
+        Claim(
+            "There is little degradation in performance due to truncating history and using "
+            "compact summaries of fragments to estimate divergence.",
+            SECTION,
+            tuple(
+                Trend(full, "about", label, AT, SECTION, MARGIN)
+                for full, *others in map(dict.values, VARIANTS.values())
+                for label in others
+            ),
+            "m: hashes of a summary; h: profiles of a page.",
         ),
-    )
-
-
-PICTURES = {"staleness": _picture}
+    ),
+    pictures={
+        "staleness": dots(
+            [
+                Series(
+                    "staleness",
+                    f"{kind}: staleness less that of {next(iter(labels))}",
+                    labels={label: memory for memory, label in labels.items()},
+                    settings=AT,
+                    minus=next(iter(labels.values())),
+                )
+                for kind, labels in VARIANTS.items()
+            ],
+            Frame(
+                f"{TITLE}: {SET} set, days 32 to 62\nat equal refresh cost; bars: 95% intervals; "
+                f"dotted: little degradation, {MARGIN:g} (ours)",
+                Axis("difference in staleness"),
+                upright=[Rule(0.0, dash="-"), Rule(MARGIN, dash=":")],
+            ),
+            y="{setting}",
+        )
+    },
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,20 +20,12 @@ from scripts.experiments.longevity.measures.entrants import (
     UNIFORM,
     WARMED,
 )
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered
 from scripts.study.settings import Measurement, spec
 
-NAME = "longevity-fig11"
 TITLE = "Comparison with the policy for holistic staleness, high-quality set"
-CLAIM = (
-    "After the same warm-up, curve fitting leaves copies less stale than Cho and Garcia-Molina's "
-    "policy (CGM) at equal cost, and needs half its cost for the same moderate staleness."
-)
-METRIC = "staleness"
-REFERENCE = CGM
-FURTHER_REFERENCES = (UNIFORM,)
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 
 SET = "quality"
 AT = curves.at_costs(SET)
@@ -95,7 +88,7 @@ CLAIMS = (
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return refreshes per page and tick after the warm-up, of all pages and of those of FAST."""
     entrant = WARMED[label]
-    env = plays.ticking(instance, num_pages, **entrant.shown)
+    env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
     def measure(refreshed: list[np.ndarray]) -> dict[str, float]:
         often = np.mean(refreshed[plays.WARM_TICKS + 1 :], axis=0)
@@ -151,9 +144,25 @@ def growth(steady: Curves) -> list[Row]:
 drawn = partial(
     pictures.curves_by_cost, stretch=plays.STEADY, labels=tuple(ENTRANTS), black=(UNIFORM,)
 )
-PICTURES = {
-    "staleness": partial(drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62"),
-    "ratios": partial(
-        pictures.ratios, title="Refresh cost to be as stale as CGM", labels=(FITTING, UNIFORM)
+
+EXPERIMENT = Experiment(
+    name="longevity-fig11",
+    title=TITLE,
+    claim=(
+        "After the same warm-up, curve fitting leaves copies less stale than Cho and "
+        "Garcia-Molina's policy (CGM) at equal cost, and needs half its cost for the same "
+        "moderate staleness."
     ),
-}
+    metric="staleness",
+    references=(CGM, UNIFORM),
+    repetitions=10,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    pictures={
+        "staleness": partial(drawn, title=f"{TITLE}\nafter the warm-up, days 32 to 62"),
+        "ratios": partial(
+            pictures.ratios, title="Refresh cost to be as stale as CGM", labels=(FITTING, UNIFORM)
+        ),
+    },
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,22 +15,18 @@ from scripts.experiments.longevity.measures import sites, two_pages
 from scripts.experiments.longevity.measures.divergence import at, occurred, utility
 from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES, REGIONS
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig2", "Divergence of two pages since a crawl"
-CLAIM = (
-    "With equally frequent updates, the utility of a refresh, which is the area between the final "
-    "divergence and the curve, is higher for page B, whose content lasts."
-)
+TITLE = "Divergence of two pages since a crawl"
 METRIC = "utility"
 """t D(t) - int_0^t D at the present time, in days, of the curve that occurred."""
 EXPECTED_UTILITY = "expected_utility"
 """The utility by D*, which is exact where the regions are known."""
 HOLISTIC_UTILITY = "holistic_utility"
 """The utility by the probability of at least one update."""
-REPETITIONS, QUICK_REPETITIONS = 1000, 5
 PRESENT = 60.0
 """Days since the refresh of both pages."""
 STEP = 0.5
@@ -54,17 +51,7 @@ CLAIMS = (
     Claim(
         "A policy for holistic staleness treats both alike.",
         SECTION,
-        (
-            Trend(
-                PAGE_B,
-                "about",
-                PAGE_A,
-                (MODEL,),
-                SECTION,
-                margin=1e-9,
-                metric=HOLISTIC_UTILITY,
-            ),
-        ),
+        (Trend(PAGE_B, "about", PAGE_A, (MODEL,), SECTION, margin=1e-9, metric=HOLISTIC_UTILITY),),
         note="Expected utility by the rate of updates, which is one half per day for both.",
         fitted=True,
     ),
@@ -80,9 +67,6 @@ CLAIMS = (
     ),
 )
 LESS = "occurred_minus_expected"
-EXPECTED = tuple(
-    Range(page, -0.5, 0.5, (MODEL,), "D* is the mean of the curves", metric=LESS) for page in PAGES
-)
 
 
 @spec("longevity-divergence-drawn")
@@ -156,7 +140,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         for key, title in titles.items():
             axes, curve = every[title], curves[key]
             time = STEP * np.arange(curve.size)
-            area = {"color": charts.COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
+            area: Any = {"color": charts.COLOURS[5], "alpha": 0.4, "linewidth": 0, "step": "pre"}
             axes.fill_between(time, curve, curve[-1], **area)
             text = f"occurred, utility {number[METRIC, *key]:.2f} days"
             axes.plot(time, curve, color=charts.COLOURS[0], drawstyle="steps-pre", label=text)
@@ -165,4 +149,20 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 axes.plot(time, means[key], "--", color=charts.COLOURS[1], label=text)
 
 
-PICTURES = {"curves": draw}
+EXPERIMENT = Experiment(
+    name="longevity-fig2",
+    title=TITLE,
+    claim=(
+        "With equally frequent updates, the utility of a refresh, which is the area between "
+        "the final divergence and the curve, is higher for page B, whose content lasts."
+    ),
+    metric=METRIC,
+    repetitions=1000,
+    settings=measurements,
+    claims=CLAIMS,
+    expected=tuple(
+        Range(page, -0.5, 0.5, (MODEL,), "D* is the mean of the curves", metric=LESS)
+        for page in PAGES
+    ),
+    pictures={"curves": draw},
+)

@@ -23,17 +23,14 @@ from scripts.experiments.longevity.measures.snapshots import (
     snapshot_times,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.correlations import correlation
 from scripts.study.means import entries, means, table
 from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig3", "Change frequency and longevity of pages"
-CLAIM = (
-    "How long the content of a page lasts is not strongly correlated with how often it changes: "
-    "of pages that change equally often, some replace everything and some keep most."
-)
+TITLE = "Change frequency and longevity of pages"
 METRIC = "correlation"
 """Pearson's coefficient over pages, both measured as in section 3.2."""
 STATIC, COUNTED = "unchanged_share", "counted_share"
@@ -41,7 +38,6 @@ STATIC, COUNTED = "unchanged_share", "counted_share"
 FREQUENCY, LONGEVITY = "frequency", "longevity"
 """Indexed metrics of seed 0, by page; longevity in days, snapshots times INTERVAL."""
 SNAPSHOT = "snapshots"
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 MOST_DRAWN = 10
 SETS = ("quality", "random")
 PAGES, QUICK_PAGES = 10_000, 500
@@ -76,9 +72,6 @@ CLAIMS = (
         note="The slowest of the others do not change in 58 days. Margin ours.",
         fitted=True,
     ),
-)
-EXPECTED = (
-    Range(SNAPSHOT, 0.2, 0.45, ("random",), "more content moves than in quality", metric=STATIC),
 )
 
 
@@ -153,18 +146,35 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "pages": draw,
-    "correlations": figures.dots(
-        [Series(METRIC, label="")],
-        charts.Frame(
-            f"{TITLE}:\ncorrelation over pages, 30 snapshots in 60 days",
-            charts.Axis(
-                "correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
-                limits=(-1.05, 1.05),
-            ),
-            upright=[charts.Rule(PAPER, "the paper's, with its sign", ":")],
-        ),
-        y="{setting}",
+EXPERIMENT = Experiment(
+    name="longevity-fig3",
+    title=TITLE,
+    claim=(
+        "How long the content of a page lasts is not strongly correlated with how often it "
+        "changes: of pages that change equally often, some replace everything and some keep most."
     ),
-}
+    metric=METRIC,
+    repetitions=20,
+    settings=measurements,
+    claims=CLAIMS,
+    expected=(
+        Range(
+            SNAPSHOT, 0.2, 0.45, ("random",), "more content moves than in quality", metric=STATIC
+        ),
+    ),
+    pictures={
+        "pages": draw,
+        "correlations": figures.dots(
+            [Series(METRIC, label="")],
+            charts.Frame(
+                f"{TITLE}:\ncorrelation over pages, 30 snapshots in 60 days",
+                charts.Axis(
+                    "correlation coefficient (bar: 95% interval over draws or stretches, cut at 1)",
+                    limits=(-1.05, 1.05),
+                ),
+                upright=[charts.Rule(PAPER, "the paper's, with its sign", ":")],
+            ),
+            y="{setting}",
+        ),
+    },
+)

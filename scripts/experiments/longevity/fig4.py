@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import gammainc
 from scipy.stats import kstest
 
-from crawl_envs.instances.longevity import RegionPages
 from crawl_envs.types import FloatArray
 from crawl_envs.types.contents import Regions
+from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import pictures, sites
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import indexed
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-fig4", "Lifetimes in a churn region and in a scroll region"
-CLAIM = (
-    "At the same rate of updates, fragments live much longer in a scroll region, where almost none "
-    "is short-lived, than in a churn region."
-)
+TITLE = "Lifetimes in a churn region and in a scroll region"
 CHURN, SCROLL = "churn", "scroll, K = 10"
 ITEMS: Mapping[str, int] = {CHURN: 1, SCROLL: 10}
 RATE = 0.25
@@ -38,8 +36,7 @@ SHORT = "within_10_days"
 THEORY, SIMULATED = "theory", "simulated"
 """Indexed metrics: share of lifetimes up to each of GRID; simulated ones for every seed."""
 GRID = np.arange(0.0, 100.5, 1.0)
-REPETITIONS, QUICK_REPETITIONS = 20, 3
-PAGES, QUICK_PAGES = 20_000, 2_000
+PAGES = 20_000
 DAYS = 400.0
 """Long enough for a birth and its death on all pages but one in 10^20."""
 WORST = 1.95
@@ -60,16 +57,9 @@ CLAIMS = (
         note="Ten updates within ten days, of which 2.5 are expected. Margin ours.",
     ),
 )
-EXPECTED = (
-    Range(CHURN, 0.9, 0.93, (SETTING,), "1 - exp(-2.5) = .918", metric=SHORT),
-    *(
-        Range(label, 0.0, WORST / PAGES**0.5, (SETTING,), "the formulas", metric=DISTANCE)
-        for label in ITEMS
-    ),
-)
 
 
-def theory(items: int, lived: FloatArray) -> FloatArray:
+def theory(items: int, lived: Any) -> Any:
     """Return the Erlang distribution at lifetimes in days."""
     return gammainc(items, RATE * lived)
 
@@ -102,25 +92,37 @@ def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
     }
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return both kinds of regions."""
-    return [
-        Measurement(
-            SETTING,
-            {label: partial(lifetimes, label=label) for label in ITEMS},
-            {"num_pages": QUICK_PAGES if quick else PAGES},
+EXPERIMENT = Experiment(
+    name="longevity-fig4",
+    title=TITLE,
+    claim=(
+        "At the same rate of updates, fragments live much longer in a scroll region, where almost "
+        "none is short-lived, than in a churn region."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    settings=measure_settings(
+        {SETTING: {"num_pages": PAGES}},
+        {label: partial(lifetimes, label=label) for label in ITEMS},
+        quick={"num_pages": 2_000},
+    ),
+    claims=CLAIMS,
+    expected=(
+        Range(CHURN, 0.9, 0.93, (SETTING,), "1 - exp(-2.5) = .918", metric=SHORT),
+        *(
+            Range(label, 0.0, WORST / PAGES**0.5, (SETTING,), "the formulas", metric=DISTANCE)
+            for label in ITEMS
+        ),
+    ),
+    pictures={
+        "lifetimes": partial(
+            pictures.distributions,
+            title=TITLE,
+            settings={SETTING: f"update rate {RATE:g} per day"},
+            labels=tuple(ITEMS),
+            curves=(SIMULATED, THEORY),
+            grid=GRID,
+            unit="lifetime (days)",
         )
-    ]
-
-
-PICTURES = {
-    "lifetimes": partial(
-        pictures.distributions,
-        title=TITLE,
-        settings={SETTING: f"update rate {RATE:g} per day"},
-        labels=tuple(ITEMS),
-        curves=(SIMULATED, THEORY),
-        grid=GRID,
-        unit="lifetime (days)",
-    )
-}
+    },
+)

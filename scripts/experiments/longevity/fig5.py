@@ -28,14 +28,11 @@ from scripts.experiments.longevity.measures.snapshots import (
     snapshot_times,
 )
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-fig5", "Lifetimes by estimated K, actual and modelled"
-CLAIM = (
-    "Among pages that change equally often, lifetimes agree with the generative model, given the "
-    "number of page updates that fragments survive; the end of the record cuts off the longest."
-)
+TITLE = "Lifetimes by estimated K, actual and modelled"
 METRIC = "distance"
 """Largest difference of the actual and the modelled distribution, over lifetimes in snapshots."""
 LATE, SHORT = "late", "short"
@@ -49,7 +46,6 @@ ALL = "all pages"
 BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
 """Shares of the fragments that are not static: those of K = 1 among all counted lifetimes, and
 those in churn regions among all present at a time."""
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 MOST_LONG = 10
 """Runs of the long record."""
 PAGES, QUICK_PAGES = 10_000, 1_000
@@ -180,15 +176,30 @@ def draw_sites(rows: Sequence[Row], path: Path) -> None:
 
 
 SHOWN = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
-PICTURES = {
-    "lifetimes": partial(
-        pictures.distributions,
-        title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
-        settings={**SHOWN, **{site: site for site in sites.available(shipped=True)}},
-        labels=GROUPS,
-        curves=(ACTUAL, MODEL),
-        grid=np.arange(MOST_LIVED + 1.0),
-        unit="lifetime (snapshots, every two days)",
+
+EXPERIMENT = Experiment(
+    name="longevity-fig5",
+    title=TITLE,
+    claim=(
+        "Among pages that change equally often, lifetimes agree with the generative model, "
+        "given the number of page updates that fragments survive; the end of the record cuts "
+        "off the longest."
     ),
-    "distances": draw_sites,
-}
+    metric=METRIC,
+    repetitions=20,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    pictures={
+        "lifetimes": partial(
+            pictures.distributions,
+            title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
+            settings={**SHOWN, **{site: site for site in sites.available(shipped=True)}},
+            labels=GROUPS,
+            curves=(ACTUAL, MODEL),
+            grid=np.arange(MOST_LIVED + 1.0),
+            unit="lifetime (snapshots, every two days)",
+        ),
+        "distances": draw_sites,
+    },
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +15,11 @@ from scripts.experiments.longevity.measures import plays
 from scripts.experiments.longevity.measures.divergence import interpolated_means
 from scripts.experiments.longevity.measures.snapshots import INTERVAL, SNAPSHOTS
 from scripts.present import charts
-from scripts.present.verdicts import Range, Trend
-from scripts.study.settings import Measurement, spec
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Range, Trend, trends
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-interpolation", "Mean divergence, exact and interpolated between snapshots"
-CLAIM = (
-    "Interpolating divergence between snapshots by the page's eagerness has a smaller error than "
-    "the divergence of the snapshot before or after, or the mean of both."
-)
+TITLE = "Mean divergence, exact and interpolated between snapshots"
 METRIC = "error"
 """Interpolated minus exact mean divergence, over pages and times."""
 EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
@@ -32,8 +30,6 @@ LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDD
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
-REPETITIONS, QUICK_REPETITIONS = 10, 2
-PAGES, QUICK_PAGES = 1_000, 100
 
 
 def name_of(name: str, every: int) -> str:
@@ -44,17 +40,13 @@ def name_of(name: str, every: int) -> str:
 NAMES = tuple(name_of(name, every) for name in SETS for every in EVERY)
 SOURCE = "appendix B"
 UPWARDS = "E is measured over two intervals, in which fast content is replaced early"
-EXPECTED = (
-    Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
-    *(Trend(label, "above", EAGER, NAMES, SOURCE, metric=DISTANCE) for label in (BEFORE, AFTER)),
-    Trend(MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE),
-)
 
 
 @lru_cache(maxsize=2)
 def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
     """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
-    env = plays.ticking(name, num_pages, tick=INTERVAL, days=SNAPSHOTS * INTERVAL, base_versions=0)
+    days = SNAPSHOTS * INTERVAL
+    env: Any = plays.ticking(name, num_pages, tick=INTERVAL, days=days, base_versions=0)
     env.reset(seed=seed)
     number, truncated = 0, False
     while not truncated:
@@ -72,36 +64,45 @@ def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) ->
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
     means, own = interpolated_means(contents, times, every, LABELS[label])
     error = float(means.mean()) - exact
-    return {
-        METRIC: error,
-        DISTANCE: abs(error),
-        EXACT: exact,
-        EAGERNESS: float(np.nanmean(own)),
-    }
+    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(own))}
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all sets and schedules."""
-    measures = {label: partial(compared, label=label) for label in LABELS}
-    size = {"num_pages": QUICK_PAGES if quick else PAGES}
-    return [
-        Measurement(
-            name_of(name, every), measures, {"name": name, **size, "every": every}, plays.ID
-        )
-        for name in SETS
-        for every in EVERY
-    ]
-
-
-PICTURES = {
-    "errors": figures.dots(
-        [Series(METRIC)],
-        charts.Frame(
-            TITLE,
-            charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
-            upright=[charts.Rule(0.0, "exact", ":")],
+EXPERIMENT = Experiment(
+    name="longevity-interpolation",
+    title=TITLE,
+    claim=(
+        "Interpolating divergence between snapshots by the page's eagerness has a smaller "
+        "error than the divergence of the snapshot before or after, or the mean of both."
+    ),
+    metric=METRIC,
+    repetitions=10,
+    settings=measure_settings(
+        {
+            name_of(name, every): {"name": name, "num_pages": 1_000, "every": every}
+            for name in SETS
+            for every in EVERY
+        },
+        {label: partial(compared, label=label) for label in LABELS},
+        plays.ID,
+        quick={"num_pages": 100},
+    ),
+    expected=(
+        Range(EAGER, 0.0, 0.03, NAMES, UPWARDS),
+        *trends((BEFORE, AFTER), "above", EAGER, NAMES, SOURCE, metric=DISTANCE),
+        Trend(
+            MIDDLE, "above", EAGER, tuple(name_of(name, 1) for name in SETS), SOURCE, 0.0, DISTANCE
         ),
-        y="{setting}",
-        labels=tuple(LABELS),
-    )
-}
+    ),
+    pictures={
+        "errors": figures.dots(
+            [Series(METRIC)],
+            charts.Frame(
+                TITLE,
+                charts.Axis("interpolated minus exact mean divergence (bars: 95% intervals)"),
+                upright=[charts.Rule(0.0, "exact", ":")],
+            ),
+            y="{setting}",
+            labels=tuple(LABELS),
+        )
+    },
+)

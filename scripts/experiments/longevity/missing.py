@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.contents import Contents, Regions
+from scripts.experiments.figures import Axis, Frame, Rule, Series, lines
 from scripts.experiments.longevity.measures import sites
 from scripts.experiments.longevity.measures.snapshots import (
     INTERVAL,
@@ -24,17 +21,12 @@ from scripts.experiments.longevity.measures.snapshots import (
     snapshot_times,
     substitutes,
 )
-from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend
 from scripts.study.correlations import correlation
-from scripts.study.means import means, table
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-missing", "Missing snapshots"
-CLAIM = (
-    "A snapshot that is missing and has the content of the previous one hides changes of pages "
-    "that change fast, and few of pages that change slowly."
-)
+TITLE = "Missing snapshots"
 METRIC = "frequency error"
 """Mean change frequency less that of complete snapshots, relative to it."""
 FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
@@ -42,8 +34,6 @@ FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
 PREDICTED = "less the prediction"
 """METRIC less the value that :func:`frequency` predicts for single misses."""
 CORRELATION, LIVED, STATIC = "correlation", "longevity error", "unchanged_share"
-REPETITIONS, QUICK_REPETITIONS = 10, 2
-PAGES, QUICK_PAGES = 2000, 300
 COMPLETE, SUBSTITUTED, LEFT_OUT = "complete", "substituted", "left out"
 LABELS = (COMPLETE, SUBSTITUTED, LEFT_OUT)
 """``left out``: the share of the snapshots there that differ from the one before that is there."""
@@ -63,14 +53,6 @@ SINGLE, OUTAGES = (
 )
 AT = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
-REFERENCE = COMPLETE
-EXPECTED = (
-    Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
-    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
-    Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
-    Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
-    Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
-)
 
 
 def frequency(
@@ -162,39 +144,54 @@ def measured(
     return result
 
 
-def measurements(quick: bool) -> list[Measurement]:
-    """Return all shares, single misses and outages."""
-    measures = {label: partial(measured, label=label) for label in LABELS}
-    size = {"num_pages": QUICK_PAGES if quick else PAGES}
-    return [
-        Measurement(name, measures, {**size, "share": share, "outages": shares is OUTAGES})
-        for shares in (SINGLE, OUTAGES)
-        for name, share in shares.items()
-    ]
-
-
-def _picture(rows: Sequence[Row], path: Path) -> None:
-    """Draw errors of the change frequency against the share of missing snapshots."""
-    parts = []
-    for shares, misses in ((SINGLE, "single misses"), (OUTAGES, "outages")):
-        for metric, which in ((METRIC, "all pages"), (FAST, "fast pages"), (SLOW, "slow pages")):
-            data = means(table(rows, metric))
-            data = data.assign(x=data.setting.map(shares), panel=f"{which}, {misses}")
-            parts.append(data.dropna(subset="x"))
-    charts.lines(
-        pd.concat(parts).rename(columns={"policy": "label", "mean": "y"}),
-        path,
-        charts.Frame(
-            f"{TITLE}: error of the change frequency, quality set, 30 snapshots\n"
-            "fast: 2 updates per interval or more; slow: 0.1 or less; bars: 95% intervals",
-            charts.Axis("share of missing snapshots"),
-            charts.Axis("relative error"),
-            columns=3,
-            size=(3.6, 3.2),
-            across=[charts.Rule(0.0, dash="-")],
-        ),
-        labels=(SUBSTITUTED, LEFT_OUT),
-    )
-
-
-PICTURES = {"frequency": _picture}
+EXPERIMENT = Experiment(
+    name="longevity-missing",
+    title=TITLE,
+    claim=(
+        "A snapshot that is missing and has the content of the previous one hides changes of pages "
+        "that change fast, and few of pages that change slowly."
+    ),
+    metric=METRIC,
+    references=(COMPLETE,),
+    repetitions=10,
+    settings=measure_settings(
+        {
+            name: {"num_pages": 2000, "share": share, "outages": shares is OUTAGES}
+            for shares in (SINGLE, OUTAGES)
+            for name, share in shares.items()
+        },
+        {label: partial(measured, label=label) for label in LABELS},
+        quick={"num_pages": 300},
+    ),
+    expected=(
+        Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
+        Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
+        Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
+        Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
+        Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
+    ),
+    pictures={
+        "frequency": lines(
+            [
+                Series(metric, dict.fromkeys(shares, f"{which}, {misses}"))
+                for shares, misses in ((SINGLE, "single misses"), (OUTAGES, "outages"))
+                for metric, which in (
+                    (METRIC, "all pages"),
+                    (FAST, "fast pages"),
+                    (SLOW, "slow pages"),
+                )
+            ],
+            Frame(
+                f"{TITLE}: error of the change frequency, quality set, 30 snapshots\n"
+                "fast: 2 updates per interval or more; slow: 0.1 or less; bars: 95% intervals",
+                Axis("share of missing snapshots"),
+                Axis("relative error"),
+                columns=3,
+                size=(3.6, 3.2),
+                across=[Rule(0.0, dash="-")],
+            ),
+            at=SINGLE | OUTAGES,
+            labels=(SUBSTITUTED, LEFT_OUT),
+        )
+    },
+)

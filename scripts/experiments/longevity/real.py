@@ -32,19 +32,12 @@ from scripts.experiments.longevity.measures.entrants import (
 from scripts.experiments.longevity.measures.plays import PARAMETERS, Entrant
 from scripts.experiments.measures import recorded
 from scripts.present import charts
-from scripts.present.verdicts import Claim, Trend
+from scripts.present.experiment import Experiment
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.means import table
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-real", "Fragments of recorded pages"
-CLAIM = (
-    "On recorded pages the paper's policies are not less stale than uniform refreshing as a rule: "
-    "bulk edits change pages that were static for long, and such pages are not refreshed by curves "
-    "of earlier days or of the crawls so far. Curves of the days that are played would suffice."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 1, 1
+TITLE = "Fragments of recorded pages"
 
 BUDGETS = (3, 10, 30, 100)
 """Days per crawl of a page, under an even share."""
@@ -156,15 +149,13 @@ CLAIMS = (
     Claim(
         "The online policies adapt to shifts of how pages change.",
         "section 1.1",
-        tuple(
-            Trend(EARLIER, "above", label, AT_BUDGETS, "a seed is a site", metric=LOGARITHM)
-            for label in (FITTING, BOUNDS)
+        trends(
+            EARLIER, "above", (FITTING, BOUNDS), AT_BUDGETS, "a seed is a site", metric=LOGARITHM
         ),
         "On records, whose pages shift: beside the offline policy with curves of earlier days. A "
         "shift on drawn pages was not simulated.",
     ),
 )
-EXPECTED = tuple(_expected())
 
 
 def measurements(quick: bool) -> list[Measurement]:
@@ -196,7 +187,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     parts = _sites_and_ends(row.setting for row in rows)
     thresholds = [row for row in rows if parts[row.setting][1] == SWEEP]
     derived = curves.compared(thresholds, stretch=plays.STEADY, costs=COSTS)
-    kept = [row for row in [*rows, *derived] if row.metric == METRIC]
+    kept = [row for row in [*rows, *derived] if row.metric == "staleness"]
     base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
     derived += [
         row._replace(metric=metric, value=value)
@@ -212,7 +203,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     together = [
         row._replace(setting=f"{TOGETHER}{end}", seed=names.index(site))
         for row in [*rows, *derived]
-        if row.metric in (METRIC, RELATIVE, LOGARITHM)
+        if row.metric in ("staleness", RELATIVE, LOGARITHM)
         for site, end in (parts[row.setting],)
     ]
     return derived + together
@@ -247,15 +238,33 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
     )
 
 
-PICTURES = {
-    "budgets": partial(
-        draw,
-        labels=tuple(BUDGETED),
-        panels={name_of("", days): f"a crawl per page in {days} days" for days in BUDGETS},
+EXPERIMENT = Experiment(
+    name="longevity-real",
+    title=TITLE,
+    claim=(
+        "On recorded pages the paper's policies are not less stale than uniform refreshing as "
+        "a rule: bulk edits change pages that were static for long, and such pages are not "
+        "refreshed by curves of earlier days or of the crawls so far. Curves of the days that "
+        "are played would suffice."
     ),
-    "thresholds": partial(
-        draw,
-        labels=tuple(SWEPT),
-        panels={curves.at_cost(SWEEP, cost): f"refresh cost {cost:g}" for cost in COSTS},
-    ),
-}
+    metric="staleness",
+    references=(UNIFORM,),
+    repetitions=1,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=tuple(_expected()),
+    pictures={
+        "budgets": partial(
+            draw,
+            labels=tuple(BUDGETED),
+            panels={name_of("", days): f"a crawl per page in {days} days" for days in BUDGETS},
+        ),
+        "thresholds": partial(
+            draw,
+            labels=tuple(SWEPT),
+            panels={curves.at_cost(SWEEP, cost): f"refresh cost {cost:g}" for cost in COSTS},
+        ),
+    },
+)

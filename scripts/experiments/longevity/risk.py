@@ -14,26 +14,14 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.measures import curves, pictures, plays, sites
-from scripts.experiments.longevity.measures.entrants import (
-    BOUNDS,
-    FITTING,
-    ONLINE,
-    RISK,
-    steps,
-)
+from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, ONLINE, RISK, steps
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-risk", "The risk bound of section 4.5"
-CLAIM = (
-    "A refresh period of at most rho T / Dmax keeps the utility lost between refreshes of a page "
-    "below rho T, whatever the page does."
-)
-METRIC = "staleness"
-REFERENCE = FITTING
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "The risk bound of section 4.5"
 
 DRAWN, SITE = "quality", "garden-handbook"
 """A drawn set, whose pages are stationary, and the shipped record, whose pages are not."""
@@ -84,8 +72,8 @@ def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> 
         alive, env = num_pages, plays.ticking(pages, num_pages, **entrant.shown)
 
     def measure(readings: list[tuple[Any, float]]) -> dict[str, float]:
-        records, largest = zip(*readings, strict=True)
-        return {LOSS: max(largest[:-1]), **plays.steady(records, alive)}
+        largest = max(loss for _, loss in readings[:-1])
+        return {LOSS: largest, **plays.steady([ledger for ledger, _ in readings], alive)}
 
     found = plays.sweep(env, entrant, seed, measure, read)
     return found | indexed(THRESHOLD, entrant.knobs)
@@ -104,10 +92,6 @@ CLAIMS = (
         "decisions, the largest of all thresholds. Curve fitting without a bound is judged below "
         f"by the bound of risk {RISK:g}. The record has one history, and so no intervals.",
     ),
-)
-EXPECTED = (
-    Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
-    Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
 )
 
 
@@ -163,13 +147,31 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "staleness": partial(
-        pictures.curves_by_cost,
-        stretch=plays.STEADY,
-        title=f"{TITLE}: what it costs, from day 32 on; {SITE} has one history",
-        labels=LABELS,
-        black=(BOUNDS,),
+EXPERIMENT = Experiment(
+    name="longevity-risk",
+    title=TITLE,
+    claim=(
+        "A refresh period of at most rho T / Dmax keeps the utility lost between refreshes of "
+        "a page below rho T, whatever the page does."
     ),
-    "losses": _losses,
-}
+    metric="staleness",
+    references=(FITTING,),
+    repetitions=5,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
+        Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
+    ),
+    pictures={
+        "staleness": partial(
+            pictures.curves_by_cost,
+            stretch=plays.STEADY,
+            title=f"{TITLE}: what it costs, from day 32 on; {SITE} has one history",
+            labels=LABELS,
+            black=(BOUNDS,),
+        ),
+        "losses": _losses,
+    },
+)

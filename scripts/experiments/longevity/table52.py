@@ -13,14 +13,12 @@ from crawl_envs.evaluation import Row
 from scripts.experiments.longevity.measures import plays
 from scripts.experiments.longevity.measures.entrants import BOUNDS, FITTING, MEMORIES, remembering
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means, table
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "longevity-table52", "Bytes per page of the online policies"
-CLAIM = "With 8 hashes and one profile, 64 to 128 bytes per page suffice."
-METRIC = "counted"
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Bytes per page of the online policies"
 
 SET = "quality"
 THRESHOLDS = {FITTING: 0.15, BOUNDS: 2.0}
@@ -30,29 +28,6 @@ LEAN = tuple(f"{kind}, {list(MEMORIES)[-1]}" for kind in THRESHOLDS)
 SECTION = "section 5.2"
 PAGES_OF_WEB = 1e10
 TERABYTES = "terabytes of 10 billion pages"
-
-CLAIMS = (
-    Claim(
-        "8 hashes of one base version take 32 bytes.",
-        SECTION,
-        tuple(Range(label, 31.0, 32.0, (SET,), SECTION, "hashes") for label in LEAN),
-        "Every page here has at least 20 fragments.",
-    ),
-    Claim(
-        "With profiles of 4 to 12 observations of 8 bytes it is 64 to 128 bytes per page.",
-        SECTION,
-        tuple(Range(label, 64.0, 128.0, (SET,), SECTION) for label in LEAN),
-        "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
-        "observations a profile is full and is started again.",
-    ),
-    Claim(
-        "For 10 billion pages the state is at most a little over a terabyte.",
-        SECTION,
-        tuple(Range(label, 0.0, 1.28, (SET,), SECTION, TERABYTES) for label in LEAN),
-        "As counted. `stored` is the size of this suite's arrays per page: they have capacity for "
-        "all full profiles, with 8 bytes per number.",
-    ),
-)
 
 
 @spec("longevity-bytes-per-page")
@@ -76,15 +51,6 @@ def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) ->
         "staleness": late["staleness"],
         "cost": late["cost"],
     }
-
-
-def measurements(quick: bool) -> list[Measurement]:
-    """Return both policies with every memory."""
-    measures = {
-        label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()
-    }
-    size = {"instance": SET, "num_pages": plays.QUICK_PAGES if quick else plays.PAGES}
-    return [Measurement(SET, measures, size, plays.ID)]
 
 
 def _table(rows: Sequence[Row], path: Path) -> None:
@@ -115,4 +81,39 @@ def _table(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"bytes": _table}
+EXPERIMENT = Experiment(
+    name="longevity-table52",
+    title=TITLE,
+    claim="With 8 hashes and one profile, 64 to 128 bytes per page suffice.",
+    metric="counted",
+    repetitions=10,
+    settings=measure_settings(
+        {SET: {"instance": SET, "num_pages": plays.PAGES}},
+        {label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()},
+        plays.ID,
+        quick={"num_pages": plays.QUICK_PAGES},
+    ),
+    claims=(
+        Claim(
+            "8 hashes of one base version take 32 bytes.",
+            SECTION,
+            tuple(Range(label, 31.0, 32.0, (SET,), SECTION, "hashes") for label in LEAN),
+            "Every page here has at least 20 fragments.",
+        ),
+        Claim(
+            "With profiles of 4 to 12 observations of 8 bytes it is 64 to 128 bytes per page.",
+            SECTION,
+            tuple(Range(label, 64.0, 128.0, (SET,), SECTION) for label in LEAN),
+            "The mean over pages after 60 days: a new profile has fewer than 4 observations. At 12 "
+            "observations a profile is full and is started again.",
+        ),
+        Claim(
+            "For 10 billion pages the state is at most a little over a terabyte.",
+            SECTION,
+            tuple(Range(label, 0.0, 1.28, (SET,), SECTION, TERABYTES) for label in LEAN),
+            "As counted. `stored` is the size of this suite's arrays per page: they have capacity "
+            "for all full profiles, with 8 bytes per number.",
+        ),
+    ),
+    pictures={"bytes": _table},
+)

@@ -12,17 +12,11 @@ from crawl_envs.types.contents import Regions
 from crawl_envs.worlds.fragments.regions import RegionPages
 from scripts.experiments.longevity.measures import curves, pictures, plays
 from scripts.experiments.longevity.measures.entrants import FITTING, FS_S, OFFLINE, ONLINE, UNIFORM
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "longevity-weights", "Weights of fragments"
-CLAIM = (
-    "Where fragments differ in weight, policies that are told the weights leave copies less stale, "
-    "by weight, than the same policies that count all fragments alike."
-)
-METRIC = "staleness"
-REFERENCE = UNIFORM
-REPETITIONS, QUICK_REPETITIONS = 5, 2
+TITLE = "Weights of fragments"
 PAGES, QUICK_PAGES = 500, 60
 
 
@@ -99,7 +93,8 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         """Draw the pages of a seed, and give them both weights."""
         self.env.reset(seed=seed)
-        drawn: Any = self.unwrapped.instance
+        core: Any = self.unwrapped
+        drawn = core.instance
         self.judged.reset(seed=seed, options={"instance": weighted(drawn, self.true)})
         return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.seen)})
 
@@ -118,9 +113,8 @@ def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
     """Return cost and weighted staleness in both stretches, for each knob."""
-    envs = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
-    env = Weighted(*envs, seen, Weights(*true))
-
+    played, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
+    env = Weighted(played, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
     return plays.sweep(env, entrant, seed, stretches, env.ledger)
 
@@ -140,14 +134,27 @@ def measurements(quick: bool) -> list[Measurement]:
     return settings
 
 
-derive = partial(curves.compared, stretch=curves.WHOLE)
-PICTURES = {
-    "staleness": partial(
-        pictures.curves_by_cost,
-        stretch=curves.WHOLE,
-        title=f"{TITLE}: quality set, 60 days",
-        labels=LABELS,
-        black=(UNIFORM,),
-        measures={"staleness": "staleness: mean weighted divergence"},
-    )
-}
+EXPERIMENT = Experiment(
+    name="longevity-weights",
+    title=TITLE,
+    claim=(
+        "Where fragments differ in weight, policies that are told the weights leave copies "
+        "less stale, by weight, than the same policies that count all fragments alike."
+    ),
+    metric="staleness",
+    references=(UNIFORM,),
+    repetitions=5,
+    settings=measurements,
+    derive=partial(curves.compared, stretch=curves.WHOLE),
+    claims=CLAIMS,
+    pictures={
+        "staleness": partial(
+            pictures.curves_by_cost,
+            stretch=curves.WHOLE,
+            title=f"{TITLE}: quality set, 60 days",
+            labels=LABELS,
+            black=(UNIFORM,),
+            measures={"staleness": "staleness: mean weighted divergence"},
+        )
+    },
+)

@@ -12,18 +12,14 @@ from crawl_envs.instances.urls.bing import PRECISION_EDGES, RECALL_EDGES
 from crawl_envs.types import FloatArray
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Series
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level, Range
 from scripts.study.rows import indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig1", "Precision and recall of signals (NCIS paper, figure 1)"
-CLAIM = (
-    "Signals are noisy: very few pages, by importance, have a precision and a recall above 0.8. "
-    "The measured histogram is not public; drawn here are the laws that stand for it."
-)
+TITLE = "Precision and recall of signals (NCIS paper, figure 1)"
 METRIC = "both above 0.8"
 """Share of the importance of pages with signals whose precision and recall exceed 0.8."""
-REPETITIONS, QUICK_REPETITIONS = 10, 2
 BINS, HIGH = 10, 0.8
 SET = "pages with signals"
 BING, NOISY = "bing-like", "noisy"
@@ -34,35 +30,6 @@ DECLARED, WEIGHT = "share declared", "importance declared"
 SECTION = "section 2, figure 1"
 TAIL = PRECISION_EDGES[7], RECALL_EDGES[6]
 """Least precision and recall of declared pages of BING, which are the upper tail of both."""
-
-CLAIMS = (
-    Claim(
-        "Very few pages have a precision and a recall higher than 0.8.",
-        SECTION,
-        tuple(Range(label, 0.0, 0.05, (SET,), "margin ours", METRIC) for label in LABELS),
-        "The histogram is not public, nor the importance that it is weighted by. `bing-like` was "
-        "chosen to be so. `noisy` is the law of the paper's own experiments: its recall is often "
-        "close to 1, but with false signals at a rate of 0.1 or more few pages are precise.",
-        fitted=True,
-    ),
-    Claim(
-        "4% of the URLs have side information, and 26.4% of the importance.",
-        "section 2",
-        (
-            Level(SET, BING, 0.04, 0.005, "section 2", DECLARED),
-            Level(SET, BING, 0.264, 0.03, "section 2", WEIGHT),
-        ),
-        "These are numbers of the data set of Kolobov et al., which is public; margins ours.",
-        fitted=True,
-    ),
-    Claim(
-        "Pages that were thought to have perfect sitemap signals have a precision below 0.2 and a "
-        "recall below 0.5; the signals of figure 1 are in general better.",
-        SECTION,
-        (),
-        "The measurements are not public.",
-    ),
-)
 
 
 def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -93,19 +60,60 @@ def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
     return result
 
 
-SETTINGS = {SET: {"num_pages": 100_000}}
-QUICK = {"num_pages": 2_000}
-MEASURES = {label: partial(measured, law=label) for label in LABELS}
-PICTURES = {
-    "histograms": figures.lines(
-        [Series(name, name) for name in MEASURED],
-        Frame(
-            f"{TITLE}\nlaws of this suite, weighted by importance; the paper's is not public\n"
-            "means over seeds; bars: 95% intervals",
-            Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
-            Axis("share of importance", limits=(0.0, None)),
+EXPERIMENT = Experiment(
+    name="ncis-fig1",
+    title=TITLE,
+    claim=(
+        "Signals are noisy: very few pages, by importance, have a precision and a recall above "
+        "0.8. The measured histogram is not public; drawn here are the laws that stand for it."
+    ),
+    metric=METRIC,
+    repetitions=10,
+    settings=measure_settings(
+        {SET: {"num_pages": 100_000}},
+        {label: partial(measured, law=label) for label in LABELS},
+        quick={"num_pages": 2_000},
+    ),
+    claims=(
+        Claim(
+            "Very few pages have a precision and a recall higher than 0.8.",
+            SECTION,
+            tuple(Range(label, 0.0, 0.05, (SET,), "margin ours", METRIC) for label in LABELS),
+            "The histogram is not public, nor the importance that it is weighted by. `bing-like` "
+            "was chosen to be so. `noisy` is the law of the paper's own experiments: its recall is "
+            "often close to 1, but with false signals at a rate of 0.1 or more few pages are "
+            "precise.",
+            fitted=True,
         ),
-        along=(np.arange(BINS) + 0.5) / BINS,
-        labels=LABELS,
-    )
-}
+        Claim(
+            "4% of the URLs have side information, and 26.4% of the importance.",
+            "section 2",
+            (
+                Level(SET, BING, 0.04, 0.005, "section 2", DECLARED),
+                Level(SET, BING, 0.264, 0.03, "section 2", WEIGHT),
+            ),
+            "These are numbers of the data set of Kolobov et al., which is public; margins ours.",
+            fitted=True,
+        ),
+        Claim(
+            "Pages that were thought to have perfect sitemap signals have a precision below 0.2 "
+            "and a recall below 0.5; the signals of figure 1 are in general better.",
+            SECTION,
+            (),
+            "The measurements are not public.",
+        ),
+    ),
+    pictures={
+        "histograms": figures.lines(
+            [Series(name, name) for name in MEASURED],
+            Frame(
+                f"{TITLE}\nlaws of this suite, weighted by importance; the paper's is not public\n"
+                "means over seeds; bars: 95% intervals",
+                Axis("precision or recall of a page, parts of 0.1", limits=(0.0, 1.0)),
+                Axis("share of importance", limits=(0.0, None)),
+            ),
+            along=(np.arange(BINS) + 0.5) / BINS,
+            labels=LABELS,
+        )
+    },
+)

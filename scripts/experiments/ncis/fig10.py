@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
-from scripts.experiments.measures.over_pages import sweep
+from scripts.experiments.measures.over_pages import ID, sweep
 from scripts.experiments.measures.page_rates import MARGIN
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 
-NAME, TITLE = "ncis-fig10", "Crawl rates page by page, without signals (NCIS paper, figure 10)"
-CLAIM = (
-    "LDS crawls every page at its optimal rate. "
-    "GREEDY, as accurate, does not quite: its choices depend on how stale pages are."
-)
+TITLE = "Crawl rates page by page, without signals (NCIS paper, figure 10)"
 METRIC = "rms deviation"
-REPETITIONS = 10
-ID = page_rates.ID
-SETTINGS = sweep("uniform", (100, 500))
-QUICK = {"horizon": 100.0}
 LABELS = ("GREEDY", "LDS")
-MEASURES = page_rates.measures({"GREEDY": "Greedy", "LDS": "LowDiscrepancy"})
 SOURCE = "appendix B, figure 10"
 EVERYWHERE = ("m=100", "m=500")
 LINE = "correlation with optimal rates"
@@ -71,9 +63,22 @@ def statistics(
     }
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE."""
-    return page_rates.compared(rows, statistics)
-
-
-PICTURES = {"rates": page_rates.picture(TITLE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig10",
+    title=TITLE,
+    claim=(
+        "LDS crawls every page at its optimal rate. GREEDY, as accurate, does not quite: its "
+        "choices depend on how stale pages are."
+    ),
+    metric=METRIC,
+    repetitions=10,
+    settings=measure_settings(
+        sweep("uniform", (100, 500)),
+        page_rates.measures({"GREEDY": "Greedy", "LDS": "LowDiscrepancy"}),
+        ID,
+        quick={"horizon": 100.0},
+    ),
+    derive=partial(page_rates.compared, statistics=statistics),
+    claims=CLAIMS,
+    pictures={"rates": page_rates.picture(TITLE)},
+)

@@ -11,21 +11,15 @@ from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures import over_pages
 from scripts.experiments.measures.over_pages import ID
-from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, baseline, optimum
 from scripts.study.entrants import candidate_of
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig11", "Signals that arrive late (NCIS paper, figure 11)"
-CLAIM = (
-    "A delay of the signals costs GREEDY-NCIS accuracy, unless the bandwidth is tight. "
-    "Discarding signals that arrive within 5 slots of a crawl almost recovers the loss at m=100."
-)
-METRIC = "accuracy"
-REPETITIONS = 30
+TITLE = "Signals that arrive late (NCIS paper, figure 11)"
 MEAN_DELAY = 6.0
 OPTIMUM, PROMPT = "OPTIMUM, no delay", "GREEDY-NCIS, no delay"
-REFERENCE = PROMPT
 IGNORE, DISCARD, AWARE = "GREEDY-NCIS", "GREEDY-NCIS-D", "GREEDY-NCIS-DELAYED"
 UNITS = {"slots": "delay Poisson(6) in slots of 1/R", "time": "delay Poisson(6) in units of time"}
 """The paper does not give the unit of its delays."""
@@ -109,19 +103,6 @@ CLAIMS = (
         "The paper shows Poisson delays only.",
     ),
 )
-EXPECTED: tuple[Expected, ...] = (
-    Trend(AWARENESS["slots"], "about", DISCARDING["slots"], EVERYWHERE, "ours", margin=0.002),
-    *(
-        Trend(AWARENESS["time"], "above", item["time"], EVERYWHERE, "ours")
-        for item in (
-            IGNORING,
-            DISCARDING,
-        )
-    ),
-    Trend(AWARENESS["slots"], "above", IGNORING["slots"], EVERYWHERE[:4], "ours"),
-    Trend(AWARENESS["slots"], "above", BASELINE, EVERYWHERE, "ours"),
-    Trend(AWARENESS["time"], "not below", BASELINE, EVERYWHERE, "ours"),
-)
 
 
 @spec("ncis-delay-episode")
@@ -142,24 +123,12 @@ def bounded(seed: int, *, signals: bool, **arguments: Any) -> Mapping[str, float
     return {row.metric: row.value for row in rows}
 
 
-SETTINGS = over_pages.sweep("noisy")
-QUICK, QUICK_SETTINGS = over_pages.QUICK, EVERYWHERE[:2]
 DELAYED = {
     IGNORE: "GreedyNCIS",
     DISCARD: "GreedyNCIS:delay_window=0.05",
     AWARE: "GreedyNCISDelayed",
 }
 """Signals are discarded that arrive within 5 slots of a crawl, of 1/100 each."""
-MEASURES = {
-    BASELINE: partial(bounded, signals=False),
-    OPTIMUM: partial(bounded, signals=True),
-    PROMPT: partial(played, policy="GreedyNCIS", delay=None),
-    **{
-        of_unit(label, unit): partial(played, policy=policy, delay=delay)
-        for unit, delay in DELAYS.items()
-        for label, policy in DELAYED.items()
-    },
-}
 SERVED = Axis("share of requests served fresh")
 LOST = f"{{}}: minus {PROMPT}"
 
@@ -169,33 +138,73 @@ def _labels(unit: str) -> dict[str, str]:
 
 
 PROMPT_LABELS = {label: label for label in (OPTIMUM, PROMPT, BASELINE)}
-PICTURES = {
-    METRIC: figures.lines(
-        [
-            *(
-                Series(METRIC, title, labels=_labels(unit) | PROMPT_LABELS)
-                for unit, title in TITLES.items()
-            ),
-            *(
-                Series(METRIC, LOST.format(title), labels=_labels(unit), minus=PROMPT)
-                for unit, title in TITLES.items()
-            ),
-        ],
-        Frame(
-            f"{TITLE}\n95% intervals over {{seeds}} repetitions",
-            Axis(
-                "pages m (logarithmic scale), R = 100 crawls per unit of time",
-                "log",
-                ticks=over_pages.NUM_PAGES,
-            ),
-            {title: SERVED._replace(limits=(0.0, None)) for title in TITLES.values()}
-            | {LOST.format(title): SERVED for title in TITLES.values()},
-            columns=len(TITLES),
-            shared="x",
-            across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
+
+EXPERIMENT = Experiment(
+    name="ncis-fig11",
+    title=TITLE,
+    claim=(
+        "A delay of the signals costs GREEDY-NCIS accuracy, unless the bandwidth is tight. "
+        "Discarding signals that arrive within 5 slots of a crawl almost recovers the loss at "
+        "m=100."
+    ),
+    metric="accuracy",
+    references=(PROMPT,),
+    repetitions=30,
+    settings=measure_settings(
+        over_pages.sweep("noisy"),
+        {
+            BASELINE: partial(bounded, signals=False),
+            OPTIMUM: partial(bounded, signals=True),
+            PROMPT: partial(played, policy="GreedyNCIS", delay=None),
+            **{
+                of_unit(label, unit): partial(played, policy=policy, delay=delay)
+                for unit, delay in DELAYS.items()
+                for label, policy in DELAYED.items()
+            },
+        },
+        ID,
+        quick=over_pages.QUICK,
+        quick_settings=EVERYWHERE[:2],
+    ),
+    claims=CLAIMS,
+    expected=(
+        Trend(AWARENESS["slots"], "about", DISCARDING["slots"], EVERYWHERE, "ours", margin=0.002),
+        *(
+            Trend(AWARENESS["time"], "above", item["time"], EVERYWHERE, "ours")
+            for item in (IGNORING, DISCARDING)
         ),
-        at=over_pages.PAGES,
-        labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
-        black=(OPTIMUM, BASELINE),
-    )
-}
+        Trend(AWARENESS["slots"], "above", IGNORING["slots"], EVERYWHERE[:4], "ours"),
+        Trend(AWARENESS["slots"], "above", BASELINE, EVERYWHERE, "ours"),
+        Trend(AWARENESS["time"], "not below", BASELINE, EVERYWHERE, "ours"),
+    ),
+    pictures={
+        "accuracy": figures.lines(
+            [
+                *(
+                    Series("accuracy", title, labels=_labels(unit) | PROMPT_LABELS)
+                    for unit, title in TITLES.items()
+                ),
+                *(
+                    Series("accuracy", LOST.format(title), labels=_labels(unit), minus=PROMPT)
+                    for unit, title in TITLES.items()
+                ),
+            ],
+            Frame(
+                f"{TITLE}\n95% intervals over {{seeds}} repetitions",
+                Axis(
+                    "pages m (logarithmic scale), R = 100 crawls per unit of time",
+                    "log",
+                    ticks=over_pages.NUM_PAGES,
+                ),
+                {title: SERVED._replace(limits=(0.0, None)) for title in TITLES.values()}
+                | {LOST.format(title): SERVED for title in TITLES.values()},
+                columns=len(TITLES),
+                shared="x",
+                across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
+            ),
+            at=over_pages.PAGES,
+            labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
+            black=(OPTIMUM, BASELINE),
+        )
+    },
+)

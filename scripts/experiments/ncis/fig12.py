@@ -17,18 +17,12 @@ from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.courses import course, recent_share
 from scripts.experiments.measures.derived import jackknifed
 from scripts.experiments.measures.over_pages import ID
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig12", "A bandwidth that changes (NCIS paper, figure 12)"
-CLAIM = (
-    "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises to "
-    "its level at 150. When the bandwidth falls back, so does the accuracy."
-)
-METRIC = "accuracy"
-REPETITIONS = 20
-QUICK_REPETITIONS = 2
+TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
 RECENT = WINDOW // EVERY
@@ -56,38 +50,9 @@ ACCURATE = tuple(f"accuracy, {name}" for name, _, _ in STRETCHES)
 
 NOTE = (
     "The level of new bandwidth is that of the same policy on the same events with that bandwidth "
-    "from the start. Times to it are until freshness over the last 1,000 crawls is within 1%; "
-    "6.7 (rise) and 10 units (fall) of them are that window itself, which still includes crawls "
-    "from before the change."
-)
-
-CLAIMS = (
-    Claim(
-        "When the bandwidth rises, the accuracy of GREEDY rises to the new level by itself.",
-        SOURCE,
-        (
-            Trend(HIGH, "above", LOW, ("GREEDY",), SOURCE, metric=ACCURATE[1]),
-            Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.005, ACCURATE[1]),
-            Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.003, FRESH[1]),
-            Range(SHIFTING, 0.0, 15.0, ("GREEDY",), SOURCE, RISING),
-        ),
-        note=NOTE,
-    ),
-    Claim(
-        "When the bandwidth falls back, the accuracy falls back to the old level by itself.",
-        SOURCE,
-        (
-            Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.005, ACCURATE[2]),
-            Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.003, FRESH[2]),
-            Range(SHIFTING, 0.0, 20.0, ("GREEDY",), SOURCE, FALLING),
-        ),
-    ),
-)
-EXPECTED = (
-    Trend(SHIFTING, "about", HIGH, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[1]),
-    Trend(SHIFTING, "about", LOW, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[2]),
-    Range(SHIFTING, 0.0, 15.0, ("GREEDY-NCIS",), "not in the paper", RISING),
-    Range(SHIFTING, 0.0, 20.0, ("GREEDY-NCIS",), "not in the paper", FALLING),
+    "from the start. Times to it are until freshness over the last 1,000 crawls is within 1%; 6.7 "
+    "(rise) and 10 units (fall) of them are that window itself, which still includes crawls from "
+    "before the change."
 )
 
 
@@ -121,8 +86,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
                 for arm in ((setting, SHIFTING), (setting, reference))
             ]
             seeds = [seed for seed in arms[0] if seed in arms[1]]
-            both = [np.array([arm[seed] for seed in seeds]) for arm in arms]
-            times = settling_times(*both, start) if seeds else []
+            shifted, steady = (np.array([arm[seed] for seed in seeds]) for arm in arms)
+            times = settling_times(shifted, steady, start) if seeds else []
             derived += [
                 Row(ID, setting, SHIFTING, seed, metric, time)
                 for seed, time in zip(seeds, times, strict=True)
@@ -153,7 +118,7 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
     the time is that of the means over seeds.
     """
     both = np.stack([values, reference], axis=1)
-    return jackknifed(both, lambda kept: settling(*kept.mean(axis=0), start))
+    return jackknifed(both, lambda some: settling(some[:, 0].mean(0), some[:, 1].mean(0), start))
 
 
 def _entry(time: float) -> int:
@@ -161,20 +126,63 @@ def _entry(time: float) -> int:
     return int(np.ceil(time / STEP - 1e-9)) - 1
 
 
-SETTINGS = {
-    name: {"policy": policy, "instance": instance} for name, (policy, instance) in PLAYED.items()
-}
-MEASURES = {arm: partial(measure, arm=arm) for arm in BANDWIDTHS}
-PICTURES = {
-    METRIC: figures.lines(
-        [Series(METRIC, "{setting}")],
-        Frame(
-            f"{TITLE}\nmean over {{seeds}} repetitions; bands: 95% intervals",
-            Axis("time (units of the instance)"),
-            Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
-            upright=[Rule(time, dash=":") for time in (RISE, FALL)],
+EXPERIMENT = Experiment(
+    name="ncis-fig12",
+    title=TITLE,
+    claim=(
+        "When the bandwidth rises from 100 to 150 crawls per unit of time, GREEDY's accuracy rises "
+        "to its level at 150. When the bandwidth falls back, so does the accuracy."
+    ),
+    metric="accuracy",
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"policy": policy, "instance": instance}
+            for name, (policy, instance) in PLAYED.items()
+        },
+        {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
+        ID,
+    ),
+    derive=derive,
+    claims=(
+        Claim(
+            "When the bandwidth rises, the accuracy of GREEDY rises to the new level by itself.",
+            SOURCE,
+            (
+                Trend(HIGH, "above", LOW, ("GREEDY",), SOURCE, metric=ACCURATE[1]),
+                Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.005, ACCURATE[1]),
+                Trend(SHIFTING, "about", HIGH, ("GREEDY",), SOURCE, 0.003, FRESH[1]),
+                Range(SHIFTING, 0.0, 15.0, ("GREEDY",), SOURCE, RISING),
+            ),
+            note=NOTE,
         ),
-        along=STEP * np.arange(1, round(END / STEP) + 1),
-        bands=True,
-    )
-}
+        Claim(
+            "When the bandwidth falls back, the accuracy falls back to the old level by itself.",
+            SOURCE,
+            (
+                Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.005, ACCURATE[2]),
+                Trend(SHIFTING, "about", LOW, ("GREEDY",), SOURCE, 0.003, FRESH[2]),
+                Range(SHIFTING, 0.0, 20.0, ("GREEDY",), SOURCE, FALLING),
+            ),
+        ),
+    ),
+    expected=(
+        Trend(SHIFTING, "about", HIGH, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[1]),
+        Trend(SHIFTING, "about", LOW, ("GREEDY-NCIS",), "not in the paper", 0.005, ACCURATE[2]),
+        Range(SHIFTING, 0.0, 15.0, ("GREEDY-NCIS",), "not in the paper", RISING),
+        Range(SHIFTING, 0.0, 20.0, ("GREEDY-NCIS",), "not in the paper", FALLING),
+    ),
+    pictures={
+        "accuracy": figures.lines(
+            [Series("accuracy", "{setting}")],
+            Frame(
+                f"{TITLE}\nmean over {{seeds}} repetitions; bands: 95% intervals",
+                Axis("time (units of the instance)"),
+                Axis(f"accuracy over the last {WINDOW:,} crawls\n(share of requests served fresh)"),
+                upright=[Rule(time, dash=":") for time in (RISE, FALL)],
+            ),
+            along=STEP * np.arange(1, round(END / STEP) + 1),
+            bands=True,
+        )
+    },
+)

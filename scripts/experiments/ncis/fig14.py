@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from scripts.experiments.measures import signal_estimates
 from scripts.experiments.measures.signal_estimates import EVEN, MLE, POISSON
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range
 
-NAME, TITLE = "ncis-fig14", "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
-CLAIM = (
-    "The model of crawl outcomes, fitted by maximum likelihood, has no visible bias. "
-    "Its error on a page, about .01, is the least that the number of crawls allows."
-)
-METRIC = "precision_absolute_error"
-QUICK_REPETITIONS = 5
+TITLE = "Precision and recall by maximum likelihood (NCIS paper, figure 14)"
 
 EVERYWHERE = (EVEN, POISSON)
 PAPER = "appendix E, figure 14"
@@ -43,10 +38,20 @@ CLAIMS = (
         _everywhere("bias", -1e-3, 1e-3, "margin ours"),
     ),
 )
-EXPECTED = _everywhere("error_ratio", 0.9, 1.1, "theory: the standard errors hold")
 
-
-MEASURES = signal_estimates.measures(MLE)
-SETTINGS, QUICK = signal_estimates.SETTINGS, signal_estimates.QUICK
-derive = signal_estimates.derive
-PICTURES = {"estimates": signal_estimates.picture(TITLE, MLE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig14",
+    title=TITLE,
+    claim=(
+        "The model of crawl outcomes, fitted by maximum likelihood, has no visible bias. Its "
+        "error on a page, about .01, is the least that the number of crawls allows."
+    ),
+    metric="precision_absolute_error",
+    settings=measure_settings(
+        signal_estimates.SETTINGS, signal_estimates.measures(MLE), quick=signal_estimates.QUICK
+    ),
+    derive=signal_estimates.derive,
+    claims=CLAIMS,
+    expected=_everywhere("error_ratio", 0.9, 1.1, "theory: the standard errors hold"),
+    pictures={"estimates": signal_estimates.picture(TITLE, MLE)},
+)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.experiments.measures import page_rates
-from scripts.experiments.measures.over_pages import sweep
+from scripts.experiments.measures.over_pages import ID, sweep
 from scripts.experiments.measures.page_rates import HIGH, LOW, MARGIN
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.correlations import correlation
 
-NAME = "ncis-fig5"
 TITLE = "Crawl rates page by page, signals without false ones (NCIS paper, figure 5)"
-CLAIM = (
-    "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With more "
-    "pages it crawls some pages with many signals more: those with high change rates."
-)
 METRIC = "correlation with recall"
-REPETITIONS = 20
-ID = page_rates.ID
-SETTINGS = sweep("partial", (100, 300))
-QUICK = {"horizon": 100.0}
-MEASURES = page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"})
 SOURCE = "section 6.5, figure 5"
 
 SIGNALLED = f"rate change, recall > {HIGH}"
@@ -70,10 +61,6 @@ CLAIMS = (
         "little below the diagonal: the crawls that pages with signals gain are theirs.",
     ),
 )
-EXPECTED = (
-    Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),
-    Trend("GREEDY", "above", "GREEDY-CIS", ("m=100",), SOURCE, metric=METRIC),
-)
 
 
 def statistics(
@@ -93,12 +80,29 @@ def statistics(
     }
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE."""
-    return page_rates.compared(rows, statistics)
-
-
-PICTURES = {
-    f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
-    for name in ("recall", "change_rate")
-}
+EXPERIMENT = Experiment(
+    name="ncis-fig5",
+    title=TITLE,
+    claim=(
+        "With few pages GREEDY-CIS moves crawls from pages with many signals to the others. With "
+        "more pages it crawls some pages with many signals more: those with high change rates."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    settings=measure_settings(
+        sweep("partial", (100, 300)),
+        page_rates.measures({"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS"}),
+        ID,
+        quick={"horizon": 100.0},
+    ),
+    derive=partial(page_rates.compared, statistics=statistics),
+    claims=CLAIMS,
+    expected=(
+        Range("GREEDY", -0.02, 0.02, ("m=100", "m=300"), "section 6.4", SIGNALLED),
+        Trend("GREEDY", "above", "GREEDY-CIS", ("m=100",), SOURCE, metric=METRIC),
+    ),
+    pictures={
+        f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
+        for name in ("recall", "change_rate")
+    },
+)

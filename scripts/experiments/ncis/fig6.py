@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from scripts.experiments.measures import over_pages
-from scripts.present.verdicts import Claim, Expected, Trend
+from scripts.present.experiment import Experiment, policy_settings
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 
-NAME, TITLE = "ncis-fig6", "Noisy signals (NCIS paper, figure 6)"
-CLAIM = (
-    "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
-    "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. "
-    "The approximations are very close to GREEDY-NCIS up to 500 pages and lose to it beyond."
-)
-ID = over_pages.ID
+TITLE = "Noisy signals (NCIS paper, figure 6)"
 SETTINGS = over_pages.sweep("noisy")
-QUICK, QUICK_SETTINGS = over_pages.QUICK, over_pages.QUICK_SETTINGS
 POLICIES = {
     "GREEDY": "Greedy",
     "GREEDY-CIS": "GreedyCIS",
@@ -23,10 +17,6 @@ POLICIES = {
     "G-NCIS-APPROX-2": "GreedyNCISApprox:terms=2",
 }
 """GREEDY-CIS is under reading I2 (see :class:`policies.GreedyCIS`)."""
-BOUNDS = {OPTIMUM: optimum, BASELINE: baseline}
-METRIC = "accuracy"
-REFERENCE = BASELINE
-FURTHER_REFERENCES = (OPTIMUM,)
 
 EVERYWHERE = tuple(SETTINGS)
 FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")  # the paper's figure 6 leaves 300 out
@@ -37,50 +27,29 @@ CLAIMS = (
     Claim(
         "GREEDY-NCIS is superior to GREEDY and GREEDY-CIS.",
         PAPER,
-        tuple(
-            Trend("GREEDY-NCIS", "above", other, EVERYWHERE, PAPER)
-            for other in ("GREEDY", "GREEDY-CIS")
-        ),
+        trends("GREEDY-NCIS", "above", ("GREEDY", "GREEDY-CIS"), EVERYWHERE, PAPER),
     ),
     Claim(
         "So are its approximations, in almost every case.",
         PAPER,
-        tuple(
-            Trend(approximation, "above", other, EVERYWHERE, PAPER)
-            for approximation in APPROXIMATIONS
-            for other in ("GREEDY", "GREEDY-CIS")
-        ),
+        trends(APPROXIMATIONS, "above", ("GREEDY", "GREEDY-CIS"), EVERYWHERE, PAPER),
     ),
     Claim(
         "Up to 500 pages the approximations are very close to GREEDY-NCIS.",
         PAPER,
-        tuple(
-            Trend(
-                approximation,
-                "about",
-                "GREEDY-NCIS",
-                FEW_PAGES,
-                f"{PAPER}; margin ours",
-                margin=0.005,
-            )
-            for approximation in APPROXIMATIONS
+        trends(
+            APPROXIMATIONS, "about", "GREEDY-NCIS", FEW_PAGES, f"{PAPER}; margin ours", margin=0.005
         ),
     ),
     Claim(
         "With more pages GREEDY-NCIS is superior to them.",
         PAPER,
-        tuple(
-            Trend("GREEDY-NCIS", "above", approximation, MANY_PAGES, PAPER)
-            for approximation in APPROXIMATIONS
-        ),
+        trends("GREEDY-NCIS", "above", APPROXIMATIONS, MANY_PAGES, PAPER),
     ),
     Claim(
         "With more pages the approximations cannot make use of the signals.",
         PAPER,
-        tuple(
-            Trend("GREEDY", "above", approximation, MANY_PAGES, f"our reading of {PAPER}")
-            for approximation in APPROXIMATIONS
-        ),
+        trends("GREEDY", "above", APPROXIMATIONS, MANY_PAGES, f"our reading of {PAPER}"),
         note="Read as: they do not beat GREEDY.",
     ),
     Claim(
@@ -91,9 +60,29 @@ CLAIMS = (
     ),
 )
 NOT_THERE = "not in the paper; an episode, which starts all fresh, can end above the optimum"
-EXPECTED: tuple[Expected, ...] = (
-    Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
-    *over_pages.levels("BASELINE", "GREEDY"),
-)
 
-PICTURES = {METRIC: over_pages.accuracy(TITLE)}
+EXPERIMENT = Experiment(
+    name="ncis-fig6",
+    title=TITLE,
+    claim=(
+        "GREEDY-NCIS and its approximations by one or two terms are more accurate than GREEDY and "
+        "GREEDY-CIS in almost every case, and GREEDY-CIS falls behind as pages are added. The "
+        "approximations are very close to GREEDY-NCIS up to 500 pages and lose to it beyond."
+    ),
+    metric="accuracy",
+    references=(BASELINE, OPTIMUM),
+    settings=policy_settings(
+        over_pages.ID,
+        SETTINGS,
+        POLICIES,
+        {OPTIMUM: optimum, BASELINE: baseline},
+        quick=over_pages.QUICK,
+        quick_settings=over_pages.QUICK_SETTINGS,
+    ),
+    claims=CLAIMS,
+    expected=(
+        Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE[:-1], NOT_THERE, margin=0.005),
+        *over_pages.levels("BASELINE", "GREEDY"),
+    ),
+    pictures={"accuracy": over_pages.accuracy(TITLE)},
+)

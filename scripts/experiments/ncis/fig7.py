@@ -10,22 +10,12 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray
 from scripts.experiments.measures import page_rates
-from scripts.experiments.measures.over_pages import sweep
+from scripts.experiments.measures.over_pages import ID, sweep
 from scripts.experiments.measures.page_rates import HIGH, LOW
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 
-NAME, TITLE = "ncis-fig7", "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
-CLAIM = (
-    "False signals make GREEDY-CIS crawl some pages of high recall far too often. "
-    "GREEDY-NCIS does not."
-)
-REPETITIONS = 20
-ID = page_rates.ID
-SETTINGS = sweep("noisy", (100, 300))
-QUICK = {"horizon": 100.0}
-MEASURES = page_rates.measures(
-    {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
-)
+TITLE = "Crawl rates page by page, noisy signals (NCIS paper, figure 7)"
 SOURCE = "section 6.6, figure 7"
 EVERYWHERE = ("m=100", "m=300")
 
@@ -45,7 +35,6 @@ MOSTLY_FALSE = {
     f"recall > {HIGH}"
     for other in LARGEST
 }
-METRIC = LARGEST["GREEDY-NCIS"]
 
 CLAIMS = (
     Claim(
@@ -81,9 +70,6 @@ CLAIMS = (
         note="Measured on pages of recall above 0.5 with more false signals than true ones. With "
         "100 pages crawls are plenty, so that false signals cost other pages little.",
     ),
-)
-EXPECTED = (
-    Trend("GREEDY-NCIS", "above", "GREEDY-CIS", EVERYWHERE, "not in the paper", metric=LINE),
 )
 
 
@@ -126,7 +112,30 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived
 
 
-PICTURES = {
-    f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
-    for name in ("recall", "false_signal_rate")
-}
+EXPERIMENT = Experiment(
+    name="ncis-fig7",
+    title=TITLE,
+    claim=(
+        "False signals make GREEDY-CIS crawl some pages of high recall far too often. "
+        "GREEDY-NCIS does not."
+    ),
+    metric=LARGEST["GREEDY-NCIS"],
+    repetitions=20,
+    settings=measure_settings(
+        sweep("noisy", (100, 300)),
+        page_rates.measures(
+            {"GREEDY": "Greedy", "GREEDY-CIS": "GreedyCIS", "GREEDY-NCIS": "GreedyNCIS"}
+        ),
+        ID,
+        quick={"horizon": 100.0},
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Trend("GREEDY-NCIS", "above", "GREEDY-CIS", EVERYWHERE, "not in the paper", metric=LINE),
+    ),
+    pictures={
+        f"rates_by_{name}": page_rates.picture(TITLE, name, page_rates.NO_SIGNALS)
+        for name in ("recall", "false_signal_rate")
+    },
+)

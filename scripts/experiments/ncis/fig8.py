@@ -16,18 +16,12 @@ from crawl_envs.instances.misspecified import corrupted_quality
 from crawl_envs.types import Instance, Problem
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Series
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig8", "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
-CLAIM = (
-    "Where precision and recall are known, GREEDY-CIS on pages of high quality and GREEDY on all "
-    "others is close to optimal. Where both are corrupted, it loses more than GREEDY-NCIS."
-)
-METRIC = "accuracy"
-REFERENCE = "GREEDY"
-REPETITIONS, QUICK_REPETITIONS = 10, 2
+TITLE = "Signals misjudged on a Bing-like set (NCIS paper, figure 8)"
 
 ID = "CrawlNCIS-v0"
 CORRUPTIONS = (0.0, 0.1, 0.2)
@@ -58,7 +52,6 @@ CLAIMS = (
         ),
     ),
 )
-EXPECTED = (Trend("GREEDY-CIS+", "above", "GREEDY", EVERYWHERE, "not said in the paper"),)
 
 
 def drawn(seed: int, num_pages: int, per_step: int) -> Instance:
@@ -133,34 +126,53 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is(row: Row, setting: str) -> bool:
-    return row.metric == METRIC and row.setting == setting
+    return row.metric == "accuracy" and row.setting == setting
 
 
 SETTINGS = {
     name: {"corruption": corruption, "steps": 200, "num_pages": 100_000, "per_step": 5_000}
     for name, corruption in zip(EVERYWHERE, CORRUPTIONS, strict=True)
 }
-QUICK = {"steps": 20, "num_pages": 2_000, "per_step": 100}
-MEASURES = {
-    BASELINE: partial(bounded, signals=False),
-    OPTIMUM: partial(bounded, signals=True),
-    "GREEDY": partial(crawled, policy="Greedy"),
-    "GREEDY-CIS+": partial(crawled, policy="GreedyCISPlus"),
-    "GREEDY-NCIS": partial(crawled, policy="GreedyNCIS"),
-}
-PICTURES = {
-    METRIC: figures.lines(
-        [Series(METRIC)],
-        Frame(
-            f"{TITLE}\n95% intervals over {{seeds}} repetitions",
-            Axis(
-                "corruption p: share of uniform noise in precision and recall, as believed",
-                ticks=CORRUPTIONS,
+
+EXPERIMENT = Experiment(
+    name="ncis-fig8",
+    title=TITLE,
+    claim=(
+        "Where precision and recall are known, GREEDY-CIS on pages of high quality and GREEDY on "
+        "all others is close to optimal. Where both are corrupted, it loses more than GREEDY-NCIS."
+    ),
+    metric="accuracy",
+    references=("GREEDY",),
+    repetitions=10,
+    settings=measure_settings(
+        SETTINGS,
+        {
+            BASELINE: partial(bounded, signals=False),
+            OPTIMUM: partial(bounded, signals=True),
+            "GREEDY": partial(crawled, policy="Greedy"),
+            "GREEDY-CIS+": partial(crawled, policy="GreedyCISPlus"),
+            "GREEDY-NCIS": partial(crawled, policy="GreedyNCIS"),
+        },
+        ID,
+        quick={"steps": 20, "num_pages": 2_000, "per_step": 100},
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=(Trend("GREEDY-CIS+", "above", "GREEDY", EVERYWHERE, "not said in the paper"),),
+    pictures={
+        "accuracy": figures.lines(
+            [Series("accuracy")],
+            Frame(
+                f"{TITLE}\n95% intervals over {{seeds}} repetitions",
+                Axis(
+                    "corruption p: share of uniform noise in precision and recall, as believed",
+                    ticks=CORRUPTIONS,
+                ),
+                Axis("accuracy (share of requests served fresh)"),
             ),
-            Axis("accuracy (share of requests served fresh)"),
-        ),
-        at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
-        labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
-        black=(OPTIMUM, BASELINE),
-    )
-}
+            at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
+            labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
+            black=(OPTIMUM, BASELINE),
+        )
+    },
+)

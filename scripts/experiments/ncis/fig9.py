@@ -9,17 +9,13 @@ import numpy as np
 from policies import values
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level
 from scripts.study.rows import indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-fig9", "The crawl value and its first terms (NCIS paper, figure 9)"
-CLAIM = (
-    "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. "
-    "Its first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very well."
-)
+TITLE = "The crawl value and its first terms (NCIS paper, figure 9)"
 METRIC = "limit"
-REPETITIONS = 1
 POINTS = 401
 PAGES: dict[str, dict[str, float]] = {
     "nu=0.35": {"change_rate": 0.5, "recall": 0.5, "false_signal_rate": 0.35, "end": 20.0},
@@ -57,11 +53,6 @@ CLAIMS = (
         note="The largest error over all times, as a share of mu/Delta.",
     ),
 )
-EXPECTED = tuple(
-    level
-    for label in ("1 term", "2 terms", "3 terms")
-    for level in _levels(label, 0.0, 1e-9, EARLY)
-)
 
 
 @spec("ncis-crawl-value")
@@ -91,36 +82,56 @@ def beta(change_rate: float, recall: float, false_signal_rate: float) -> float:
     return float(np.log(signal_rate / false_signal_rate) / ((1.0 - recall) * change_rate))
 
 
-SETTINGS = PAGES
-MOST = dict.fromkeys(PAGES, 1)
-MEASURES = {label: partial(measure, terms=terms) for label, terms in TERMS.items()}
 SHAPES = {name: {k: x for k, x in page.items() if k != "end"} for name, page in PAGES.items()}
 TITLES = {
     name: ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in shape.items())
     for name, shape in SHAPES.items()
 }
-PICTURES = {
-    METRIC: figures.lines(
-        [Series("value", TITLES)],
-        Frame(
-            TITLE,
-            {
-                TITLES[name]: Axis(
-                    "effective elapsed time (dotted: multiples of beta)", limits=(0.0, page["end"])
-                )
-                for name, page in PAGES.items()
-            },
-            Axis("crawl value, in units of mu/Delta", limits=(0.0, 1.05)),
-            shared="y",
-            across=[Rule(1.0, "mu/Delta", "-")],
-            upright=[
-                Rule(float(time), None, ":", TITLES[name])
-                for name, shape in SHAPES.items()
-                for time in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
-            ],
-        ),
-        along={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
-        bands=True,
-        own={"V": {"linewidth": 3.0, "alpha": 0.5}},
-    )
-}
+
+EXPERIMENT = Experiment(
+    name="ncis-fig9",
+    title=TITLE,
+    claim=(
+        "The value V of GREEDY-NCIS grows with the effective elapsed time towards mu/Delta. Its "
+        "first 1, 2 or 3 terms agree with it up to 1, 2 or 3 beta and approximate it very well."
+    ),
+    metric=METRIC,
+    repetitions=1,
+    settings=measure_settings(
+        PAGES,
+        {label: partial(measure, terms=terms) for label, terms in TERMS.items()},
+        limits=dict.fromkeys(PAGES, 1),
+    ),
+    claims=CLAIMS,
+    expected=tuple(
+        level
+        for label in ("1 term", "2 terms", "3 terms")
+        for level in _levels(label, 0.0, 1e-9, EARLY)
+    ),
+    pictures={
+        METRIC: figures.lines(
+            [Series("value", TITLES)],
+            Frame(
+                TITLE,
+                {
+                    TITLES[name]: Axis(
+                        "effective elapsed time (dotted: multiples of beta)",
+                        limits=(0.0, page["end"]),
+                    )
+                    for name, page in PAGES.items()
+                },
+                Axis("crawl value, in units of mu/Delta", limits=(0.0, 1.05)),
+                shared="y",
+                across=[Rule(1.0, "mu/Delta", "-")],
+                upright=[
+                    Rule(float(time), None, ":", TITLES[name])
+                    for name, shape in SHAPES.items()
+                    for time in np.arange(beta(**shape), PAGES[name]["end"], beta(**shape))
+                ],
+            ),
+            along={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
+            bands=True,
+            own={"V": {"linewidth": 3.0, "alpha": 0.5}},
+        )
+    },
+)

@@ -11,22 +11,15 @@ from crawl_envs import instances
 from crawl_envs.evaluation import simulate
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.bounds import BASELINE, OPTIMUM, baseline, optimum
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-gap", "Long-run distance to the optimum with noisy signals"
-CLAIM = (
-    "The discrete policy is always close to the optimal continuous one. Measured: freshness from "
-    "time 1000 to 3000, which leaves out the start with all pages fresh."
-)
-METRIC = "freshness"
-REFERENCE = OPTIMUM
-REPETITIONS, QUICK_REPETITIONS = 20, 2
+TITLE = "Long-run distance to the optimum with noisy signals"
 
 NUM_PAGES = (100, 200, 300, 500, 750, 1000)
 BANDWIDTH = 100.0
-ID = "CrawlNCIS-v0"
 
 THRESHOLDS = "thresholds"
 LABELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -41,20 +34,6 @@ PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
 EVERYWHERE = tuple(PAGES)
 CLOSE = 0.005
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
-
-CLAIMS = (
-    Claim(
-        "The discrete policy is close to the optimal continuous one",
-        "section 6, claim 1",
-        (Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, "margin ours", margin=CLOSE),),
-        "The paper shows it without signals only (figure 3).",
-    ),
-)
-EXPECTED = (
-    Trend(THRESHOLDS, "about", OPTIMUM, EVERYWHERE, "Theorem 1, simulated", margin=0.001),
-    Trend(OPTIMUM, "above", "GREEDY-NCIS", EVERYWHERE, "it is a bound"),
-    Range(THRESHOLDS, 99.5, 100.5, EVERYWHERE, "the budget is spent", metric="crawl_rate"),
-)
 
 
 def drawn(seed: int, num_pages: int) -> Any:
@@ -88,33 +67,61 @@ def bounded(
     return {"freshness": value, "accuracy": value, "crawl_rate": BANDWIDTH}
 
 
-SETTINGS = {
-    name: {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
-    for name, num_pages in PAGES.items()
-}
-QUICK, QUICK_SETTINGS = {"start": 10.0, "end": 30.0}, EVERYWHERE[:2]
-MEASURES = {
-    OPTIMUM: partial(bounded, signals=True),
-    BASELINE: partial(bounded, signals=False),
-    **{
-        label: partial(crawled, policy=policy, **arguments)
-        for label, (policy, arguments) in LABELS.items()
-    },
-}
-PICTURES = {
-    METRIC: figures.lines(
-        [Series(METRIC, labels=tuple(LABELS), minus=OPTIMUM, factor=-1.0)],
-        Frame(
-            f"{TITLE}\nbars: 95% intervals over {{seeds}} repetitions",
-            Axis(
-                "pages m (logarithmic scale), bandwidth 100 crawls per unit of time",
-                "log",
-                ticks=NUM_PAGES,
-            ),
-            Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
-            across=[Rule(0.0, dash="-")],
+EXPERIMENT = Experiment(
+    name="ncis-gap",
+    title=TITLE,
+    claim=(
+        "The discrete policy is always close to the optimal continuous one. Measured: freshness "
+        "from time 1000 to 3000, which leaves out the start with all pages fresh."
+    ),
+    metric="freshness",
+    references=(OPTIMUM,),
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"num_pages": num_pages, "start": 1000.0, "end": 3000.0}
+            for name, num_pages in PAGES.items()
+        },
+        {
+            OPTIMUM: partial(bounded, signals=True),
+            BASELINE: partial(bounded, signals=False),
+            **{
+                label: partial(crawled, policy=policy, **arguments)
+                for label, (policy, arguments) in LABELS.items()
+            },
+        },
+        "CrawlNCIS-v0",
+        quick={"start": 10.0, "end": 30.0},
+        quick_settings=EVERYWHERE[:2],
+    ),
+    claims=(
+        Claim(
+            "The discrete policy is close to the optimal continuous one",
+            "section 6, claim 1",
+            (Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, "margin ours", margin=CLOSE),),
+            "The paper shows it without signals only (figure 3).",
         ),
-        at=PAGES,
-        labels=tuple(LABELS),
-    )
-}
+    ),
+    expected=(
+        Trend(THRESHOLDS, "about", OPTIMUM, EVERYWHERE, "Theorem 1, simulated", margin=0.001),
+        Trend(OPTIMUM, "above", "GREEDY-NCIS", EVERYWHERE, "it is a bound"),
+        Range(THRESHOLDS, 99.5, 100.5, EVERYWHERE, "the budget is spent", metric="crawl_rate"),
+    ),
+    pictures={
+        "freshness": figures.lines(
+            [Series("freshness", labels=tuple(LABELS), minus=OPTIMUM, factor=-1.0)],
+            Frame(
+                f"{TITLE}\nbars: 95% intervals over {{seeds}} repetitions",
+                Axis(
+                    "pages m (logarithmic scale), bandwidth 100 crawls per unit of time",
+                    "log",
+                    ticks=NUM_PAGES,
+                ),
+                Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
+                across=[Rule(0.0, dash="-")],
+            ),
+            at=PAGES,
+            labels=tuple(LABELS),
+        )
+    },
+)

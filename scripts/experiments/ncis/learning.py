@@ -23,19 +23,14 @@ from crawl_envs.types import FloatArray, Instance, Policy
 from crawl_envs.worlds.lanes import Lanes
 from scripts.experiments.measures.courses import course
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-learning", "Learning while crawling"
-CLAIM = (
-    "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
-    "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
-)
 METRIC = "area"
 REFERENCE = "GREEDY-NCIS"
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 ID = "CrawlNCIS-v0"
 NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
@@ -58,15 +53,6 @@ WITHIN = 0.01
 LATE = f"freshness from {0.4 * HORIZON:g} on"
 AFTER = "freshness after the shift"
 SOURCE = "not in the paper"
-
-CLAIMS = ()  # nothing that is expected is claimed in the paper
-EXPECTED = (
-    Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
-    Trend(LEARNING, "above", ROUND_ROBIN, (STEADY, SHIFTING), SOURCE, metric="freshness"),
-    Trend(LEARNING, "about", "never forgetting", (STEADY,), SOURCE, margin=0.001, metric=LATE),
-    Trend(LEARNING, "above", "never forgetting", (SHIFTING,), SOURCE, metric=AFTER),
-    Range(LEARNING, -math.inf, WITHIN * HORIZON, (STEADY,), SOURCE),
-)
 
 
 class SwitchingPolicy:
@@ -147,9 +133,8 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
         return played, SwitchingPolicy(played, horizon, crawl_policies.RoundRobin(played))
 
     def informed(instance: Instance) -> Policy:
-        return crawl_policies.GreedyNCIS(
-            played, believed=lambda problem: instance.problem("parameters")
-        )
+        known = instance.problem("parameters")
+        return crawl_policies.make("GreedyNCIS", played, believed=lambda problem: known)
 
     if label == FIRST_HALF:
         return played, SwitchingPolicy(played, horizon, informed(first))
@@ -198,13 +183,7 @@ def crawled(
     return metrics
 
 
-SETTINGS = {
-    name: {"shifting": name == SHIFTING, "num_pages": NUM_PAGES, "horizon": HORIZON}
-    for name in (STEADY, SHIFTING)
-}
-QUICK = {"num_pages": 20, "horizon": 10.0}
 LABELS = (REFERENCE, ROUND_ROBIN, FIRST_HALF, *VARIANTS)
-MEASURES = {label: partial(crawled, label=label) for label in LABELS}
 ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
 """There is no shift there."""
 
@@ -238,7 +217,7 @@ def time_within(gap: FloatArray) -> float:
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)
-    return STRETCH * long * float(beyond[-1] + 1 if beyond.size else 0)
+    return float(STRETCH * long * (beyond[-1] + 1 if beyond.size else 0))
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -269,3 +248,35 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ),
         bands=True,
     )
+
+
+EXPERIMENT = Experiment(
+    name="ncis-learning",
+    title="Learning while crawling",
+    claim=(
+        "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
+        "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
+    ),
+    metric=METRIC,
+    references=(REFERENCE,),
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"shifting": name == SHIFTING, "num_pages": NUM_PAGES, "horizon": HORIZON}
+            for name in (STEADY, SHIFTING)
+        },
+        {label: partial(crawled, label=label) for label in LABELS},
+        ID,
+        only=ONLY,
+        quick={"num_pages": 20, "horizon": 10.0},
+    ),
+    derive=derive,
+    expected=(
+        Trend(LEARNING, "about", REFERENCE, (STEADY,), SOURCE, margin=WITHIN, metric=LATE),
+        Trend(LEARNING, "above", ROUND_ROBIN, (STEADY, SHIFTING), SOURCE, metric="freshness"),
+        Trend(LEARNING, "about", "never forgetting", (STEADY,), SOURCE, margin=0.001, metric=LATE),
+        Trend(LEARNING, "above", "never forgetting", (SHIFTING,), SOURCE, metric=AFTER),
+        Range(LEARNING, -math.inf, WITHIN * HORIZON, (STEADY,), SOURCE),
+    ),
+    pictures={METRIC: plot},
+)

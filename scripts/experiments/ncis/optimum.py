@@ -12,31 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from crawl_envs import Instance
 from crawl_envs.evaluation import Row
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.values.kernels import greedy_ncis_value
 from policies.values.tables import greedy_ncis_table
+from scripts.experiments import figures
+from scripts.experiments.figures import Axis, Frame, Series
 from scripts.experiments.measures.discrete_optimum import discrete_optimum
 from scripts.present import charts
-from scripts.present.verdicts import Expected, Range, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Range, Trend
 from scripts.study.bounds import OPTIMUM, optimum
-from scripts.study.means import means, table
 from scripts.study.specs import spec
 
-NAME = "ncis-optimum"
 TITLE = "GREEDY-NCIS and the exact optimum of the discrete class (2 and 3 pages)"
-CLAIM = (
-    "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
-    "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
-    "The loss of both to the continuous optimum is the cost of slots."
-)
-METRIC = "freshness"
 DISCRETE, GREEDY = "discrete optimum", "GREEDY-NCIS"
-REFERENCE = DISCRETE
-REPETITIONS, QUICK_REPETITIONS = 60, 3
 PER_PAGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Crawls per page and unit of time; change rates are between 0.2 and 1."""
 MOST_STATES = {2: 40_000, 3: 200}
@@ -49,17 +41,6 @@ SETTINGS = {
     for rate in PER_PAGE
 }
 EVERYWHERE = tuple(SETTINGS)
-QUICK_SETTINGS = tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2)
-EXPECTED: tuple[Expected, ...] = (
-    *(
-        Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
-        for kind in KINDS
-    ),
-    *(
-        Trend(OPTIMUM + kind, "above", DISCRETE + kind, EVERYWHERE, "it is of a larger class")
-        for kind in KINDS
-    ),
-)
 
 
 def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance:
@@ -76,7 +57,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the best policy, and the width of its bracket due to truncation."""
     instance = world(seed, **arguments)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
-    return {METRIC: result.freshness, OPEN: result.high - result.low}
+    return {"freshness": result.freshness, OPEN: result.high - result.low}
 
 
 @spec("ncis-discrete-greedy")
@@ -88,25 +69,20 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
     )
     index = CompiledIndex(greedy_ncis_value, table)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages], index=index)
-    return {METRIC: result.freshness, OPEN: result.high - result.low}
+    return {"freshness": result.freshness, OPEN: result.high - result.low}
 
 
 @spec("ncis-continuous-optimum")
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
     """Return freshness of the continuous optimum (Theorem 1)."""
-    return {METRIC: optimum(world(seed, **arguments))}
-
-
-MEASURES = {
-    label + kind: partial(measure, signals=kind == KINDS[0])
-    for kind in KINDS
-    for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
-}
+    return {"freshness": optimum(world(seed, **arguments))}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return losses of GREEDY-NCIS to the best policy, and of that to the continuous one."""
-    fresh = {(row.setting, row.policy, row.seed): row.value for row in rows if row.metric == METRIC}
+    fresh = {
+        (row.setting, row.policy, row.seed): row.value for row in rows if row.metric == "freshness"
+    }
     better = {
         worse + kind: label + kind
         for kind in KINDS
@@ -124,46 +100,76 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return losses + [Row("", *key, 0, LARGEST, value) for key, value in largest.items()]
 
 
+TITLES = {
+    GREEDY: "discrete optimum minus GREEDY-NCIS",
+    DISCRETE: "continuous optimum minus discrete optimum",
+}
+SHOWN = {LOSS: "mean, 95% interval", LARGEST: "largest"}
+
+
+def _of_pages(what: str) -> dict[str, str]:
+    """Return the labels of the settings in the legend."""
+    return {name: f"{each['num_pages']} pages: {what}" for name, each in SETTINGS.items()}
+
+
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both losses against the crawls per page: means with intervals, and the largest."""
-    titles = {
-        label + kind: f"{title}{kind or ', signals'}"
-        for label, title in (
-            (GREEDY, "discrete optimum minus GREEDY-NCIS"),
-            (DISCRETE, "continuous optimum minus discrete optimum"),
-        )
-        for kind in KINDS
-    }
-    values = table(rows, LOSS)
-    values = values[values.policy.isin(list(titles))]
-    sizes = pd.DataFrame([SETTINGS[name] for name in values.setting], values.index)
-    values = values.assign(x=sizes.per_page, pages=sizes.num_pages, panel=values.policy.map(titles))
-    groups = ["panel", "pages", "x"]
-    average = means(values, groups).rename(columns={"mean": "y"})
-    largest = values.groupby(groups, sort=False)["value"].max().rename("y").reset_index()
-    data = pd.concat(
-        part.assign(label=part.pages.astype(str) + f" pages: {name}")
-        for part, name in ((average, "mean, 95% interval"), (largest, "largest"))
-    )
     open_end = max((row.value for row in rows if row.metric == OPEN), default=0.0)
-    charts.lines(
-        data.sort_values("panel", key=lambda names: names.map(list(titles.values()).index)),
-        path,
-        charts.Frame(
-            f"{TITLE}\n{values.seed.nunique()} random worlds each; values are exact to "
-            f"{0.5 * open_end:.1g}",
-            charts.Axis(
-                "crawls per page and unit of time (logarithmic scale)", "log", ticks=PER_PAGE
-            ),
-            charts.Axis("freshness lost (share of page time)", limits=(0.0, None)),
+    hollow = {"linestyle": "none", "fillstyle": "none"}
+    figures.lines(
+        [
+            Series(metric, f"{title}{kind or ', signals'}", _of_pages(what), (label + kind,))
+            for label, title in TITLES.items()
+            for kind in KINDS
+            for metric, what in SHOWN.items()
+        ],
+        Frame(
+            f"{TITLE}\n{{seeds}} random worlds each; values are exact to {0.5 * open_end:.1g}",
+            Axis("crawls per page and unit of time (logarithmic scale)", "log", ticks=PER_PAGE),
+            Axis("freshness lost (share of page time)", limits=(0.0, None)),
             shared="row",
         ),
+        at={name: each["per_page"] for name, each in SETTINGS.items()},
+        labels=[
+            f"{m} pages: {what}" for what in ("mean, 95% interval", "largest") for m in MOST_STATES
+        ],
         own={
-            f"{pages} pages: largest": {
-                **charts.style(place),
-                "linestyle": "none",
-                "fillstyle": "none",
-            }
+            f"{pages} pages: largest": {**charts.style(place), **hollow}
             for place, pages in enumerate(MOST_STATES)
         },
-    )
+    )(rows, path)
+
+
+EXPERIMENT = Experiment(
+    name="ncis-optimum",
+    title=TITLE,
+    claim=(
+        "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
+        "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
+        "The loss of both to the continuous optimum is the cost of slots."
+    ),
+    metric="freshness",
+    references=(DISCRETE,),
+    repetitions=60,
+    settings=measure_settings(
+        SETTINGS,
+        {
+            label + kind: partial(measure, signals=kind == KINDS[0])
+            for kind in KINDS
+            for label, measure in ((OPTIMUM, continuous), (DISCRETE, best), (GREEDY, greedy))
+        },
+        quick_settings=tuple(name for name in EVERYWHERE if SETTINGS[name]["num_pages"] == 2),
+    ),
+    derive=derive,
+    expected=(
+        *(
+            Range(GREEDY + kind, -1e-6, 0.005, EVERYWHERE, "in no paper; margin ours", LOSS)
+            for kind in KINDS
+        ),
+        *(
+            Trend(OPTIMUM + kind, "above", DISCRETE + kind, EVERYWHERE, "it is of a larger class")
+            for kind in KINDS
+        ),
+    ),
+    pictures={"freshness": plot},
+)

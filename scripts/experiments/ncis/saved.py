@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,19 +15,13 @@ from crawl_envs.evaluation import Row, simulate
 from crawl_envs.instances.synthetic import FALSE_SIGNAL_RANGE, RECALL_BETA
 from crawl_envs.types import FloatArray, Instance
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, table
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-saved", "Crawls that signals save (NCIS paper, appendix F)"
-CLAIM = (
-    "GREEDY-NCIS needs fewer crawls than GREEDY for the same freshness. "
-    "Live, 10 to 20% were saved on the hosts with signals, depending on their noise."
-)
-ID = "CrawlNCIS-v0"
+TITLE = "Crawls that signals save (NCIS paper, appendix F)"
 METRIC = "saved"
-REPETITIONS = 5
-QUICK_REPETITIONS = 2
 PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 PRECISIONS = (0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
 RECALLS = (0.2, 0.4, 0.6, 0.8, 0.95)
@@ -102,10 +97,9 @@ def measure(
     from scipy.optimize import brentq
 
     truth = pages(seed, num_pages, precision, recall)
-    greedy, informed = (
-        policies.make(name, features=("elapsed", "signals", *PARAMETERS))
-        for name in ("Greedy", "GreedyNCIS")
-    )
+    columns = ("elapsed", "signals", *PARAMETERS)
+    greedy: Any = policies.make("Greedy", features=columns)
+    informed: Any = policies.make("GreedyNCIS", features=columns)
     wanted = simulate(truth, greedy, horizon, seed).freshness
 
     def more(bandwidth: float) -> float:
@@ -117,12 +111,7 @@ def measure(
 
 
 SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 200.0} for size in SIZES}
-QUICK, QUICK_SETTINGS = {"horizon": 20.0}, EVERYWHERE[:1]
 CELLS = {GRID.format(p, r): (p, r) for p in PRECISIONS for r in RECALLS}
-MEASURES = {DRAWN: partial(measure, precision=None, recall=None)} | {
-    cell: partial(measure, precision=p, recall=r) for cell, (p, r) in CELLS.items()
-}
-ONLY = {name: (DRAWN,) for name in EVERYWHERE if name not in GRIDS}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -150,3 +139,26 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         framed=(10.0, 20.0),
         limits=(0.0, 80.0),
     )
+
+
+EXPERIMENT = Experiment(
+    name="ncis-saved",
+    title=TITLE,
+    claim=(
+        "GREEDY-NCIS needs fewer crawls than GREEDY for the same freshness. Live, 10 to 20% "
+        "were saved on the hosts with signals, depending on their noise."
+    ),
+    metric=METRIC,
+    repetitions=5,
+    settings=measure_settings(
+        SETTINGS,
+        {DRAWN: partial(measure, precision=None, recall=None)}
+        | {cell: partial(measure, precision=p, recall=r) for cell, (p, r) in CELLS.items()},
+        "CrawlNCIS-v0",
+        only={name: (DRAWN,) for name in EVERYWHERE if name not in GRIDS},
+        quick={"horizon": 20.0},
+        quick_settings=EVERYWHERE[:1],
+    ),
+    claims=CLAIMS,
+    pictures={METRIC: plot},
+)

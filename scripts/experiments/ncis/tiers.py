@@ -28,23 +28,16 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import BoolArray, FloatArray, IntArray, Tracker
 from policies import values
 from scripts.present import charts
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.means import means, paired, table
 from scripts.study.specs import spec
 
-NAME, TITLE = "ncis-tiers", "Values computed by tiers (NCIS paper, appendix F)"
-CLAIM = (
-    "The values of pages in a lower tier need not be computed in every slot. A search that knows "
-    "until when a page stays below the largest value computes fewer than tiers that are nearly as "
-    "fresh, and loses nothing."
-)
-METRIC = "freshness"
+TITLE = "Values computed by tiers (NCIS paper, appendix F)"
 COMPUTED = "values per slot"
-REPETITIONS, QUICK_REPETITIONS = 5, 2
 ID = "CrawlNCIS-v0"
 SIZES, BANDWIDTH = (300, 1000), 100.0
 SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
-QUICK = {"horizon": 3.0}
 AT = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
@@ -67,41 +60,11 @@ TIERED = {
     for at_signals in (False, True)
 }
 LABELS = (EXACT, LAZY, *TIERED)
-REFERENCE = EXACT
 SOURCE = "appendix F"
 CLOSE = 0.001
 """Margin of freshness for "nothing is lost", ours."""
 USABLE = 0.01
 """Margin of freshness for computing that counts as saved, ours."""
-
-CLAIMS = (
-    Claim(
-        "Tiers save computing the crawl value of each URL at every time step.",
-        SOURCE,
-        tuple(
-            Range(label, 0.0, 0.5 * size, (f"m={size}",), "margin ours", COMPUTED)
-            for label in TIERED
-            for size in SIZES
-        )
-        + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
-        "The paper has a sentence on its tiers, without numbers: pages are classified by their "
-        "values, and those of higher tiers are recomputed more often. Here there are two, with "
-        "limits of our choice; the margins are half of all values, and .01 of freshness. A lower "
-        "tier every 1,000 slots, without signals, is no search: with all known values at 0 it "
-        "crawls the first page again and again.",
-    ),
-)
-EXPECTED = (
-    Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
-    *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
-    *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
-    Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
-    *(
-        Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
-        for label, tiers in TIERED.items()
-        if tiers.every == 10
-    ),
-)
 
 
 class TierSearch:
@@ -165,7 +128,8 @@ class LazySearch:
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem
-        form = policies.make("GreedyNCIS", env).compile(problem, 0, np.random.default_rng(0))
+        policy: Any = policies.make("GreedyNCIS", env)
+        form = policy.compile(problem, 0, np.random.default_rng(0))
         self.value, size = ready(form.value), problem.num_pages
         self.lazy = new_lazy_argmax(form.parameters, size)
         self.table, pages = lazy_table(self.lazy), np.arange(size, dtype=np.int64)
@@ -214,15 +178,12 @@ def played(
         if each is not None:
             each(page)
     ledger = env.unwrapped.ledger()
-    return {METRIC: ledger.freshness, COMPUTED: search.computed / slots}
-
-
-MEASURES = {label: partial(played, label=label) for label in LABELS}
+    return {"freshness": ledger.freshness, COMPUTED: search.computed / slots}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the freshness lost against the values per slot, a panel per number of pages."""
-    fresh = table(rows, METRIC)
+    fresh = table(rows, "freshness")
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
     lost = lost.assign(y=-lost["mean"])
     counts = means(table(rows, COMPUTED)).rename(columns={"mean": "x"})
@@ -248,4 +209,50 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {"lost": plot}
+EXPERIMENT = Experiment(
+    name="ncis-tiers",
+    title=TITLE,
+    claim=(
+        "The values of pages in a lower tier need not be computed in every slot. A search that "
+        "knows until when a page stays below the largest value computes fewer than tiers that are "
+        "nearly as fresh, and loses nothing."
+    ),
+    metric="freshness",
+    references=(EXACT,),
+    repetitions=5,
+    settings=measure_settings(
+        SETTINGS,
+        {label: partial(played, label=label) for label in LABELS},
+        ID,
+        quick={"horizon": 3.0},
+    ),
+    claims=(
+        Claim(
+            "Tiers save computing the crawl value of each URL at every time step.",
+            SOURCE,
+            tuple(
+                Range(label, 0.0, 0.5 * size, (f"m={size}",), "margin ours", COMPUTED)
+                for label in TIERED
+                for size in SIZES
+            )
+            + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
+            "The paper has a sentence on its tiers, without numbers: pages are classified by their "
+            "values, and those of higher tiers are recomputed more often. Here there are two, with "
+            "limits of our choice; the margins are half of all values, and .01 of freshness. A "
+            "lower tier every 1,000 slots, without signals, is no search: with all known values at "
+            "0 it crawls the first page again and again.",
+        ),
+    ),
+    expected=(
+        Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
+        *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
+        *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
+        Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
+        *(
+            Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
+            for label, tiers in TIERED.items()
+            if tiers.every == 10
+        ),
+    ),
+    pictures={"lost": plot},
+)

@@ -23,20 +23,12 @@ from scripts.experiments.measures.offer_strategies import (
     play,
     play_policy,
 )
-from scripts.present.verdicts import Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Trend, trends
 from scripts.study.specs import spec
 
-NAME, TITLE = "offers-contextual", "A contextual bandit over offers"
-CLAIM = (
-    "The paper proposes, as future work, a contextual bandit from the features of an offer "
-    "to the value of a crawl, without strategies. Ours learns from its own crawls alone, and "
-    "crawls the offers of highest value, given the time since each was crawled. The strategies, "
-    "LambdaCrawl with true rates among them, crawl at random by rates, and so without memory."
-)
-ID = strategies.ID
+TITLE = "A contextual bandit over offers"
 METRIC = CLICK
-REPETITIONS, QUICK_REPETITIONS = 10, 2
-REFERENCE = LAMBDA_ML
 
 GAIN, FRESHNESS = "contextual, gain", "contextual, freshness"
 PREDICTED = "contextual, freshness, predicted clicks"
@@ -49,16 +41,6 @@ LOGGED = (LAMBDA_TRUE, LAMBDA_ML, KAB5, KAB5_GAIN, UNIFORM)
 BUDGETS: Mapping[str, float] = {"10%": 0.1, "50%": 0.5}
 SECTION = "proposed in section 6.2; not tested there"
 KNOWS = "it knows the rates of the day, but not the time since each crawl"
-EXPECTED = (
-    *(Trend(LAMBDA_TRUE, "above", label, tuple(BUDGETS), KNOWS) for label in AIMS),
-    *(Trend(label, "above", UNIFORM, tuple(BUDGETS), SECTION) for label in AIMS),
-    Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains end with the next crawls"),
-    *(
-        Trend(label, "above", LAMBDA_ML, tuple(BUDGETS), SECTION)
-        for label in (FRESHNESS, PREDICTED)
-    ),
-    *(Trend(label, "above", KAB5, tuple(BUDGETS), SECTION) for label in (FRESHNESS, PREDICTED)),
-)
 
 
 @spec("offers-contextual-strategy")
@@ -79,21 +61,48 @@ def stepped(
     return mean_freshness(play_policy(Run(seed, num_offers, *days), budget, make)[0])
 
 
-SETTINGS = {
-    name: {"budget": budget, "num_offers": 5_000, "days": DAYS} for name, budget in BUDGETS.items()
-}
-QUICK = QUICK_SIZE
-MEASURES = {
-    **{label: partial(logged, label=label) for label in LOGGED},
-    **{label: partial(stepped, label=label) for label in AIMS},
-}
-PICTURES = {
-    METRIC: figures.dots(
-        [
-            Series(metric, f"{metric.replace('_', ' ')}, budget {{setting}}", "")
-            for metric in (CLICK, OFFER)
-        ],
-        Frame(f"{TITLE}\nmean and 95% interval over {{seeds}} runs", Axis("freshness"), shared="y"),
-        names=(*LOGGED, *AIMS),
-    )
-}
+EXPERIMENT = Experiment(
+    name="offers-contextual",
+    title=TITLE,
+    claim=(
+        "The paper proposes, as future work, a contextual bandit from the features of an offer to "
+        "the value of a crawl, without strategies. Ours learns from its own crawls alone, and "
+        "crawls the offers of highest value, given the time since each was crawled. The "
+        "strategies, LambdaCrawl with true rates among them, crawl at random by rates, and so "
+        "without memory."
+    ),
+    metric=METRIC,
+    references=(LAMBDA_ML,),
+    repetitions=10,
+    settings=measure_settings(
+        {
+            name: {"budget": budget, "num_offers": 5_000, "days": DAYS}
+            for name, budget in BUDGETS.items()
+        },
+        {
+            **{label: partial(logged, label=label) for label in LOGGED},
+            **{label: partial(stepped, label=label) for label in AIMS},
+        },
+        strategies.ID,
+        quick=QUICK_SIZE,
+    ),
+    expected=(
+        *(Trend(LAMBDA_TRUE, "above", label, tuple(BUDGETS), KNOWS) for label in AIMS),
+        *(Trend(label, "above", UNIFORM, tuple(BUDGETS), SECTION) for label in AIMS),
+        Trend(FRESHNESS, "above", GAIN, tuple(BUDGETS), "gains end with the next crawls"),
+        *trends((FRESHNESS, PREDICTED), "above", LAMBDA_ML, tuple(BUDGETS), SECTION),
+        *(Trend(label, "above", KAB5, tuple(BUDGETS), SECTION) for label in (FRESHNESS, PREDICTED)),
+    ),
+    pictures={
+        METRIC: figures.dots(
+            [
+                Series(metric, f"{metric.replace('_', ' ')}, budget {{setting}}", "")
+                for metric in (CLICK, OFFER)
+            ],
+            Frame(
+                f"{TITLE}\nmean and 95% interval over {{seeds}} runs", Axis("freshness"), shared="y"
+            ),
+            names=(*LOGGED, *AIMS),
+        )
+    },
+)

@@ -29,20 +29,14 @@ from scripts.experiments.measures.offer_strategies import (
     play_policy,
     rates_of,
 )
-from scripts.present.verdicts import Claim, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Claim, Trend, trends
 from scripts.study.specs import spec
 
-NAME = "offers-drift"
 TITLE = "KAB5 and LambdaCrawl by rates that are true, stale, predicted, or averages"
-CLAIM = (
-    "The paper's reason for a bandit over strategies: LambdaCrawl is optimal if rates are known "
-    "and constant, which they are not. So KAB5 should gain on it where rates are wrong and not "
-    "where they are true, and by learning: more than arms drawn at random."
-)
 METRIC = CLICK
 GAINS = {CLICK: "click_gain", OFFER: "offer_gain"}
 """Freshness over LambdaCrawl's with the same rates on the same run, minus 1."""
-REPETITIONS, QUICK_REPETITIONS = 30, 2
 
 STALE_TRUTH, STALE_PREDICTED = "truth of day 0", "predicted on day 0"
 SOURCES: Mapping[str, str] = {
@@ -69,8 +63,6 @@ CHOICES: Mapping[str, Choice] = {
 }
 """Bandits over kinds of strategy. With a gamma of 1 EXP3 does not learn: it always draws all arms
 with the same probability."""
-REFERENCE = LAMBDA
-FURTHER_REFERENCES = (MIXTURE,)
 
 
 def setting_name(source: str, budget: str) -> str:
@@ -97,18 +89,10 @@ CLAIMS = (
     Claim(
         "It does so by choosing better than a fixed assignment of resources would.",
         "section 3.2.1",
-        tuple(
-            Trend(label, "above", control, WRONG, "section 3.2.1", metric=CLICK)
-            for label in (KAB5, KAB5_GAIN)
-            for control in (MIXTURE, MOSTLY)
-        ),
+        trends((KAB5, KAB5_GAIN), "above", (MIXTURE, MOSTLY), WRONG, "section 3.2.1", metric=CLICK),
         note="The even mixture draws the five strategies at random; the other control draws "
         "LambdaCrawl with probability 4/5 and uniform crawling with 1/5. Neither learns.",
     ),
-)
-EXPECTED = tuple(
-    Trend(LAMBDA, "above", label, settings_of(TRUTH), "an optimum of steady rates", metric=CLICK)
-    for label in CHOICES
 )
 
 
@@ -140,46 +124,67 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return beside(rows, LAMBDA, GAINS)
 
 
-SETTINGS = {
-    setting_name(source, name): {
-        "source": source,
-        "budget": budget,
-        "num_offers": NUM_OFFERS,
-        "days": DAYS,
-    }
-    for source in SOURCES
-    for name, budget in BUDGETS.items()
-}
-QUICK = QUICK_SIZE
-QUICK_SETTINGS = tuple(setting_name(source, "10%") for source in (TRUTH, STALE_PREDICTED, OWN))
-MEASURES = {label: partial(played, label=label) for label in (LAMBDA, *CHOICES)}
-PICTURES = {
-    METRIC: figures.dots(
-        [
-            Series(
-                gain,
-                f"{measure.replace('_', ' ')}, {budget}",
-                labels=tuple(CHOICES),
-                settings=[setting_name(source, budget) for source in SOURCES],
-                factor=100.0,
-            )
-            for measure, gain in GAINS.items()
-            for budget in BUDGETS
-        ],
-        Frame(
-            f"{TITLE}\nmean and 95% interval over {{seeds}} runs",
-            Axis(
-                "% over LambdaCrawl by the same rates\n(logarithmic beyond 1%)",
-                "symlog",
-                linear=1.0,
-                ticks=(-10, -1, 0, 1, 10, 100),
-            ),
-            columns=len(BUDGETS),
-            size=(3.5, 0.0),
-            upright=[Rule(0.0)],
+EXPERIMENT = Experiment(
+    name="offers-drift",
+    title=TITLE,
+    claim=(
+        "The paper's reason for a bandit over strategies: LambdaCrawl is optimal if rates are "
+        "known and constant, which they are not. So KAB5 should gain on it where rates are "
+        "wrong and not where they are true, and by learning: more than arms drawn at random."
+    ),
+    metric=METRIC,
+    references=(LAMBDA, MIXTURE),
+    repetitions=30,
+    settings=measure_settings(
+        {
+            setting_name(source, name): {
+                "source": source,
+                "budget": budget,
+                "num_offers": NUM_OFFERS,
+                "days": DAYS,
+            }
+            for source in SOURCES
+            for name, budget in BUDGETS.items()
+        },
+        {label: partial(played, label=label) for label in (LAMBDA, *CHOICES)},
+        quick=QUICK_SIZE,
+        quick_settings=tuple(
+            setting_name(source, "10%") for source in (TRUTH, STALE_PREDICTED, OWN)
         ),
-        y={setting_name(source, budget): source for source in SOURCES for budget in BUDGETS},
-        labels=tuple(CHOICES),
-        names=tuple(SOURCES),
-    )
-}
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=trends(
+        LAMBDA, "above", CHOICES, settings_of(TRUTH), "an optimum of steady rates", metric=CLICK
+    ),
+    pictures={
+        METRIC: figures.dots(
+            [
+                Series(
+                    gain,
+                    f"{measure.replace('_', ' ')}, {budget}",
+                    labels=tuple(CHOICES),
+                    settings=[setting_name(source, budget) for source in SOURCES],
+                    factor=100.0,
+                )
+                for measure, gain in GAINS.items()
+                for budget in BUDGETS
+            ],
+            Frame(
+                f"{TITLE}\nmean and 95% interval over {{seeds}} runs",
+                Axis(
+                    "% over LambdaCrawl by the same rates\n(logarithmic beyond 1%)",
+                    "symlog",
+                    linear=1.0,
+                    ticks=(-10, -1, 0, 1, 10, 100),
+                ),
+                columns=len(BUDGETS),
+                size=(3.5, 0.0),
+                upright=[Rule(0.0)],
+            ),
+            y={setting_name(source, budget): source for source in SOURCES for budget in BUDGETS},
+            labels=tuple(CHOICES),
+            names=tuple(SOURCES),
+        )
+    },
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,20 +24,14 @@ from scripts.experiments.measures.offer_strategies import (
     Run,
     play,
 )
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 
-NAME, TITLE = "offers-fig5", "Which strategy KAB5 draws, step by step"
-CLAIM = (
-    "Among its five strategies KAB5 learns to prefer the click-weighted one and LambdaCrawl, both "
-    "with predicted rates, and the former more than the latter; with the larger budget the "
-    "probabilities differ less."
-)
+TITLE = "Which strategy KAB5 draws, step by step"
 SPREAD = "largest_minus_least"
 """Largest minus least of the late probabilities of the arms."""
-METRIC = SPREAD
-REPETITIONS, QUICK_REPETITIONS = 20, 2
 
 BUDGETS: Mapping[str, float] = {"1%": 0.01, "10%": 0.1}
 LABELS = (KAB5, KAB5_GAIN)
@@ -121,7 +116,8 @@ def overlap(
 ) -> Mapping[str, float]:
     """Return the share of a strategy's crawls of the last day that others make, too."""
     run = Run(seed, num_offers, *days)
-    clicks, views = (play(run, each, budget)[1].action for each in (label, PICKS[label]))
+    policies: list[Any] = [play(run, each, budget)[1] for each in (label, PICKS[label])]
+    clicks, views = (policy.action for policy in policies)
     shared, even = (
         float(np.minimum(clicks, other).sum() / clicks.sum())
         for other in (views, np.full(num_offers, budget))
@@ -135,14 +131,10 @@ def courses(rows: Sequence[Row]) -> dict[tuple[str, str, int], FloatArray]:
     return {key: np.stack([values[key] for values in by_arm], axis=1) for key in by_arm[0]}
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean probabilities over the second half, and their differences."""
-    return list(_derived(courses(rows)))
-
-
-def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]:
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield mean probabilities over the second half, and their differences."""
     spreads: dict[tuple[str, str, int], float] = {}
-    for key, course in by_run.items():
+    for key, course in courses(rows).items():
         late = course[len(course) // 2 :].mean(axis=0)
         by_arm = dict(zip(FIVE, late.tolist(), strict=True))
         spreads[key] = max(by_arm.values()) - min(by_arm.values())
@@ -158,34 +150,48 @@ def _derived(by_run: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]
             yield Row("", tight, label, seed, NARROWED, fallen)
 
 
-SETTINGS = {
-    name: {"budget": budget, "num_offers": NUM_OFFERS, "days": [LAST // 12, 1]}
-    for name, budget in BUDGETS.items()
-}
-QUICK = QUICK_SIZE
-MEASURES = {
-    **{label: partial(chances, label=label) for label in LABELS},
-    **{label: partial(overlap, label=label) for label in PICKS},
-}
-REWARDS = {
-    KAB5: "reward of eq. 2",
-    KAB5_GAIN: f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1",
-}
-PICTURES = {
-    "chances": figures.lines(
-        [
-            Series(f"{CHANCE}_{arm}", f"{reward}; budget {{setting}}", arm, (label,))
-            for label, reward in REWARDS.items()
-            for arm in FIVE
-        ],
-        Frame(
-            f"{TITLE}\nmean over {{seeds}} runs; bands: 95% intervals",
-            Axis("step of two hours"),
-            Axis("probability of being drawn", limits=(0.0, 1.0)),
-            across=[Rule(START, dash=":")],
-        ),
-        along=STEPS,
-        labels=FIVE,
-        bands=True,
-    )
-}
+REWARDS = {KAB5: "reward of eq. 2", KAB5_GAIN: f"gain in {OFFER_GAIN_BOUND:.0%} of all clicks is 1"}
+
+EXPERIMENT = Experiment(
+    name="offers-fig5",
+    title=TITLE,
+    claim=(
+        "Among its five strategies KAB5 learns to prefer the click-weighted one and "
+        "LambdaCrawl, both with predicted rates, and the former more than the latter; with "
+        "the larger budget the probabilities differ less."
+    ),
+    metric=SPREAD,
+    repetitions=20,
+    settings=measure_settings(
+        {
+            name: {"budget": budget, "num_offers": NUM_OFFERS, "days": [LAST // 12, 1]}
+            for name, budget in BUDGETS.items()
+        },
+        {
+            **{label: partial(chances, label=label) for label in LABELS},
+            **{label: partial(overlap, label=label) for label in PICKS},
+        },
+        quick=QUICK_SIZE,
+    ),
+    derive=derive,
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={
+        "chances": figures.lines(
+            [
+                Series(f"{CHANCE}_{arm}", f"{reward}; budget {{setting}}", arm, (label,))
+                for label, reward in REWARDS.items()
+                for arm in FIVE
+            ],
+            Frame(
+                f"{TITLE}\nmean over {{seeds}} runs; bands: 95% intervals",
+                Axis("step of two hours"),
+                Axis("probability of being drawn", limits=(0.0, 1.0)),
+                across=[Rule(START, dash=":")],
+            ),
+            along=STEPS,
+            labels=FIVE,
+            bands=True,
+        )
+    },
+)

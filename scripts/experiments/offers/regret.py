@@ -21,23 +21,18 @@ from policies.bandits import (
 )
 from scripts.experiments.measures.derived import jackknifed
 from scripts.present import charts
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range
 from scripts.study.means import means
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "offers-regret", "Regret of the bandits on fixed arms"
-CLAIM = (
-    "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with a fixed "
-    "gamma of .1, which has no such bound: its regret grows in proportion to the rounds. With a "
-    "gamma that falls, and for EXP3-IX and EXP3++, it grows about as the square root."
-)
+TITLE = "Regret of the bandits on fixed arms"
 METRIC = "slope"
 LATE = "late_slope"
 REGRET = "regret"
 SHARE = "share_of_random"
 """Regret at the last horizon over that of arms drawn at random."""
-REPETITIONS, QUICK_REPETITIONS = 50, 4
 
 FIXED_GAMMA, ANYTIME, IX, PLUS_PLUS = "EXP3, gamma .1", "EXP3, anytime", "EXP3-IX", "EXP3++"
 BANDITS: Mapping[str, Callable[[], Bandit]] = {
@@ -70,16 +65,6 @@ CLAIMS = (
         note="It always plays a tenth of all rounds at random, and so loses a tenth of the "
         "mean gap per round. Where the gap shrinks with the horizon it does no worse, but there "
         "even arms drawn at random have a regret proportional to sqrt(T).",
-    ),
-)
-EXPECTED = (
-    *(Range(label, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT) for label in SUBLINEAR),
-    *(Range(label, -np.inf, 0.55, (FIXED,), SQUARE_ROOT, metric=LATE) for label in SUBLINEAR),
-    Range(FIXED_GAMMA, 0.9, 1.1, (WORST,), "gamma times the mean gap per round", LATE),
-    Range(FIXED_GAMMA, 0.1, np.inf, (FIXED,), "gamma times the mean gap per round", SHARE),
-    *(
-        Range(label, 0.0, 0.9, (SHRINKING,), "less than a random choice", metric=SHARE)
-        for label in BANDITS
     ),
 )
 
@@ -167,19 +152,13 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
     """Return the mean regret of arms drawn at random, (H,)."""
     rounds = np.array(horizons, float)
     if setting == FIXED:
-        return rounds * (max(FIXED_MEANS) - np.mean(FIXED_MEANS))
-    per_gap = (NUM_ARMS - 1) / NUM_ARMS * rounds
-    if setting == WORST:
-        return per_gap * max(GAPS)
-    return per_gap * np.array([shrinking_gap(horizon) for horizon in horizons])
+        return rounds * (max(FIXED_MEANS) - float(np.mean(FIXED_MEANS)))
+    gaps = [max(GAPS) if setting == WORST else shrinking_gap(horizon) for horizon in horizons]
+    return np.asarray((NUM_ARMS - 1) / NUM_ARMS * rounds * gaps)
 
 
-def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
-    return list(_derived(rows))
-
-
-def _derived(rows: Sequence[Row]) -> Iterator[Row]:
+def derive(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
     played = dict.fromkeys(row[1:3] for row in rows)
     for setting, label in played:
         seeds, courses = runs_of(rows, setting, label)
@@ -227,3 +206,30 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         black=(chance, root),
         own={chance: {"marker": ""}, root: {"marker": ""}},
     )
+
+
+EXPERIMENT = Experiment(
+    name="offers-regret",
+    title=TITLE,
+    claim=(
+        "The paper takes EXP3 because its bound on regret is nearly optimal, and runs it with a "
+        "fixed gamma of .1, which has no such bound: its regret grows in proportion to the rounds. "
+        "With a gamma that falls, and for EXP3-IX and EXP3++, it grows about as the square root."
+    ),
+    metric=METRIC,
+    repetitions=50,
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        *(Range(label, -np.inf, 0.55, (FIXED, WORST), SQUARE_ROOT) for label in SUBLINEAR),
+        *(Range(label, -np.inf, 0.55, (FIXED,), SQUARE_ROOT, metric=LATE) for label in SUBLINEAR),
+        Range(FIXED_GAMMA, 0.9, 1.1, (WORST,), "gamma times the mean gap per round", LATE),
+        Range(FIXED_GAMMA, 0.1, np.inf, (FIXED,), "gamma times the mean gap per round", SHARE),
+        *(
+            Range(label, 0.0, 0.9, (SHRINKING,), "less than a random choice", metric=SHARE)
+            for label in BANDITS
+        ),
+    ),
+    pictures={METRIC: plot},
+)

@@ -24,23 +24,17 @@ from scripts.data.offer_samples import (
 )
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
-from scripts.present.verdicts import Claim, Range, Trend
+from scripts.present.experiment import Experiment, measure_settings
+from scripts.present.verdicts import Claim, Expected, Range, Trend, trends
 from scripts.study.specs import spec
 
-NAME, TITLE = "offers-table4", "AUCs of predictors of price changes, clicks and impressions"
-CLAIM = (
-    "Metadata predict price changes better than history does; history predicts clicks and "
-    "impressions better, and metadata add little to it. Training examples are weighted by clicks, "
-    "as a uniform sample has few clicks and impressions."
-)
+TITLE = "AUCs of predictors of price changes, clicks and impressions"
 METRIC, POSITIVES = "auc", "positives"
 """AUC on the test market, and the share of positives among the training examples."""
-REPETITIONS, QUICK_REPETITIONS = 5, 2
 
 METADATA, HISTORY, BOTH = FEATURES
 UNIFORM, ALL = "both, uniform sample", "both, all by clicks"
 SHIPPED = {"shipped network": "offers-network", "shipped trees": "offers-trees"}
-REFERENCE = BOTH
 PRICE, CLICK, IMPRESSION = TASKS
 
 FIRST_MARKET = 10_000
@@ -91,8 +85,7 @@ CLAIMS = (
         (
             Trend(HISTORY, "above", METADATA, (CLICK, IMPRESSION), "Table 4"),
             Trend(
-                *(BOTH, "about", HISTORY, (CLICK, IMPRESSION), "Table 4; margin ours"),
-                margin=0.01,
+                *(BOTH, "about", HISTORY, (CLICK, IMPRESSION), "Table 4; margin ours"), margin=0.01
             ),
         ),
         fitted=True,
@@ -112,17 +105,14 @@ CLAIMS = (
         "AUCs on a uniform sample are not higher.",
     ),
 )
-EXPECTED = (
+EXPECTED: tuple[Expected, ...] = (
     *(
         Range(label, paper - AUC_BAND, paper + AUC_BAND, (task,), "Table 4, as fitted")
         for label in SHIPPED
         for task in TASKS
         for paper, _ in (TABLE_4[task][BOTH],)
     ),
-    *(
-        Trend(BOTH, "about", label, TASKS, "the mix of examples matters little", MIX_BAND)
-        for label in BY_CLICKS
-    ),
+    *trends(BOTH, "about", BY_CLICKS, TASKS, "the mix of examples matters little", margin=MIX_BAND),
 )
 
 
@@ -195,26 +185,42 @@ def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mappin
     return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **known}
 
 
-SETTINGS = {task: {"task": task, "size": list(Size())} for task in TASKS}
-QUICK = {"size": list(QUICK_SIZE)}
-MEASURES = {label: partial(measured, label=label) for label in (*SHIPPED, *FEATURES, *BY_CLICKS)}
-PICTURES = {
-    METRIC: figures.dots(
-        [Series(METRIC, "{setting}", "")],
-        Frame(
-            f"{TITLE}\nmean and 95% interval over {{seeds}} test markets; "
-            "the shipped models learned from 1.2 million examples, the others from 122,400",
-            Axis("AUC on the test days"),
-            columns=3,
-            size=(3.6, 3.0),
-            shared="y",
-            upright=[
-                Rule(value, f"paper, {features}", dash, panel=task)
-                for task in TASKS
-                for (features, (value, _)), dash in zip(
-                    TABLE_4[task].items(), (":", "-.", "--"), strict=True
-                )
-            ],
-        ),
-    )
-}
+EXPERIMENT = Experiment(
+    name="offers-table4",
+    title=TITLE,
+    claim=(
+        "Metadata predict price changes better than history does; history predicts clicks and "
+        "impressions better, and metadata add little to it. Training examples are weighted by "
+        "clicks, as a uniform sample has few clicks and impressions."
+    ),
+    metric=METRIC,
+    references=(BOTH,),
+    repetitions=5,
+    settings=measure_settings(
+        {task: {"task": task, "size": list(Size())} for task in TASKS},
+        {label: partial(measured, label=label) for label in (*SHIPPED, *FEATURES, *BY_CLICKS)},
+        quick={"size": list(QUICK_SIZE)},
+    ),
+    claims=CLAIMS,
+    expected=EXPECTED,
+    pictures={
+        METRIC: figures.dots(
+            [Series(METRIC, "{setting}", "")],
+            Frame(
+                f"{TITLE}\nmean and 95% interval over {{seeds}} test markets; "
+                "the shipped models learned from 1.2 million examples, the others from 122,400",
+                Axis("AUC on the test days"),
+                columns=3,
+                size=(3.6, 3.0),
+                shared="y",
+                upright=[
+                    Rule(value, f"paper, {features}", dash, panel=task)
+                    for task in TASKS
+                    for (features, (value, _)), dash in zip(
+                        TABLE_4[task].items(), (":", "-.", "--"), strict=True
+                    )
+                ],
+            ),
+        )
+    },
+)

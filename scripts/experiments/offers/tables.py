@@ -52,19 +52,9 @@ from scripts.experiments.measures.offer_tables import (
     write_tables,
 )
 from scripts.present import charts
-from scripts.present.experiment import Picture
-from scripts.present.verdicts import Claim, Level, Range, Trend
+from scripts.present.experiment import Experiment, Picture
+from scripts.present.verdicts import Claim, Level, Range, Trend, trends
 from scripts.study.settings import Measurement
-
-NAME, TITLE = "offers-tables", "Strategies for offers by the budget of crawls"
-CLAIM = (
-    "LambdaCrawl with predicted rates is the best single strategy for clicks and uniform crawling "
-    "the best for offers; a bandit over five strategies is above LambdaCrawl in both."
-)
-METRIC = CLICK
-REFERENCE = LAMBDA_ML
-FURTHER_REFERENCES = (MIXTURE,)
-REPETITIONS, QUICK_REPETITIONS = 100, 2
 
 LABELS = (*STRATEGIES, *CHOICES)
 DAILY = (LAMBDA_ML, KAB5)
@@ -108,10 +98,7 @@ SECTION_541, SECTION_544 = "section 5.4.1, tables 5 and 6", "section 5.4.4, figu
 def _above(
     first: str, *others: str, metric: str = CLICK, where: Sequence[str] = NAMES
 ) -> tuple[Trend, ...]:
-    return tuple(
-        Trend(first, "above", other, tuple(where), "an order of the paper", metric=metric)
-        for other in others
-    )
+    return trends(first, "above", others, tuple(where), "an order of the paper", metric=metric)
 
 
 def _near(first: str, second: str, metric: str = CLICK, where: tuple[str, ...] = NAMES) -> Trend:
@@ -139,8 +126,8 @@ CLAIMS = (
         "strategy's own crawls reveal them; both are played.",
     ),
     Claim(
-        "By clicks or impressions of the past (mu_h, nu_h) more clicks see the right price than "
-        "by uniform crawling.",
+        "By clicks or impressions of the past (mu_h, nu_h) more clicks see the right price than by "
+        "uniform crawling.",
         SECTION_522,
         (*_above("mu_h", UNIFORM), *_above("nu_h", UNIFORM)),
         "In the paper's own table this holds for mu_h up to 70% only.",
@@ -264,10 +251,7 @@ CLAIMS = (
     Claim(
         "KAB2 does as well as lambda_ml for clicks, above all beyond 30%, and worse for offers.",
         SECTION_544,
-        (
-            _near(KAB2, LAMBDA_ML, where=FROM_40),
-            *_above(LAMBDA_ML, KAB2, metric=OFFER),
-        ),
+        (_near(KAB2, LAMBDA_ML, where=FROM_40), *_above(LAMBDA_ML, KAB2, metric=OFFER)),
     ),
     Claim(
         "Uniform crawling as a third arm, KAB3, lifts both measures, clicks far above lambda_ml.",
@@ -312,27 +296,6 @@ CLAIMS = (
     ),
 )
 NO_PAPER = "not in the paper"
-EXPECTED = (
-    Trend(LAMBDA_TRUE, "not below", LAMBDA_ML, NAMES, "it knows the rates", metric=CLICK),
-    Trend(KAB5, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
-    Trend(KAB5_GAIN, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
-    *(
-        Range(label, MORE, np.inf, ALL_NAMES, NO_PAPER, metric=gain)
-        for label in (KAB5_GAIN, MIXTURE)
-        for gain in GAINS
-    ),
-    *(
-        Trend(f"{better} gain", "above", f"{worse} gain", NAMES, NO_PAPER, metric=metric)
-        for better, worse in ((KAB3, KAB2), (KAB4, KAB3_PRIME))
-        for metric in (CLICK, OFFER)
-    ),
-    Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
-    *(
-        Level(NAMES[place], UNIFORM, table[UNIFORM][place], 0.03, f"table {number}", metric)
-        for number, table, metric in ((5, TABLE_5, CLICK), (6, TABLE_6, OFFER))
-        for place in (0, 8)
-    ),
-)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -445,9 +408,43 @@ def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
     gains("Figure 4: KAB5 over lambda_ml", budget, labels, ALL_NAMES)(rows, path)
 
 
-PICTURES = {
-    "table5": partial(draw_table, table=CLICK_TABLE),
-    "table6": partial(draw_table, table=OFFER_TABLE),
-    "fig4": draw_figure_4,
-    "fig6": gains("Figure 6: bandits over some of the strategies", BUDGET, FIGURE_6, NAMES),
-}
+EXPERIMENT = Experiment(
+    name="offers-tables",
+    title="Strategies for offers by the budget of crawls",
+    claim=(
+        "LambdaCrawl with predicted rates is the best single strategy for clicks and uniform "
+        "crawling the best for offers; a bandit over five strategies is above LambdaCrawl in both."
+    ),
+    metric=CLICK,
+    references=(LAMBDA_ML, MIXTURE),
+    settings=measurements,
+    derive=derive,
+    claims=CLAIMS,
+    expected=(
+        Trend(LAMBDA_TRUE, "not below", LAMBDA_ML, NAMES, "it knows the rates", metric=CLICK),
+        Trend(KAB5, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
+        Trend(KAB5_GAIN, "above", MIXTURE, NAMES, NO_PAPER, metric=CLICK),
+        *(
+            Range(label, MORE, np.inf, ALL_NAMES, NO_PAPER, metric=gain)
+            for label in (KAB5_GAIN, MIXTURE)
+            for gain in GAINS
+        ),
+        *(
+            Trend(f"{better} gain", "above", f"{worse} gain", NAMES, NO_PAPER, metric=metric)
+            for better, worse in ((KAB3, KAB2), (KAB4, KAB3_PRIME))
+            for metric in (CLICK, OFFER)
+        ),
+        Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
+        *(
+            Level(NAMES[place], UNIFORM, table[UNIFORM][place], 0.03, f"table {number}", metric)
+            for number, table, metric in ((5, TABLE_5, CLICK), (6, TABLE_6, OFFER))
+            for place in (0, 8)
+        ),
+    ),
+    pictures={
+        "table5": partial(draw_table, table=CLICK_TABLE),
+        "table6": partial(draw_table, table=OFFER_TABLE),
+        "fig4": draw_figure_4,
+        "fig6": gains("Figure 6: bandits over some of the strategies", BUDGET, FIGURE_6, NAMES),
+    },
+)

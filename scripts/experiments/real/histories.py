@@ -14,18 +14,13 @@ from crawl_envs.instances import traces
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.assumptions import ASSUMED, assumptions
 from scripts.experiments.measures.recorded import BUDGETS, IMPORTANCES, name_of
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Trend
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "real-histories", "Recorded histories of real sites"
-CLAIM = (
-    "A policy that is given importance alone and learns while crawling is fresher than round "
-    "robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with parameters "
-    "fitted to all earlier days."
-)
+TITLE = "Recorded histories of real sites"
 METRIC, SCORE = "freshness", "normalised score"
 REFERENCE = "round robin"
-REPETITIONS, QUICK_REPETITIONS = recorded.QUARTERS, 2
 
 CLAIRVOYANT = "clairvoyant"
 LEARNING = "LEARNING, both"
@@ -81,9 +76,6 @@ def _expected() -> tuple[Trend, ...]:
         Trend(LEARNING, "above", "GREEDY-NCIS, both", together, "over all sites and quarters"),
         Trend(LEARNING, "not below", REFERENCE, each, single),
     )
-
-
-EXPECTED = _expected()
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
@@ -204,8 +196,23 @@ def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-PICTURES = {
-    "scores": draw_scores,
-    "differences": draw_differences,
-    "assumptions": draw_assumptions,
-}
+EXPERIMENT = Experiment(
+    name="real-histories",
+    title=TITLE,
+    claim=(
+        "A policy that is given importance alone and learns while crawling is fresher than "
+        "round robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with "
+        "parameters fitted to all earlier days."
+    ),
+    metric=METRIC,
+    references=(REFERENCE,),
+    repetitions=recorded.QUARTERS,
+    settings=measurements,
+    derive=derive,
+    expected=_expected(),
+    pictures={
+        "scores": draw_scores,
+        "differences": draw_differences,
+        "assumptions": draw_assumptions,
+    },
+)

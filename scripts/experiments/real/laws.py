@@ -14,20 +14,14 @@ from scripts.experiments.measures import backtests
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, METRIC, POLICIES, QUANTITIES
 from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
 from scripts.logs.backtesting import Backtest, backtest
+from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range
-from scripts.study.settings import Measurement, spec
+from scripts.study.specs import spec
 
-NAME, TITLE = "real-laws", "Backtests of simulated logs of eight laws of changes"
-CLAIM = (
-    "Whatever the law of changes, the 95% intervals of a backtest contain the true saved crawls "
-    "and freshness in at least 90% of the logs, and neither is too high more often than too low."
-)
+TITLE = "Backtests of simulated logs of eight laws of changes"
 SIGN = "sign test"
 """Metric: p-value of as many estimates above the truth as below it, two-sided."""
-REPETITIONS, QUICK_REPETITIONS = 20, 1
 SHARES = (0.25, 0.5, 1.0, 2.0)
-PAGES, CRAWLS, DRAWS = 120, 20, 12
-QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS = 20, 10, 3
 LEAST_P = 0.01
 TOGETHER = "all laws"
 
@@ -47,21 +41,6 @@ def covered(
     """Return saved crawls and freshness by the log and in truth, and what is contained."""
     test, true = tested(law, pages, crawls, draws, seed)
     return backtests.against_truth(test, true, policy, SHARES)
-
-
-def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return a measurement of every law."""
-    sizes = (QUICK_PAGES, QUICK_CRAWLS, QUICK_DRAWS) if quick else (PAGES, CRAWLS, DRAWS)
-    given = dict(zip(("pages", "crawls", "draws"), sizes, strict=True))
-    return [
-        Measurement(
-            law,
-            {policy: partial(covered, policy=policy) for policy in POLICIES},
-            {"law": law, **given},
-            "CrawlTrace-v0",
-        )
-        for law in SETTINGS
-    ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -84,11 +63,29 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return derived + backtests.logs_together(rows, TOGETHER)
 
 
-EXPECTED = tuple(
-    Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
-    for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
-    for name in QUANTITIES
-    for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
+EXPERIMENT = Experiment(
+    name="real-laws",
+    title=TITLE,
+    claim=(
+        "Whatever the law of changes, the 95% intervals of a backtest contain the true saved "
+        "crawls and freshness in at least 90% of the logs, and neither is too high more often "
+        "than too low."
+    ),
+    metric=METRIC,
+    repetitions=20,
+    quick_repetitions=1,
+    settings=measure_settings(
+        {law: {"law": law, "pages": 120, "crawls": 20, "draws": 12} for law in SETTINGS},
+        {policy: partial(covered, policy=policy) for policy in POLICIES},
+        "CrawlTrace-v0",
+        quick={"pages": 20, "crawls": 10, "draws": 3},
+    ),
+    derive=derive,
+    expected=tuple(
+        Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
+        for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
+        for name in QUANTITIES
+        for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
+    ),
+    pictures={"saved": partial(backtests.draw_saved, title=TITLE)},
 )
-PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
-"""The saved crawls by the logs against those by the true changes."""

@@ -14,16 +14,12 @@ from scripts.experiments.measures import backtests, recorded
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, POLICIES
 from scripts.logs.backtesting import Backtest, backtest
 from scripts.logs.thinned_logs import SCHEDULES, thinned_log
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range
 from scripts.study.settings import Measurement, spec
 
-NAME, TITLE = "real-thinned", "Backtests of thinned logs of recorded sites"
-CLAIM = (
-    "A log tells what share of its crawls a policy would have saved at the same freshness: the "
-    "95% interval of a backtest contains the share by the full record in at least 90% of the logs."
-)
-METRIC = backtests.METRIC
-REPETITIONS, QUICK_REPETITIONS = 2, 1
+TITLE = "Backtests of thinned logs of recorded sites"
+REPETITIONS = 2
 DAYS = (5, 20, 60)
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
 MOST_PAGES = 200
@@ -73,9 +69,24 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     return backtests.logs_together(rows, TOGETHER)
 
 
-EXPECTED = tuple(
-    Range(policy, LEAST_COVERAGE, np.inf, (TOGETHER,), "nine sites, three spacings, two schedules")
-    for policy in POLICIES
+EXPERIMENT = Experiment(
+    name="real-thinned",
+    title=TITLE,
+    claim=(
+        "A log tells what share of its crawls a policy would have saved at the same "
+        "freshness: the 95% interval of a backtest contains the share by the full record in "
+        "at least 90% of the logs."
+    ),
+    metric=backtests.METRIC,
+    repetitions=REPETITIONS,
+    quick_repetitions=1,
+    settings=measurements,
+    derive=derive,
+    expected=tuple(
+        Range(
+            policy, LEAST_COVERAGE, np.inf, (TOGETHER,), "nine sites, three spacings, two schedules"
+        )
+        for policy in POLICIES
+    ),
+    pictures={"saved": partial(backtests.draw_saved, title=TITLE)},
 )
-PICTURES = {"saved": partial(backtests.draw_saved, title=TITLE)}
-"""The saved crawls by the logs against those by the records."""

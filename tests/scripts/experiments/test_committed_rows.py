@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from scripts import experiments
 from scripts.experiments.measures import recorded
-from scripts.present.experiment import paper_and_figure, settings_of
+from scripts.experiments.ncis import fig8
 from scripts.study.rows import read_rows
 from scripts.study.runner import Store
 from scripts.study.specs import describe
@@ -26,7 +27,7 @@ SUITE = "crawl-v1"
 
 
 def test_names_of_jobs_and_specs_are_unique() -> None:
-    jobs = [experiments.find(name).NAME for name in experiments.names()]
+    jobs = [experiments.find(name).name for name in experiments.names()]
     assert not [name for name, count in Counter([*jobs, *SUITES, *COMMANDS]).items() if count > 1]
     functions = {
         value
@@ -40,19 +41,17 @@ def test_names_of_jobs_and_specs_are_unique() -> None:
 
 
 def test_renamed_code_and_titles_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = experiments.find("ncis_fig8")
     path = RESULTS / "ncis" / "fig8" / "rows.parquet"
-    for function in (experiment.crawled, experiment.bounded):
+    for function in (fig8.crawled, fig8.bounded):
         for name in ("__name__", "__qualname__", "__module__"):
             monkeypatch.setattr(function, name, "other")
-    monkeypatch.setattr(experiment, "__name__", "scripts.experiments.other.other")
-    monkeypatch.setattr(experiment, "TITLE", "Other")
-    store = Store(path, experiment.NAME, settings_of(experiment, quick=False))
+    experiment = replace(fig8.EXPERIMENT, title="Other")
+    store = Store(path, experiment.name, experiment.playables(quick=False))
     before = len(read_rows(path)[0])
     store.load()
     assert (len(store.rows), store.changed) == (before, set())
-    monkeypatch.setitem(experiment.bounded.spec, "version", 2)
-    store = Store(path, experiment.NAME, settings_of(experiment, quick=False))
+    monkeypatch.setitem(fig8.bounded.spec, "version", 2)
+    store = Store(path, experiment.name, experiment.playables(quick=False))
     store.load()
     assert store.changed == {"BASELINE", "OPTIMUM"}
     assert {row.policy for row in store.rows} == {"GREEDY", "GREEDY-CIS+", "GREEDY-NCIS"}
@@ -72,9 +71,9 @@ def all_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_of_experiments_are_described_as_today(name: str) -> None:
     """Sites with fragments are not available here: there, labels are those of the shipped site."""
     experiment = experiments.find(name)
-    path = RESULTS.joinpath(*paper_and_figure(experiment), "rows.parquet")
-    kept = read_rows(path, experiment.NAME)[1]["settings"]
-    now = {setting.name: setting.described() for setting in settings_of(experiment, quick=False)}
+    path = RESULTS / experiment.paper / experiment.figure / "rows.parquet"
+    kept = read_rows(path, experiment.name)[1]["settings"]
+    now = {setting.name: setting.described() for setting in experiment.playables(quick=False)}
     assert {*now} <= {*kept}
     some = [made for setting in now.values() for made in setting["labels"].items()]
     for setting, described in kept.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from scripts import experiments
+from scripts.experiments.longevity import real as longevity_real
 from scripts.present.claims import write_claims
-from scripts.present.experiment import pictures_of, sentences_of, settings_of, with_derived
 from scripts.present.verdicts import Trend
 from tests.scripts.commands import records
 from tests.scripts.experiments.offers.smoothed_rates import predict_by_history
@@ -33,13 +34,12 @@ AS_LONG = (
 )
 """Experiments whose quick runs are of the same sizes as the whole one, if of fewer settings."""
 SMALLER: dict[str, dict[str, Any]] = {
-    "longevity_beyond": {"QUICK_DECISIONS": 0.5},
-    "longevity_real": {"DECISIONS": 0.5},
-    "longevity_coverage": {"QUICK_PAGES": 20},
-    "longevity_risk": {"QUICK_PAGES": 20},
-    "offers_table4": {"QUICK": {"size": [800, 200, 40, 40, 100]}},
+    "longevity_beyond": {"decisions": 0.5},
+    "longevity_coverage": {"num_pages": 20},
+    "longevity_risk": {"num_pages": 20},
+    "offers_table4": {"size": [800, 200, 40, 40, 100]},
 }
-"""Sizes of quick runs that are still smaller here."""
+"""Arguments of quick runs that are still smaller here."""
 NUMBER = re.compile(r"((?<![\w.])\d+\.\d+(?:e-?\d+)?)")
 """Numbers of a page, whose last digits depend on the processor."""
 
@@ -50,10 +50,12 @@ def test_a_quick_run_has_what_is_expected_and_is_drawn(
 ) -> None:
     predict_by_history(monkeypatch)  # in place of predictors, which take long
     experiment = experiments.find(name)
-    for size, value in SMALLER.get(name, {}).items():
-        monkeypatch.setattr(experiment, size, value)
-    settings = settings_of(experiment, quick=True)
-    whole = {each.name: each.arguments for each in settings_of(experiment, quick=False)}
+    monkeypatch.setattr(longevity_real, "DECISIONS", 0.5)
+    settings: list[Any] = [
+        replace(each, arguments={**each.arguments, **SMALLER.get(name, {})})
+        for each in experiment.playables(quick=True)
+    ]
+    whole = {each.name: each.arguments for each in experiment.playables(quick=False)}
     same = [each.name for each in settings if each.arguments == whole.get(each.name)]
     assert bool(same) == (name in AS_LONG)
     seeds = 2 if name in OF_TWO_SEEDS else 1
@@ -64,16 +66,16 @@ def test_a_quick_run_has_what_is_expected_and_is_drawn(
         for seed in setting.seeds(seeds)
         for row in setting.play(label, seed)
     ]
-    rows = with_derived(experiment, rows)
+    rows = experiment.with_derived(rows)
     assert {(row.setting, row.policy) for row in rows} >= {
         (setting.name, label) for setting in settings for label in setting.labels
     }
     there = {(row.policy, row.metric) for row in rows}
-    tests = [test for each in sentences_of(experiment, rows, True) for test in each.claim.tests]
+    tests = [test for each in experiment.sentences(rows, True) for test in each.claim.tests]
     for test in tests if name not in TOO_SHORT else ():
         labels = (test.first, test.second) if isinstance(test, Trend) else (test.policy,)
-        assert {(label, test.metric or experiment.METRIC) for label in labels} <= there, test
-    for picture, draw in pictures_of(experiment).items():
+        assert {(label, test.metric or experiment.metric) for label in labels} <= there, test
+    for picture, draw in experiment.pictures.items():
         draw(rows, tmp_path / f"{picture}.png")
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert drawn

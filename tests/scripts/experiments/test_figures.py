@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from crawl_envs.evaluation import Row
 from scripts.experiments import figures
 from scripts.experiments.figures import Frame, Series
-from scripts.present.experiment import settings_of
+from scripts.present.experiment import measure_settings, policy_settings
 from scripts.study.settings import Measurement, Setting
 
 LEVELS = {("m=10", "A"): 1.0, ("m=10", "B"): 2.0, ("m=40", "A"): 3.0, ("m=40", "B"): 5.0}
@@ -105,20 +104,24 @@ def measure(seed: int, *, size: int) -> dict[str, float]:
     return {"y": float(size + seed)}
 
 
-def test_what_a_module_declares_is_played() -> None:
-    module = ModuleType("paper.figure")
-    module.SETTINGS = {"few": {"size": 1}, "many": {"size": 9}}
-    module.MEASURES = {"A": measure, "B": measure}
-    module.ONLY, module.MOST = {"many": ("B",)}, {"few": 1}
-    module.QUICK, module.QUICK_SETTINGS = {"size": 2}, ("many",)
-    few, many = settings_of(module, quick=False)
+def test_what_is_declared_is_played() -> None:
+    settings = measure_settings(
+        {"few": {"size": 1}, "many": {"size": 9}},
+        {"A": measure, "B": measure},
+        only={"many": ("B",)},
+        limits={"few": 1},
+        quick={"size": 2},
+        quick_settings=("many",),
+    )
+    few, many = settings(False)
     assert isinstance(few, Measurement)
     assert (few.labels, few.most, few.arguments) == (("A", "B"), 1, {"size": 1})
     assert (many.labels, many.seeds(3)) == (("B",), range(3))
-    [quick] = settings_of(module, quick=True)
+    [quick] = settings(True)
     assert quick.play("B", 1) == [Row("", "many", "B", 1, "y", 3.0)]
-    del module.MEASURES
-    module.ID, module.POLICIES = "CrawlNCIS-v0", {"one term": "GreedyNCISApprox:terms=1"}
-    [setting, _] = settings_of(module, quick=False)
+    compared = policy_settings(
+        "CrawlNCIS-v0", {"few": {"num_pages": 5}}, {"one term": "GreedyNCISApprox:terms=1"}
+    )
+    [setting] = compared(False)
     assert isinstance(setting, Setting)
     assert setting.described()["labels"] == {"one term": {"name": "GreedyNCISApprox", "terms": 1}}

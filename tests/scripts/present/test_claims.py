@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.present import claims
-from scripts.present.experiment import sentences_of
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import (
     Claim,
     Level,
@@ -25,11 +24,16 @@ from scripts.study.rows import write_rows
 VALUES = {"A": [0.6, 0.7, 0.8], "B": [0.5, 0.6, 0.7]}
 
 
-def experiment(name: str, **more: Any) -> ModuleType:
-    module = ModuleType(f"scripts.experiments.{name.replace('_', '.')}")
-    said: dict[str, Any] = {"NAME": name, "TITLE": f"Title of {name}", "METRIC": "accuracy"}
-    module.__dict__.update(said, plot=None, **more)
-    return module
+def experiment(name: str, **parts: Any) -> Experiment:
+    return Experiment(
+        name=name,
+        title=f"Title of {name}",
+        claim="A claim.",
+        metric="accuracy",
+        settings=lambda quick: [],
+        pictures={"accuracy": lambda rows, path: None},
+        **parts,
+    )
 
 
 def above(first: str, second: str) -> Trend:
@@ -70,12 +74,12 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
         Claim("Nobody knows.", "section 3", note="For want of a crawler."),
     )
     whole = experiment(
-        "p_fig1", CLAIMS=sentences, EXPECTED=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
+        "p-fig1", claims=sentences, expected=(above("A", "C"), Range("A", 0, 1, ("m=2",), ""))
     )
     one = (Claim("One. Two.", "section 4", (above("A", "B"),)),)
-    old, missing = experiment("p_fig2", CLAIMS=one), experiment("p_fig3", CLAIMS=one)
+    old, missing = experiment("p-fig2", claims=one), experiment("p-fig3", claims=one)
     for figure, module in (("fig1", whole), ("fig2", old)):
-        write_rows(tmp_path / figure / "rows.parquet", rows(), {"job": module.NAME})
+        write_rows(tmp_path / figure / "rows.parquet", rows(), {"job": module.name})
     path = claims.write_claims(tmp_path, "p", [whole, old, missing], quick=False)
     page = path.read_text("utf-8")
     for line in (
@@ -102,8 +106,8 @@ def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
         Claim("A is known.", "section 2", (level,)),
         Claim("Nobody knows.", "section 3"),
     )
-    module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=())
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
+    module = experiment("p-fig1", claims=sentences)
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
     page = claims.write_claims(tmp_path, "p", [module], quick=True).read_text("utf-8")
     for line in (
         "nothing is judged",
@@ -121,18 +125,19 @@ def test_nothing_is_judged_of_a_quick_run(tmp_path: Path) -> None:
 
 def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
     test = Level("m=2", "A", 0.0, 3.0, "x", metric="errors")
-    module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),))
+    module = experiment("p-fig1", claims=(Claim("So.", "1", (test,)),))
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "| fig1 | So. | not tested |" in page
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "| fig1 | So. | too few repetitions to judge |" in page
 
 
 def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": "other"})
-    with pytest.raises(ValueError, match="rows of 'other', not of 'p_fig1'"):
-        claims.write_claims(tmp_path, "p", [experiment("p_fig1", EXPECTED=())], quick=False)
+    other = experiment("p-fig1", expected=(above("A", "B"),))
+    with pytest.raises(ValueError, match="rows of 'other', not of 'p-fig1'"):
+        claims.write_claims(tmp_path, "p", [other], quick=False)
 
 
 def test_derived_rows_are_judged(tmp_path: Path) -> None:
@@ -140,8 +145,8 @@ def test_derived_rows_are_judged(tmp_path: Path) -> None:
         return [row._replace(metric="twice", value=2.0 * row.value) for row in given]
 
     test = Trend("A", "above", "B", ("m=2",), "x", metric="twice")
-    module = experiment("p_fig1", CLAIMS=(Claim("So.", "1", (test,)),), derive=derive)
-    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.NAME})
+    module = experiment("p-fig1", claims=(Claim("So.", "1", (test,)),), derive=derive)
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
     assert "- A > B (twice): m=2 0.2020 ± 0.0050 ✓" in page
 
@@ -149,8 +154,8 @@ def test_derived_rows_are_judged(tmp_path: Path) -> None:
 def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -> None:
     test = above("A", "B")
     sentences = (Claim("A.", "1", (test,)), Claim("So A.", "2", (test,)), Claim("Nobody.", "3"))
-    module = experiment("p_fig1", CLAIMS=sentences, EXPECTED=(above("B", "A"),))
-    judged = sentences_of(module, rows(), False)
+    module = experiment("p-fig1", claims=sentences, expected=(above("B", "A"),))
+    judged = module.sentences(rows(), False)
     write_verdicts(tmp_path / "verdicts.csv", {"fig1": judged, "fig2": judged[:1]})
     with (tmp_path / "verdicts.csv").open(encoding="utf-8") as file:
         *lines, last = csv.DictReader(file)

@@ -1,25 +1,27 @@
 from __future__ import annotations
 
 import io
-from types import ModuleType
 
 from rich.console import Console
 
 from crawl_envs.evaluation import Row
 from scripts.present.claims_table import claims_table
-from scripts.present.experiment import sentences_of
+from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Claim, Range, Trend
 
-
-def experiment() -> ModuleType:
-    module = ModuleType("scripts.experiments.paper.fig1")
-    module.METRIC = "accuracy"  # type: ignore[attr-defined]
-    module.CLAIMS = (  # type: ignore[attr-defined]
+EXPERIMENT = Experiment(
+    name="paper-fig1",
+    title="Title",
+    claim="A claim.",
+    metric="accuracy",
+    settings=lambda quick: [],
+    pictures={},
+    claims=(
         Claim("B is better.", "section 1", (Trend("B", "above", "A", ("m=2", "m=3"), "x"),)),
         Claim("It crawls the web.", "section 2"),
-    )
-    module.EXPECTED = (Range("A", 0.0, 1.0, ("m=2",), "ours"),)  # type: ignore[attr-defined]
-    return module
+    ),
+    expected=(Range("A", 0.0, 1.0, ("m=2",), "ours"),),
+)
 
 
 def rows(settings: tuple[str, ...], lead: float) -> list[Row]:
@@ -33,8 +35,8 @@ def rows(settings: tuple[str, ...], lead: float) -> list[Row]:
 
 def printed(quick: list[Row] | None, full: list[Row]) -> list[list[str]]:
     console = Console(width=100, record=True, file=io.StringIO())
-    beside = None if quick is None else sentences_of(experiment(), quick, True)
-    console.print(claims_table(sentences_of(experiment(), full, False), beside))
+    beside = None if quick is None else EXPERIMENT.sentences(quick, True)
+    console.print(claims_table(EXPERIMENT.sentences(full, False), beside))
     lines = console.export_text().splitlines()
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
 
@@ -66,7 +68,7 @@ def test_a_full_run_alone_has_one_column_and_counts_what_fails() -> None:
 
 def test_a_quick_run_says_that_nothing_is_judged_and_of_which_tests_it_has_rows() -> None:
     full, quick = [*rows(("m=2", "m=3"), 0.2)], rows(("m=2",), 0.2)
-    of_full, of_quick = (sentences_of(experiment(), *of) for of in ((full, False), (quick, True)))
+    of_full, of_quick = (EXPERIMENT.sentences(*of) for of in ((full, False), (quick, True)))
     caption = str(claims_table(of_full, of_quick).caption)
     assert caption.startswith("The quick run is not judged, with few seeds and small sizes; ")
     assert "of 3 tests it has 2." in caption

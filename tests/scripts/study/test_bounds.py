@@ -13,18 +13,7 @@ from rich.console import Console
 import policies
 from crawl_envs import instances
 from policies import solvers
-from scripts.experiments.ncis import (
-    fig3 as ncis_fig3,
-)
-from scripts.experiments.ncis import (
-    fig4 as ncis_fig4,
-)
-from scripts.experiments.ncis import (
-    fig6 as ncis_fig6,
-)
-from scripts.experiments.ncis import (
-    readings as ncis_readings,
-)
+from scripts import experiments
 from scripts.study import bounds, runner
 from scripts.study.rows import read_rows
 from scripts.study.settings import Setting
@@ -40,9 +29,14 @@ def test_the_optimum_is_above_the_baseline_and_equal_without_signals() -> None:
 
 
 def test_experiments_with_signals_have_both() -> None:
-    for experiment in (ncis_fig4, ncis_fig6, ncis_readings):
-        assert {"OPTIMUM": bounds.optimum, "BASELINE": bounds.baseline} == experiment.BOUNDS
-    assert {"BASELINE": bounds.baseline} == ncis_fig3.BOUNDS
+    both = {"OPTIMUM": bounds.optimum, "BASELINE": bounds.baseline}
+    for name in ("ncis_fig4", "ncis_fig6", "ncis_readings"):
+        for setting in experiments.find(name).playables(quick=False):
+            assert isinstance(setting, Setting)
+            assert setting.bounds == both
+    [setting, *_] = experiments.find("ncis_fig3").playables(quick=False)
+    assert setting.labels[0] == "BASELINE"
+    assert "OPTIMUM" not in setting.labels
 
 
 def test_results_gain_a_bound_without_playing_policies_again(

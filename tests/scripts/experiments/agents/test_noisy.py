@@ -26,7 +26,7 @@ FRESH = {
 
 def rows_of(setting: str, seeds: int = 3) -> list[Row]:
     return [
-        Row(noisy.ID, setting, label, seed, noisy.METRIC, mean + 0.01 * (seed - 1))
+        Row(noisy.ID, setting, label, seed, noisy.EXPERIMENT.metric, mean + 0.01 * (seed - 1))
         for label, mean in FRESH.items()
         for seed in range(seeds)
     ]
@@ -185,8 +185,8 @@ def test_a_clone_values_pages_as_its_teacher_does() -> None:
 def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figure]) -> None:
     names = [*map(noisy.name_of, noisy.SIZES), "m=100, R=0.25m", "m=100, R=4m"]
     rows = [row for name in names for row in rows_of(name)]
-    for name in (noisy.METRIC, "bandwidths"):
-        noisy.PICTURES[name](rows, tmp_path / f"{name}.png")
+    for name in (noisy.EXPERIMENT.metric, "bandwidths"):
+        noisy.EXPERIMENT.pictures[name](rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     sizes, bandwidths = drawn
     level, close = sizes.axes
@@ -205,7 +205,7 @@ def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> 
     tables = noisy.tabulated(num_pages=12, horizon=2.0)
     rows = [row for label in tables.labels for row in tables.play(label, 0)]
     for name in ("learned_values", "learned_instants"):
-        noisy.PICTURES[name](rows, tmp_path / f"{name}.png")
+        noisy.EXPERIMENT.pictures[name](rows, tmp_path / f"{name}.png")
     values, instants = drawn
     agents_drawn = len(noisy.SAVED_AS)
     assert len(values.axes) == agents_drawn * len(learned_values.PAGES_SHOWN)

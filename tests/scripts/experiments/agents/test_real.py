@@ -218,7 +218,7 @@ def test_crawls_saved_at_the_freshness_of_another() -> None:
 def test_the_formula_is_a_bar_to_clear() -> None:
     rows = made([*real.EIGHT_SITES])
     rows += real.derive(rows)
-    verdicts = {item.claim: item for item in judge(rows, real.METRIC, real.EXPECTED)}
+    verdicts = {item.claim: item for item in judge(rows, real.METRIC, real.EXPERIMENT.expected)}
     above = verdicts[f"{real.HISTORY} > {real.FORMULA}"]
     assert above.measured == pytest.approx((3.6 + 4.4 + 5.2) / 3 / 8 / 2, abs=0.01)
     assert above.holds == "yes"
@@ -227,7 +227,9 @@ def test_the_formula_is_a_bar_to_clear() -> None:
 
 def test_tables_have_what_all_labels_reach_and_the_page_has_their_places() -> None:
     rows = made([*real.EIGHT_SITES])
-    tables = {name: table([*rows, *real.derive(rows)]) for name, table in real.TABLES.items()}
+    tables = {
+        name: table([*rows, *real.derive(rows)]) for name, table in real.EXPERIMENT.tables.items()
+    }
     lines = tables["scores, uniform"].splitlines()
     assert lines[0].split(" | ")[3:5] == ["10 days", real.STALE]
     [line] = [line for line in lines if line.startswith(f"| {real.CLAIRVOYANT}")]
@@ -262,7 +264,7 @@ def test_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
         for item in rows
     ]
     rows += real.derive(rows)
-    for name, draw in real.PICTURES.items():
+    for name, draw in real.EXPERIMENT.pictures.items():
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     _, figure = drawn
@@ -288,7 +290,7 @@ def test_a_budget_that_some_sites_lack_is_not_drawn(
     )
     rows = made(["a", "b"])
     rows += [item._replace(setting=item.setting.replace("30", "3")) for item in made(["a"])]
-    real.PICTURES["sites"]([*rows, *real.derive(rows)], tmp_path / "sites.png")
+    real.EXPERIMENT.pictures["sites"]([*rows, *real.derive(rows)], tmp_path / "sites.png")
     assert {item.setting for item in given} == {"a, 30 days, uniform", "b, 30 days, uniform"}
     [first] = [item for item in given if item[:2] == ("a, 30 days, uniform", real.HISTORY)]
     assert first.value == pytest.approx(0.2)
@@ -296,6 +298,6 @@ def test_a_budget_that_some_sites_lack_is_not_drawn(
 
 def test_a_picture_of_one_site_is_of_all_there_are(tmp_path: Path, drawn: list[Figure]) -> None:
     rows = made([SHIPPED])
-    real.PICTURES["budgets"]([*rows, *real.derive(rows)], tmp_path / "budgets.png")
+    real.EXPERIMENT.pictures["budgets"]([*rows, *real.derive(rows)], tmp_path / "budgets.png")
     [axes] = drawn[0].axes
     assert {*axes.get_legend_handles_labels()[1]} == {real.HISTORY, real.FORMULA}

@@ -63,12 +63,12 @@ def test_the_mean_over_tasks_needs_all_of_them() -> None:
 def test_tables_and_pictures(tmp_path: Path, drawn: list[Figure]) -> None:
     rows = [row for task in rl.ALL for row in rows_of(task)]
     rows = [*rows, *rl.derive(rows)]
-    tables = {name: make(rows).splitlines() for name, make in rl.TABLES.items()}
+    tables = {name: make(rows).splitlines() for name, make in rl.EXPERIMENT.tables.items()}
     assert ".70 ± .1" in tables["larger budget"][2]
     assert "0k, 50 s (1 of 3)" in tables["times"][2]
     assert [line.split(" | ")[3][:3] for line in tables["memory"][2:]] == [".70", ".70"]
     assert tables["memory"][2].startswith("| noisy-unknown | - | - | .70")
-    for name, draw in rl.PICTURES.items():
+    for name, draw in rl.EXPERIMENT.pictures.items():
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").exists()
     assert all(any(axes.has_data() for axes in figure.axes) for figure in drawn)

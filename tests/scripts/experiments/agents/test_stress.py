@@ -63,11 +63,11 @@ def test_every_analytic_policy_is_a_rival_somewhere() -> None:
 
 
 def test_ours_are_expected_to_be_best_everywhere() -> None:
-    ranges = [item.policy for item in stress.EXPECTED if isinstance(item, Range)]
+    ranges = [item.policy for item in stress.EXPERIMENT.expected if isinstance(item, Range)]
     assert ranges == [*stress.ours()] == [*stress.OURS]
     above = {
         item.second: item.settings
-        for item in stress.EXPECTED
+        for item in stress.EXPERIMENT.expected
         if isinstance(item, Trend) and item.first == stress.AGENT
     }
     played = {label for name in STRESS for label in stress.acting(name)}
@@ -169,7 +169,7 @@ def labels_of(axes: Any) -> list[str]:
 
 def test_pictures_show_ours_beside_the_best(tmp_path: Path, drawn: list[Figure]) -> None:
     rows = [*all_rows(), *stress.derive(all_rows())]
-    for name, draw in stress.PICTURES.items():
+    for name, draw in stress.EXPERIMENT.pictures.items():
         draw(rows, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     settings, together = drawn

@@ -136,7 +136,7 @@ def test_parameters_are_those_of_the_name_and_not_read_from_it(monkeypatch):
     name = histories.name_of(site, 10, "uniform")
     assert histories.cells_of([name]) == {name: (site, 10, "uniform")}
     ends = (fragments.name_of("", 3), fragments.SWEEP)
-    row = Row("", "", fragments.UNIFORM, 0, fragments.METRIC, 2.0)
+    row = Row("", "", fragments.UNIFORM, 0, fragments.EXPERIMENT.metric, 2.0)
     rows = [row._replace(setting=site + end) for end in ends]
     derived = {(row.setting, row.metric) for row in fragments.derive(rows)}
     assert (fragments.TOGETHER + ends[0], fragments.RELATIVE) in derived

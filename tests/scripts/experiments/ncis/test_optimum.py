@@ -6,11 +6,11 @@ import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.experiments.ncis import optimum as ncis_optimum
-from scripts.present.experiment import settings_of
 
 
 def test_losses_of_rows() -> None:
-    setting = next(item for item in settings_of(ncis_optimum, True) if item.name == "m=2 R=0.5m")
+    playables = ncis_optimum.EXPERIMENT.playables(quick=True)
+    setting = next(item for item in playables if item.name == "m=2 R=0.5m")
     rows = [row for label in setting.labels for seed in (0, 1) for row in setting.play(label, seed)]
     values = {(row.policy, row.seed): row.value for row in rows if row.metric == "freshness"}
     assert len(values) == 12

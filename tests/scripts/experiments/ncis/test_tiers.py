@@ -33,7 +33,7 @@ def test_exact_searches_crawl_as_the_policy_does(label: str) -> None:
     policy = policies.make("GreedyNCIS", features=("elapsed", "signals", *ncis_tiers.PARAMETERS))
     rollout = simulate(environment().unwrapped.instance, policy, HORIZON, SEED)
     assert crawls == rollout.crawls.tolist()
-    assert result[ncis_tiers.METRIC] == pytest.approx(rollout.freshness)
+    assert result["freshness"] == pytest.approx(rollout.freshness)
     assert (result[ncis_tiers.COMPUTED] == SIZE) == (label == EXACT)
 
 
